@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
-LEAST_ROUNDS = 7
+MIN_ROUNDS = 7
 OURS = "polymux"
 
 
@@ -52,7 +52,7 @@ class Case:
         goals: What is to be reached.
         reference: Whose figures the others' are divided by.
         who: What the contenders are.
-        least_rounds: Measured so often also where others are measured less often.
+        min_rounds: Measured so often also where others are measured less often.
         notes: Paragraphs below the table: what others have published, and was not measured.
     """
 
@@ -62,12 +62,12 @@ class Case:
     goals: tuple[Goal, ...] = ()
     reference: str = OURS
     who: str = "client"
-    least_rounds: int = 0
+    min_rounds: int = 0
     notes: tuple[str, ...] = ()
 
     def rounds(self, wanted: int) -> int:
         """How often it is measured; one round is a trial."""
-        return wanted if wanted == 1 else max(wanted, self.least_rounds)
+        return wanted if wanted == 1 else max(wanted, self.min_rounds)
 
 
 def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -87,8 +87,8 @@ def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argp
     parser.add_argument("--publish", action="store_true", help="write the tables to docs/")
     options = parser.parse_args(given)
     options.rounds = 1 if options.quick else options.rounds
-    if options.publish and (options.rounds < LEAST_ROUNDS or options.only):
-        parser.error(f"only all cases and {LEAST_ROUNDS} rounds or more can be published")
+    if options.publish and (options.rounds < MIN_ROUNDS or options.only):
+        parser.error(f"only all cases and {MIN_ROUNDS} rounds or more can be published")
     options.with_peers = options.peers or not options.quick
     return options
 

@@ -17,7 +17,7 @@ CHECK = "polymux, verdict only"
 PYDANTIC = "pydantic"
 WRITE_GOAL = {"1 MiB English prose": 1.5}
 CHECK_GOAL = 5.0
-LONGEST_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
 
 
 def writers() -> dict[str, Callable[[Any], Any]]:
@@ -53,8 +53,8 @@ def checkers() -> dict[str, Callable[[bytes], Any]]:
 
     server = True
     return {
-        READ: lambda body: _core.read_json("chat", None, body, server, LONGEST_BYTES),
-        CHECK: lambda body: _core.check_json("chat", None, body, server, LONGEST_BYTES),
+        READ: lambda body: _core.read_json("chat", None, body, server, MAX_BYTES),
+        CHECK: lambda body: _core.check_json("chat", None, body, server, MAX_BYTES),
         PYDANTIC: ChatRequest.model_validate_json,
     }
 

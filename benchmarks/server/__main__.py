@@ -118,10 +118,10 @@ def case(
     variants: tuple[Variant, ...],
     figures: tuple[Figure, ...],
     *goals: Goal,
-    least_rounds: int = 0,
+    min_rounds: int = 0,
 ) -> Case:
     """A comparison of servers."""
-    return Case(title, variants, figures, goals, who="server", least_rounds=least_rounds)
+    return Case(title, variants, figures, goals, who="server", min_rounds=min_rounds)
 
 
 def beside(
@@ -303,7 +303,7 @@ def engines(sizes: Sizes) -> list[Case]:
             (CPU, per_second("tokens a second")),
             Goal("tokens for the library's CPU time", 0.95, DIRECT),
             Goal("tokens for llama.cpp's server's CPU time", 0.95, LLAMA),
-            least_rounds=15,
+            min_rounds=15,
         ),
         case(
             "speech",

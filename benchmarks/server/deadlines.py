@@ -69,7 +69,7 @@ async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             yield piece
 
 
-async def _lasted_s(server: Running, slow: Slow, longest_s: float) -> float | None:
+async def _lasted_s(server: Running, slow: Slow, max_s: float) -> float | None:
     """How long the server puts up with it; None where that is longer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     began = time.monotonic()
@@ -79,7 +79,7 @@ async def _lasted_s(server: Running, slow: Slow, longest_s: float) -> float | No
         began = time.monotonic()
     dripping = asyncio.ensure_future(_dripping(writer)) if slow.drips else None
     try:
-        async with asyncio.timeout(longest_s):
+        async with asyncio.timeout(max_s):
             async for _ in _pieces(reader):
                 pass  # What it is told before it is closed.
         return time.monotonic() - began
@@ -91,9 +91,9 @@ async def _lasted_s(server: Running, slow: Slow, longest_s: float) -> float | No
         writer.close()
 
 
-async def _all(server: Running, each: int, longest_s: float) -> dict[str, list[float | None]]:
+async def _all(server: Running, each: int, max_s: float) -> dict[str, list[float | None]]:
     kinds = [slow for slow in peers(server) for _ in range(each)]
-    lasted = await asyncio.gather(*[_lasted_s(server, slow, longest_s) for slow in kinds])
+    lasted = await asyncio.gather(*[_lasted_s(server, slow, max_s) for slow in kinds])
     found: dict[str, list[float | None]] = {}
     for slow, seconds in zip(kinds, lasted, strict=True):
         found.setdefault(slow.name, []).append(seconds)

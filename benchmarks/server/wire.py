@@ -71,25 +71,25 @@ def places(server: Running, name: str) -> tuple[int, int]:
     return int(float(running)), int(float(waiting))
 
 
-def within(condition: Callable[[], bool], longest_s: float) -> float | None:
+def within(condition: Callable[[], bool], max_s: float) -> float | None:
     """Seconds until it holds; None where it does not hold by then."""
     began = time.monotonic()
     while not condition():
-        if time.monotonic() - began > longest_s:
+        if time.monotonic() - began > max_s:
             return None
         time.sleep(_POLL_S)
     return time.monotonic() - began
 
 
-def until(condition: Callable[[], bool], longest_s: float = 20) -> float:
+def until(condition: Callable[[], bool], max_s: float = 20) -> float:
     """Seconds until it holds.
 
     Raises:
         SystemExit: It never does.
     """
-    taken_s = within(condition, longest_s)
+    taken_s = within(condition, max_s)
     if taken_s is None:
-        raise SystemExit(f"it did not come about within {longest_s} s")
+        raise SystemExit(f"it did not come about within {max_s} s")
     return taken_s
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LEAST_PEAKS_PER_SECOND = 13.0  # `Decision::least_peaks_per_second`
+MIN_PEAKS_PER_SECOND = 13.0  # `Decision::least_peaks_per_second`
 UNCHANGED = 0.0047  # a speed that lies no further off was found by looking for the song as it is
 #: What `Decision` has a weight for, in the order of `features`; of each also its name there.
 WEIGHTS = (
@@ -74,7 +74,7 @@ class Basis:
 
     def features(self) -> list[float]:
         """What each of WEIGHTS is multiplied with."""
-        least = max(LEAST_PEAKS_PER_SECOND * self.heard_s, 1.0)
+        least = max(MIN_PEAKS_PER_SECOND * self.heard_s, 1.0)
         strengths = [
             math.log1p(max(one.likelihood / math.sqrt(max(one.peaks, least)), 0.0))
             for one in self.windows

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from polymux._native._media import SongIndex
 
 HELD_OUT = 0.25
-SHORTEST_S = 1.5 * max(LENGTHS_S)
+MIN_S = 1.5 * max(LENGTHS_S)
 # By the names that the generated sets have; what is done is the same, but rooms have no past.
 CHANGES: dict[str, Callable[[Any, Sound], Sound]] = {
     "clean": lambda _, sound: sound,
@@ -96,7 +96,7 @@ class Library:
         self.by_name = {one.name: one for one in self.recordings}
         groups = list(dict.fromkeys(one.group for one in self.recordings))
         if len(groups) < 2:
-            raise ValueError(f"{folder} has {len(groups)} recordings of {SHORTEST_S:g} s or more; "
+            raise ValueError(f"{folder} has {len(groups)} recordings of {MIN_S:g} s or more; "
                              "two are needed, one of them held out of the catalogue")  # fmt: skip
         count = max(1, round(HELD_OUT * len(groups)))
         self.held_out = {groups[place] for place in random.permutation(len(groups))[:count]}
@@ -147,7 +147,7 @@ def listened(path: Path, name: str) -> Recording | None:
     except polymux.PolymuxError as error:
         print(f"left out: {error}", file=sys.stderr)
         return None
-    if made["duration_s"] < SHORTEST_S:
+    if made["duration_s"] < MIN_S:
         print(f"left out: {name} is only {made['duration_s']:.1f} s long", file=sys.stderr)
         return None
     return Recording(name, path, made["duration_s"], made["parts"])

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from benchmarks.song.scorer import Row
 
-LEAST_HITS = 6  # `Decision::least_hits`: with fewer peaks found a song is not named
+MIN_HITS = 6  # `Decision::least_hits`: with fewer peaks found a song is not named
 EDGES = (0.0, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
-LEAST = (0.5, 0.7, 0.8, 0.82, 0.85, 0.9, 0.95, 0.98)
+MIN_CONFIDENCES = (0.5, 0.7, 0.8, 0.82, 0.85, 0.9, 0.95, 0.98)
 
 
 def decided(rows: Sequence[Row]) -> list[Row]:
     """Those rows whose first candidate the confidence decides upon."""
-    return [row for row in rows if row.basis and row.basis.windows[0].hits >= LEAST_HITS]
+    return [row for row in rows if row.basis and row.basis.windows[0].hits >= MIN_HITS]
 
 
 def confidence(row: Row) -> float:
@@ -51,7 +51,7 @@ def choices(rows: Sequence[Row]) -> list[str]:
             ["named rightly, %", "another song", "named, not being there", "at most, 95 %"],
         )
     ]
-    for least in LEAST:
+    for least in MIN_CONFIDENCES:
         named = [row for row in inside if confidence(row) >= least]
         right = sum(row.right for row in named)
         wrong = sum(confidence(row) >= least for row in outside)

@@ -55,10 +55,10 @@ class Sizes(NamedTuple):
 REDUCED = Sizes(2.0, 10.0, 8, 5_000, 60)
 
 
-def cpu_s(act: Callable[[], Any], least_s: float = 0.3) -> float:
+def cpu_s(act: Callable[[], Any], min_s: float = 0.3) -> float:
     """CPU seconds of an act, the least of several times: what else runs only adds to it."""
     taken: list[float] = []
-    while len(taken) < 3 or sum(taken) < least_s:
+    while len(taken) < 3 or sum(taken) < min_s:
         began = time.process_time()
         act()
         taken.append(time.process_time() - began)

@@ -87,19 +87,19 @@ def melody(score: Score, band: Band, move: int = 0, rests: str = "") -> list[Not
     ]
 
 
-def bright(band: Band, sound: Sound, name: str, least_hz: float, most_hz: float) -> Sound:
+def bright(band: Band, sound: Sound, name: str, min_hz: float, max_hz: float) -> Sound:
     """Through a filter that opens and closes over some bars, and has colours of the song's own."""
     random = band.random("sound", name)
     period = 60.0 / band.tempo_bpm * BAR_BEATS * float(random.choice([2, 4, 8, 16]))
     offset = random.uniform()
-    ratio = np.log(most_hz / least_hz)
+    ratio = np.log(max_hz / min_hz)
 
     def gains(
         times: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
         hz: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
     ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         open_by = 0.5 - 0.5 * np.cos(2 * np.pi * (times / period + offset))
-        corner = least_hz * np.exp(ratio * open_by)
+        corner = min_hz * np.exp(ratio * open_by)
         return np.asarray(1.0 / (1.0 + (hz / corner) ** 3))
 
     return spectrum_filter(moving_filter(sound, gains), uneven(random, 3.0))

@@ -21,7 +21,7 @@ NEIGHBOURS = {
     "j": "hk", "k": "jl", "l": "kp", "z": "xa", "x": "zc", "c": "xv", "v": "cb", "b": "vn",
     "n": "bm", "m": "nk",
 }  # fmt: skip
-LEAST_FOR_TYPOS = 6  # letters: one wrong in a shorter word makes another word
+MIN_FOR_TYPOS = 6  # letters: one wrong in a shorter word makes another word
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def unmarked(text: str) -> str:
 def mistyped(random: np.random.Generator, text: str) -> str:
     """With one letter missing, twice, swapped with the next, or its neighbour on the keyboard."""
     places = [index for index, c in enumerate(text) if c.isalpha() and index > 0]
-    if len(folded(text).replace(" ", "")) < LEAST_FOR_TYPOS or not places:
+    if len(folded(text).replace(" ", "")) < MIN_FOR_TYPOS or not places:
         return text
     place = places[int(random.integers(len(places)))]
     before, letter, after = text[:place], text[place], text[place + 1 :]

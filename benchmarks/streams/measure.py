@@ -23,7 +23,7 @@ from benchmarks.usage import Meter, raise_file_limit, rss_bytes
 
 SETTLE_S = 1.0
 PAUSE_S = 0.005
-LONGEST_OPENING_S = 120
+MAX_OPENING_S = 120
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
@@ -66,7 +66,7 @@ async def opened(read: Read, targets: Sequence[str]) -> list[asyncio.Task[None]]
         asyncio.create_task(read(target, lambda _, event=event: event.set()))
         for target, event in zip(targets, first, strict=True)
     ]
-    async with asyncio.timeout(LONGEST_OPENING_S):
+    async with asyncio.timeout(MAX_OPENING_S):
         for event in first:
             await event.wait()
     return tasks

@@ -19,6 +19,7 @@ import inspect
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.media import conversion as media_conversion
 from polymux.media import probe as media_probe
 from polymux.media.conversion import (
@@ -362,8 +363,9 @@ async def decode_audio(
     )
 
 
+@renamed_arguments(longest_event_bytes="max_event_bytes")
 def decode_chat_stream(
-    chunks: AsyncIterable[ReadableBuffer], *, longest_event_bytes: int = 16 << 20
+    chunks: AsyncIterable[ReadableBuffer], *, max_event_bytes: int = 16 << 20
 ) -> AsyncChatStream:
     r"""Decodes a streamed chat answer from bytes that come asynchronously.
 
@@ -372,7 +374,7 @@ def decode_chat_stream(
 
     Args:
         chunks: The response's body in pieces of any size: bytes, bytearray, memoryview.
-        longest_event_bytes: Longest event taken, in bytes. Default: 16 MiB; at most 1 GiB.
+        max_event_bytes: Longest event taken, in bytes. Default: 16 MiB; at most 1 GiB.
 
     Returns:
         An asynchronous iterator of `ChatChunk`, read by one task at a time.
@@ -392,4 +394,4 @@ def decode_chat_stream(
     """
     from polymux.client import chat_stream
 
-    return chat_stream.decode_async(chunks, longest_event_bytes)
+    return chat_stream.decode_async(chunks, max_event_bytes)

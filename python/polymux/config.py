@@ -23,8 +23,8 @@ _WAYS = ("ca_file", "client_certificate", "proxy")
 _LARGEST_FILE_BYTES = 1 << 20
 _LARGEST_PORT = 65535
 #: Of a header field's value, as most servers take it.
-LONGEST_HEADER = 65_536
-_LONGEST_LOCAL_KEY = 8192
+MAX_HEADER_CHARACTERS = 65_536
+_MAX_LOCAL_KEY_CHARACTERS = 8192
 
 
 class Configuration(Frozen):
@@ -147,7 +147,7 @@ def local_servers() -> list[tuple[str, str]]:
     """Keys and addresses of this account's own servers, the one that was started last first."""
     try:
         with open(os.path.join(_state_folder(), "local-key"), encoding="ascii") as file:  # noqa: PTH118, PTH123
-            words = file.read(_LONGEST_LOCAL_KEY).split()
+            words = file.read(_MAX_LOCAL_KEY_CHARACTERS).split()
     except (OSError, ValueError, InvalidRequestError):
         return []
     return list(zip(words[::2], words[1::2], strict=False))
@@ -361,6 +361,6 @@ def checked_key(key: str) -> str:
             "api_key: holds a space, a control character, or one that is not ASCII; is there a "
             "line end after it?"
         )
-    if len(key) > LONGEST_HEADER:
-        raise InvalidRequestError(f"api_key: has {len(key)} characters; {LONGEST_HEADER} go")
+    if len(key) > MAX_HEADER_CHARACTERS:
+        raise InvalidRequestError(f"api_key: has {len(key)} characters; {MAX_HEADER_CHARACTERS} go")
     return key

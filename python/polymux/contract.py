@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from polymux._util.deprecation import renamed_arguments
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
@@ -267,12 +268,13 @@ def encoding_of(content_type: str | None) -> Literal["json", "multipart"]:
     return "json" if core.encoding_of(content_type) == "json" else "multipart"
 
 
+@renamed_arguments(longest_bytes="max_bytes")
 def read_json(
     name: str,
     body: bytes | bytearray | memoryview,
     *,
     model: str | None = None,
-    longest_bytes: int = 32 << 20,
+    max_bytes: int = 32 << 20,
 ) -> CheckedRequest:
     """Parses and checks a JSON body as a server receives it.
 
@@ -280,7 +282,7 @@ def read_json(
         name: The operation.
         body: The bytes.
         model: Value of the query parameter ``model``; None where it is missing.
-        longest_bytes: Longer bodies are refused. Default: 32 MiB.
+        max_bytes: Longer bodies are refused. Default: 32 MiB.
 
     Raises:
         UnsupportedEncodingError: The operation, or its model, takes no JSON.
@@ -294,7 +296,7 @@ def read_json(
     """
     from polymux._native.core import core
 
-    variant, chosen, values, warnings = core.read_json(name, model, body, True, longest_bytes)  # noqa: FBT003
+    variant, chosen, values, warnings = core.read_json(name, model, body, True, max_bytes)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
 
 

@@ -14,8 +14,8 @@ from support.mp3_frames import audio_frames
 
 _BITRATE = "128k"
 #: Synthetic speech is misheard here and there.
-_HEARD_AT_LEAST = 0.6
-_LONGEST_ANSWER = 200
+_MIN_HEARD_SHARE = 0.6
+_MAX_COLLECTED_CHARACTERS = 200
 _PIECES = 30
 
 
@@ -75,7 +75,7 @@ def transcribe(tour: Tour) -> list[str]:
     heard = tour.client.transcribe(tour.media.speech, language="en")
     wanted = _words(DICTATED)
     known = sum(word in _words(heard.text) for word in wanted)
-    _expect(known >= _HEARD_AT_LEAST * len(wanted), f"{heard.text!r} was heard")
+    _expect(known >= _MIN_HEARD_SHARE * len(wanted), f"{heard.text!r} was heard")
     last_s = heard.chunks[-1].timestamp[1]
     return [
         f"{_short(heard.text)}",
@@ -216,4 +216,8 @@ def _words(text: str) -> list[str]:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_ANSWER else f"{line[:_LONGEST_ANSWER]} ..."
+    return (
+        line
+        if len(line) <= _MAX_COLLECTED_CHARACTERS
+        else f"{line[:_MAX_COLLECTED_CHARACTERS]} ..."
+    )

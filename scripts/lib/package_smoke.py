@@ -67,7 +67,7 @@ def _video_there_and_back(folder: Path) -> str:
     written = write_video(video, frames, width=_WIDTH, height=_HEIGHT, fps=_FPS, codec="vp9")
     assert (written.codec, written.frames) == ("vp9", len(_GREYS)), written
     most = len(_GREYS) + 5
-    read = read_frames(video, samples, width=_WIDTH, height=_HEIGHT, fps=_FPS, most_frames=most)
+    read = read_frames(video, samples, width=_WIDTH, height=_HEIGHT, fps=_FPS, max_frames=most)
     assert read.frames == len(_GREYS), read
     seen = samples.read_bytes()
     middles = seen[size // 2 :: size]

@@ -17,7 +17,7 @@ _GRID = (48, 32)
 #: Greys by which pictures may differ: in the mean, and in one cell. Measured were 0.3 and 31 at
 #: most, and 3.5 and 51 where the server's engines were loaded or not; a few cards that are missing
 #: make 1.1 and 42, and the two views that are most alike differ by 6.5 and 54.
-_MOST, _MOST_OF_SERVER = (0.8, 48), (5.0, 90)
+_MAX_DIFFERENCE, _MAX_SERVER_DIFFERENCE = (0.8, 48), (5.0, 90)
 
 
 def check_picture(name: str, data: bytes) -> None:
@@ -50,8 +50,8 @@ def difference(name: str, now: bytes, kept: bytes) -> str:
         return f"{size} is not {wanted}"
     apart = [abs(one - other) for one, other in zip(cells, others, strict=True)]
     mean, worst = sum(apart) / len(apart), max(apart)
-    most_mean, most_cell = _MOST_OF_SERVER if name.startswith("server-") else _MOST
-    if mean <= most_mean and worst <= most_cell:
+    most_mean, max_cell = _MAX_SERVER_DIFFERENCE if name.startswith("server-") else _MAX_DIFFERENCE
+    if mean <= most_mean and worst <= max_cell:
         return ""
     row, column = divmod(apart.index(worst), _GRID[0])
     return f"differs by {mean:.2f} in the mean, and by {worst} in row {row}, column {column}"

@@ -14,7 +14,7 @@ from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
 from support.client_children import eventually
-from support.commands import LONGEST_S, run, started
+from support.commands import MAX_S, run, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,9 +55,9 @@ def test_a_transcript_that_cannot_be_written_any_more_is_printed(folder: Path) -
         server.script(steps.read_body(), steps.sleep(3), steps.answer(200, said))
         words = ("transcribe", "talk.wav", "-o", "gone/x.txt")
         child = started(*words, cwd=folder, server=server)
-        assert eventually(lambda: server.requests, LONGEST_S)
+        assert eventually(lambda: server.requests, MAX_S)
         (folder / "gone").rmdir()
-        out, told = child.communicate(timeout=LONGEST_S)
+        out, told = child.communicate(timeout=MAX_S)
     assert child.returncode == 1
     assert out == b"Ask not\n"
     assert b"gone/x.txt" in told

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from polymux.fetch.fetcher import Fetched
 
-MOST = 64
+MAX_THREADS = 64
 HELD = sending(OK + b"Content-Length: 100\r\n\r\n", then="stall")
 
 
@@ -64,8 +64,8 @@ def test_slow_addresses_hold_up_no_more_than_fetches() -> None:
     """Not the loop's executor, and not those who only ask where an address leads."""
 
     async def main(server: Server) -> None:
-        slow = [asyncio.create_task(fetching(server)) for _ in range(MOST + 10)]
-        while len(server.requests) < MOST:
+        slow = [asyncio.create_task(fetching(server)) for _ in range(MAX_THREADS + 10)]
+        while len(server.requests) < MAX_THREADS:
             await asyncio.sleep(0.01)
         begun = time.monotonic()
         assert await asyncio.to_thread(lambda: 2) == 2
@@ -79,8 +79,8 @@ def test_slow_addresses_hold_up_no_more_than_fetches() -> None:
         with pytest.raises(asyncio.CancelledError):
             await queued
         assert time.monotonic() - begun < 2 * PATIENCE
-        assert len(own_threads()) == MOST
-        assert len(server.requests) == MOST
+        assert len(own_threads()) == MAX_THREADS
+        assert len(server.requests) == MAX_THREADS
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
@@ -92,8 +92,8 @@ def test_slow_addresses_hold_up_no_more_than_fetches() -> None:
 
 def test_who_waits_for_a_thread_has_less_of_the_total_left() -> None:
     async def main(server: Server) -> None:
-        slow = [asyncio.create_task(fetching(server)) for _ in range(MOST)]
-        while len(server.requests) < MOST:
+        slow = [asyncio.create_task(fetching(server)) for _ in range(MAX_THREADS)]
+        while len(server.requests) < MAX_THREADS:
             await asyncio.sleep(0.01)
         begun = time.monotonic()
         queued = asyncio.create_task(fetching(server, total_ms=1500))
@@ -103,7 +103,7 @@ def test_who_waits_for_a_thread_has_less_of_the_total_left() -> None:
             await queued
         assert limit_of(caught.value) == "total"
         assert 1.4 <= time.monotonic() - begun <= 2.1 * PATIENCE
-        assert len(server.requests) == MOST + 1
+        assert len(server.requests) == MAX_THREADS + 1
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)

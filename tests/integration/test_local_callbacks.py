@@ -20,7 +20,7 @@ from support.services import Scripted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LONGEST_S = 20 * PATIENCE
+MAX_S = 20 * PATIENCE
 
 
 def within(call: Callable[[], Any]) -> Any:
@@ -35,7 +35,7 @@ def within(call: Callable[[], Any]) -> Any:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(LONGEST_S)
+    thread.join(MAX_S)
     assert not thread.is_alive(), "it waits for ever"
     result, error = outcome.pop()
     if error is not None:
@@ -180,7 +180,7 @@ def test_asynchronous_callbacks_are_awaited() -> None:
                 await local.aclose()
 
             with pytest.raises(polymux.OperationCancelledError, match="closed"):
-                await asyncio.wait_for(local.convert_to_mp3(b"x", on_progress=close), LONGEST_S)
+                await asyncio.wait_for(local.convert_to_mp3(b"x", on_progress=close), MAX_S)
 
     asyncio.run(main())
 
@@ -231,6 +231,6 @@ def test_control_c(what: str) -> None:
                 assert line == "processing"
             assert time.monotonic() - began < 0.5 * PATIENCE
             # The program's end waits for no thread that reads.
-            assert program.wait(LONGEST_S) == 0
+            assert program.wait(MAX_S) == 0
         finally:
             program.kill()

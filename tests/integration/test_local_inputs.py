@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LONGEST_S = 20 * PATIENCE
+MAX_S = 20 * PATIENCE
 
 
 def until(condition: Any) -> None:
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < LONGEST_S
+        assert time.monotonic() - began < MAX_S
         time.sleep(0.01)
 
 
@@ -92,7 +92,7 @@ def test_a_deadline_is_over_the_reading() -> None:
 
     def slow() -> Iterator[bytes]:
         yield bytes(2_000_000)
-        goes_on.wait(LONGEST_S)
+        goes_on.wait(MAX_S)
         yield bytes(2_000_000)
         raise AssertionError
 
@@ -115,7 +115,7 @@ def test_cancelled_while_it_is_read(tmp_path: Path) -> None:
 
     def slow() -> Iterator[bytes]:
         yield bytes(2_000_000)
-        goes_on.wait(LONGEST_S)
+        goes_on.wait(MAX_S)
 
     async def main() -> None:
         async with polymux.AsyncLocal(tmp_path / "kept", backends=[Scripted()]) as local:
@@ -129,7 +129,7 @@ def test_cancelled_while_it_is_read(tmp_path: Path) -> None:
             goes_on.set()
             began = time.monotonic()
             while list(drafts.iterdir()):
-                assert time.monotonic() - began < LONGEST_S
+                assert time.monotonic() - began < MAX_S
                 await asyncio.sleep(0.01)
             assert local._home is not None
             assert local._home.store.media.used_bytes == 0
@@ -144,7 +144,7 @@ def test_closed_while_it_is_read(tmp_path: Path) -> None:
     def slow() -> Iterator[bytes]:
         yield b"x"
         reads.set()
-        goes_on.wait(LONGEST_S)
+        goes_on.wait(MAX_S)
         yield b"y"
 
     local = polymux.Local(tmp_path / "kept", backends=[Scripted()])
@@ -158,9 +158,9 @@ def test_closed_while_it_is_read(tmp_path: Path) -> None:
 
     caller = threading.Thread(target=call, daemon=True)
     caller.start()
-    assert reads.wait(LONGEST_S)
+    assert reads.wait(MAX_S)
     local.close()
-    caller.join(LONGEST_S)
+    caller.join(MAX_S)
     assert [type(one) for one in errors] == [polymux.OperationCancelledError]
     assert local.read_text(b"x").text == "read"
     goes_on.set()
@@ -175,7 +175,7 @@ def test_input_that_calls_again() -> None:
         everybody = threading.Barrier(40)
 
         def nested() -> Iterator[bytes]:
-            everybody.wait(LONGEST_S)
+            everybody.wait(MAX_S)
             yield local.read_text(b"x").text.encode()
 
         made: list[Any] = []
@@ -188,5 +188,5 @@ def test_input_that_calls_again() -> None:
         for one in callers:
             one.start()
         for one in callers:
-            one.join(LONGEST_S)
+            one.join(MAX_S)
         assert len(made) == 40

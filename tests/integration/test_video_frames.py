@@ -44,7 +44,7 @@ def test_frames_go_into_a_file_and_come_back(tmp_path: Path, codec: str) -> None
     assert written.duration_s == pytest.approx(12 * 1001 / 30_000)
     assert facts_of(path) == (written.codec, WIDTH, HEIGHT, rate, 12)
     raw = tmp_path / "a.rgb"
-    read = read_frames(path, raw, **SIZE, fps=rate, most_frames=100)
+    read = read_frames(path, raw, **SIZE, fps=rate, max_frames=100)
     assert (read.frames, read.codec, read.input_width) == (12, written.codec, WIDTH)
     samples = numpy.fromfile(raw, numpy.uint8).reshape(12, HEIGHT, WIDTH, 3)
     for found, expected in zip(samples, frames(12), strict=True):
@@ -154,7 +154,7 @@ def test_ctrl_c_ends_the_reading_of_a_long_film(tmp_path: Path) -> None:
             width=1024,
             height=576,
             fps=60,
-            most_frames=1200,
+            max_frames=1200,
             cancel=Interrupting(),
         )
     assert [one.name for one in tmp_path.iterdir()] == ["a.mp4"]
@@ -204,7 +204,7 @@ assert writer.finish()["frames"] == 2
 
 
 def test_what_is_no_video_is_told_apart(tmp_path: Path) -> None:
-    wanted = {**SIZE, "fps": 8, "most_frames": 3}
+    wanted = {**SIZE, "fps": 8, "max_frames": 3}
     (tmp_path / "text").write_bytes(b"no video at all\n" * 400)
     with pytest.raises(errors.UnsupportedMediaError):
         read_frames(tmp_path / "text", tmp_path / "a.rgb", **wanted)
@@ -239,7 +239,7 @@ def test_the_media_engine_gives_frames_to_models(tmp_path: Path) -> None:
     path = tmp_path / "film.mp4"
     write_video(path, [one.data for one in frames(8)], **SIZE, fps=8)
     engine = MediaEngine()
-    engine.load({"most_pixels": WIDTH * HEIGHT})
+    engine.load({"max_pixels": WIDTH * HEIGHT})
     sink = _Sink(tmp_path)
     made = engine.run(_asked(path), sink, Token())  # type: ignore[arg-type]
     samples = made.value.pop("samples")
@@ -247,7 +247,7 @@ def test_the_media_engine_gives_frames_to_models(tmp_path: Path) -> None:
     assert samples.path.stat().st_size == 4 * WIDTH * HEIGHT * 3
     assert sink.lines == []
     (tmp_path / "draft").unlink()
-    engine.load({"most_pixels": WIDTH * HEIGHT - 1})
+    engine.load({"max_pixels": WIDTH * HEIGHT - 1})
     with pytest.raises(errors.LimitExceededError):
         engine.run(_asked(path), sink, Token())  # type: ignore[arg-type]
     token = Token()

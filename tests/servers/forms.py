@@ -13,7 +13,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from servers.replies import RefusedError
 
 KEPT_BYTES = 1 << 20
-LONGEST_JSON_BYTES = 64 << 20
+MAX_JSON_BYTES = 64 << 20
 
 
 @dataclass
@@ -80,7 +80,7 @@ class JsonReader:
 
     def take(self, piece: bytes) -> None:
         self._size_bytes += len(piece)
-        if self._size_bytes <= LONGEST_JSON_BYTES:
+        if self._size_bytes <= MAX_JSON_BYTES:
             self._pieces.append(piece)
 
     def body(self) -> Body:
@@ -89,7 +89,7 @@ class JsonReader:
         Raises:
             RefusedError: It is no JSON object.
         """
-        if self._size_bytes > LONGEST_JSON_BYTES:
+        if self._size_bytes > MAX_JSON_BYTES:
             raise RefusedError(413, "the JSON is too long")
         try:
             value = json.loads(b"".join(self._pieces))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from servers.wire import Wire
 
-LONGEST_HEAD_BYTES = 16 << 20
+MAX_HEAD_BYTES = 16 << 20
 PIECE_BYTES = 1 << 18
 
 Headers = list[tuple[bytes, bytes]]
@@ -27,7 +27,7 @@ async def read_head(wire: Wire) -> Request:
     Raises:
         DisconnectedError: There is none.
     """
-    head = await wire.read_until(b"\r\n\r\n", LONGEST_HEAD_BYTES)
+    head = await wire.read_until(b"\r\n\r\n", MAX_HEAD_BYTES)
     arrived_at = time.monotonic()
     first, *lines = head[:-4].split(b"\r\n")
     words = first.decode("latin-1").split(" ")
@@ -63,7 +63,7 @@ def keeps_alive(request: Request) -> bool:
 
 
 async def body_pieces(
-    wire: Wire, request: Request, most_bytes: int = PIECE_BYTES
+    wire: Wire, request: Request, max_bytes: int = PIECE_BYTES
 ) -> AsyncIterator[bytes]:
     """The body's bytes as they come, chunks decoded; trailers go to the request.
 
@@ -73,7 +73,7 @@ async def body_pieces(
     if not is_chunked(request):
         left = int(request.header("content-length") or "0")
         while left:
-            piece = await wire.read_some(min(left, most_bytes))
+            piece = await wire.read_some(min(left, max_bytes))
             left -= len(piece)
             yield piece
         return
@@ -86,12 +86,12 @@ async def body_pieces(
         if left == 0:
             break
         while left:
-            piece = await wire.read_some(min(left, most_bytes))
+            piece = await wire.read_some(min(left, max_bytes))
             left -= len(piece)
             yield piece
         if await wire.read_until(b"\r\n", 2) != b"\r\n":
             raise DisconnectedError("a chunk is longer than it says")
-    while (line := await wire.read_until(b"\r\n", LONGEST_HEAD_BYTES)) != b"\r\n":
+    while (line := await wire.read_until(b"\r\n", MAX_HEAD_BYTES)) != b"\r\n":
         request.trailers += _fields([line[:-2]])
 
 

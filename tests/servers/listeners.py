@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOST_FILLERS = 64
+_MAX_FILLERS = 64
 _UNANSWERED_S = 0.2
 
 
@@ -40,7 +40,7 @@ def full_port() -> Iterator[int]:
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port = listener.getsockname()[1]
-        for _ in range(_MOST_FILLERS):
+        for _ in range(_MAX_FILLERS):
             filler = stack.enter_context(socket.socket())
             filler.setblocking(False)
             if filler.connect_ex(("127.0.0.1", port)) not in (0, errno.EINPROGRESS):

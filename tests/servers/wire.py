@@ -107,24 +107,24 @@ class Wire(asyncio.Protocol):
         self.go_on_reading()
         await self._arrived.wait()
 
-    async def read_until(self, mark: bytes, longest_bytes: int) -> bytes:
+    async def read_until(self, mark: bytes, max_bytes: int) -> bytes:
         """Everything up to and with `mark`."""
         while (end := self._buffer.find(mark)) < 0:
-            if len(self._buffer) > longest_bytes:
-                raise DisconnectedError(f"no {mark!r} within {longest_bytes} bytes")
+            if len(self._buffer) > max_bytes:
+                raise DisconnectedError(f"no {mark!r} within {max_bytes} bytes")
             await self.more()
         return self.take(end + len(mark))
 
-    async def read_some(self, most_bytes: int) -> bytes:
-        """At least one byte, at most `most_bytes`."""
+    async def read_some(self, max_bytes: int) -> bytes:
+        """At least one byte, at most `max_bytes`."""
         while not self._buffer:
             await self.more()
-        return self.take(most_bytes)
+        return self.take(max_bytes)
 
-    def take(self, most_bytes: int) -> bytes:
-        """What is buffered, at most `most_bytes`."""
-        data = bytes(self._buffer[:most_bytes])
-        del self._buffer[:most_bytes]
+    def take(self, max_bytes: int) -> bytes:
+        """What is buffered, at most `max_bytes`."""
+        data = bytes(self._buffer[:max_bytes])
+        del self._buffer[:max_bytes]
         return data
 
     async def write(self, data: bytes) -> None:

@@ -42,7 +42,7 @@ PAGES = {
 OPERATIONS = (*FILES, *PAGES)
 #: What looks for a page, and is told none: here all that is searched for is a path of the site.
 MUSIC = "download_music"
-_LONGEST_S = 3600.0
+_MAX_S = 3600.0
 
 
 class Writer(Backend):
@@ -63,7 +63,7 @@ class AddressedServer(PolymuxServer):
     Args:
         folder: Of its store.
         sites: What may be fetched from.
-        most_bytes: Of one file.
+        max_bytes: Of one file.
         bundle: Certificates that are believed.
         download: Of `polymux.downloads.settings.DownloadSettings`, instead of the defaults.
     """
@@ -74,7 +74,7 @@ class AddressedServer(PolymuxServer):
         self,
         folder: Path,
         *sites: Server,
-        most_bytes: int = 1 << 20,
+        max_bytes: int = 1 << 20,
         bundle: Path | None = None,
         **download: Any,
     ) -> None:
@@ -83,7 +83,7 @@ class AddressedServer(PolymuxServer):
         )
         if sites:
             download.setdefault("music_search", sites[0].url("/{query}"))
-        self._download = DownloadSettings(most_bytes=most_bytes, **download)
+        self._download = DownloadSettings(max_bytes=max_bytes, **download)
         self.speech = Scripted("speech", ("transcribe",), slots=4)
         super().__init__(folder / "s", self._backends)
 
@@ -102,10 +102,10 @@ class AddressedServer(PolymuxServer):
 
     def _backends(self) -> list[Backend]:
         drafts = self.settings.store.folder / "drafts"
-        pages = PageDownloader(self._download, self._policy, drafts, _LONGEST_S)
+        pages = PageDownloader(self._download, self._policy, drafts, _MAX_S)
         bringer = Bringer(
             self._policy,
-            self._download.most_bytes,
+            self._download.max_bytes,
             total_s=self._download.total_s,
             pages=pages,
         )
@@ -165,18 +165,18 @@ class Watched:
     """The most that this process's downloaders hold while a block runs; looked at again and again.
 
     Attributes:
-        most_bytes: Of one process, resident; 0 where none was seen.
+        max_bytes: Of one process, resident; 0 where none was seen.
     """
 
     def __init__(self) -> None:
-        self.most_bytes = 0
+        self.max_bytes = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
     def _look(self) -> None:
         while not self._over.wait(0.01):
             for pid in downloaders():
-                self.most_bytes = max(self.most_bytes, _status_bytes(pid, "VmHWM"))
+                self.max_bytes = max(self.max_bytes, _status_bytes(pid, "VmHWM"))
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -36,7 +36,7 @@ class Works:
         self._folder = folder
         self._host = url.removeprefix("http://")
         self._upload = folder / "a.png"
-        self._retry = polymux.Retry(1, first_backoff=0.01)
+        self._retry = polymux.Retry(1, first_backoff_s=0.01)
         self._loop = asyncio.new_event_loop()
         self.target = folder / "saved" / "file.bin"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "polymux"]
-LONGEST_S = 60
+MAX_S = 60
 
 
 def environment(home: Path, server: Any = None, **more: str) -> dict[str, str]:
@@ -51,7 +51,7 @@ def run(
         input=stdin,
         capture_output=True,
         check=False,
-        timeout=LONGEST_S,
+        timeout=MAX_S,
     )
     if code is not None:
         assert done.returncode == code, done.stderr.decode()
@@ -99,7 +99,7 @@ class Shell:
 
     def wait_for(self, pattern: str) -> re.Match[str]:
         """Reads until what came since the last match fits the pattern."""
-        deadline = time.monotonic() + LONGEST_S
+        deadline = time.monotonic() + MAX_S
         while True:
             found = re.compile(pattern).search(self.text, self._seen)
             if found:
@@ -129,10 +129,10 @@ class Shell:
 
     def end(self) -> int:
         """Reads on to the end of the process; its exit code."""
-        deadline = time.monotonic() + LONGEST_S
+        deadline = time.monotonic() + MAX_S
         while self._read():
             assert time.monotonic() < deadline, self.text
-        return self.process.wait(timeout=LONGEST_S)
+        return self.process.wait(timeout=MAX_S)
 
     def _read(self) -> bool:
         """Reads what is there; False at the end."""
@@ -156,7 +156,7 @@ class Shell:
     ) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=LONGEST_S)
+        self.process.wait(timeout=MAX_S)
         os.close(self._ours)
 
 

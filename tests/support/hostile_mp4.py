@@ -261,7 +261,7 @@ def _table_cases() -> list[Case]:
             broken,
             limits={"duration_s": 600},
         ),
-        case("V06", "stts-longest-delta", _longest_delta, broken),
+        case("V06", "stts-longest-delta", _max_delta, broken),
         case("V06", "timescale-0", lambda: Movie(timescale=0).to_bytes(), broken),
         case("V06", "media-timescale-0", lambda: Movie(media_timescale=0).to_bytes(), broken),
         case("V06", "trun-count", lambda: fragmented(huge), broken),
@@ -269,7 +269,7 @@ def _table_cases() -> list[Case]:
     ]
 
 
-def _longest_delta() -> bytes:
+def _max_delta() -> bytes:
     return Movie(stts=table(b"stts", 1, struct.pack(">II", SAMPLE_RATE, 0x7FFFFFFF))).to_bytes()
 
 

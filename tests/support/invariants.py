@@ -32,8 +32,8 @@ STATUSES = frozenset(
 )  # fmt: skip
 #: Doors answer in the shape of others, and who asks whether we are ready is told of each engine.
 _OWN_SHAPES = ("/v1/", "/mcp", "/replicate/", "/readyz", "/api/v1/readiness")
-_MOST_ERROR_BYTES = 2048
-_MOST_ECHOED = 200
+_MAX_ERROR_BYTES = 2048
+_MAX_ECHOED = 200
 #: I2: words of the inside.
 _INSIDE = re.compile(r"Traceback|\b0x[0-9a-f]{6}")
 #: I7: what nobody waited for.
@@ -76,7 +76,7 @@ def check_answer(
 
 def _check_error(answer: Answer, text: str, asked: bytes) -> None:
     assert answer.headers["content-type"] == "application/json", answer.headers
-    assert len(answer.body) <= _MOST_ERROR_BYTES, text
+    assert len(answer.body) <= _MAX_ERROR_BYTES, text
     body = json.loads(text)
     assert isinstance(body["error"], str), body
     assert body["error"], body
@@ -84,8 +84,8 @@ def _check_error(answer: Answer, text: str, asked: bytes) -> None:
     assert "polymux-version" in answer.headers
     told = body["error"]
     sent = asked.decode("utf-8", "replace")
-    for at in range(len(told) - _MOST_ECHOED):
-        assert told[at : at + _MOST_ECHOED + 1] not in sent, "too much of the request is repeated"
+    for at in range(len(told) - _MAX_ECHOED):
+        assert told[at : at + _MAX_ECHOED + 1] not in sent, "too much of the request is repeated"
 
 
 def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> None:
@@ -123,9 +123,9 @@ def check_store(folder: Path) -> None:
     assert there <= known, "files that no row of the catalogue names"
 
 
-def until(condition: object, longest_s: float = SETTLED_S) -> bool:
+def until(condition: object, max_s: float = SETTLED_S) -> bool:
     """Whether a condition, a callable, comes true by then."""
-    end = time.monotonic() + longest_s
+    end = time.monotonic() + max_s
     while not condition():  # type: ignore[operator]
         if time.monotonic() > end:
             return False

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.polymux_server import Answer, Asked
 
 PATH = "/mcp"
-_LONGEST_S = 120.0
+_MAX_S = 120.0
 #: What the tools of a scripted backend take.
 FILE = {"file": base64.b64encode(b"sound").decode()}
 #: How the protocol's versions begin: without a handshake, and with one that begins a session.
@@ -70,7 +70,7 @@ async def over_stdio(
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Runs a test's coroutine; what fails in it comes without the groups that the SDK makes."""
     try:
-        asyncio.run(asyncio.wait_for(main, _LONGEST_S))
+        asyncio.run(asyncio.wait_for(main, _MAX_S))
     except BaseExceptionGroup as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:

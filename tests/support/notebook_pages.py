@@ -22,7 +22,7 @@ _MEDIA = re.compile(r"<(audio|video|img)[^>]*>(?:</\1>)?")
 #: Where a run had its files is nobody's business, and another place each time.
 PATHS = re.compile(r"(?<![\w.:/])/(?:tmp|root|home|work|usr|var|opt)/[^\s\"'<>)\],]*")
 _PORTS = re.compile(r"(?<=127\.0\.0\.1:)\d+")
-_MOST_DATA_CHARACTERS = 200_000
+_MAX_DATA_CHARACTERS = 200_000
 
 
 def page_path(name: str) -> Path:
@@ -92,7 +92,7 @@ def _plain(text: str) -> str:
 
 
 def _small_enough(media: re.Match[str]) -> str:
-    large = len(media[0]) > _MOST_DATA_CHARACTERS
+    large = len(media[0]) > _MAX_DATA_CHARACTERS
     return f"({media[1]}, too large for this page)" if large else media[0]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NEVER = [one for one in os.environ.get("POLYMUX_NEVER_TOLD", "").splitlines() if one]
 _ONLY = os.environ.get("POLYMUX_ONLY_STATUSES", "").split()
 _OF_DEFECTS = re.compile(r"Traceback|object at 0x|\b0x[0-9a-f]{6}|[\x00-\x08\x0b-\x1f\x7f]")
-_LONGEST = 2048
+_MAX_CHARACTERS = 2048
 
 
 @schemathesis.check
@@ -37,7 +37,7 @@ def told_as_promised(ctx: Any, response: Any, case: Any) -> None:
     if response.status_code >= 400 and case.operation.label != "GET /media/{name}":
         assert kind == "application/json", kind
         error = json.loads(text)["error"]
-        assert len(error.encode()) <= _LONGEST
+        assert len(error.encode()) <= _MAX_CHARACTERS
         assert not _OF_DEFECTS.search(error), error
 
 

@@ -49,7 +49,7 @@ def run(
     key: str | None = "",
     only: Sequence[int] = (),
     arguments: Sequence[str] = (),
-    longest_s: float = 300,
+    max_s: float = 300,
 ) -> str:
     """Asks it everything; gives what schemathesis says, which has found nothing.
 
@@ -61,7 +61,7 @@ def run(
         key: Instead of the server's own; None for none.
         only: The only statuses that may come.
         arguments: More for the command line.
-        longest_s: It is ended after that.
+        max_s: It is ended after that.
     """
     settings = folder / "schemathesis.toml"
     dice = "" if seed is None else f"seed = {seed}\n"
@@ -85,7 +85,7 @@ def run(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=longest_s,
+        timeout=max_s,
         check=False,
     )
     assert done.returncode == 0, done.stdout

@@ -157,11 +157,11 @@ class ServedProcess(Asked):
         return self.process.poll() is None and self.ask("GET", "/healthz", key=None).status == 200
 
 
-def until(condition: Callable[[], object], longest_s: float = 10) -> float:
+def until(condition: Callable[[], object], max_s: float = 10) -> float:
     """Waits for it; gives how long that took."""
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < longest_s
+        assert time.monotonic() - began < max_s
         time.sleep(0.01)
     return time.monotonic() - began
 

@@ -151,10 +151,10 @@ class ServedProgram:
         assert self.process is not None
         self.process.send_signal(number)
 
-    def wait(self, longest_s: float = 60) -> int:
+    def wait(self, max_s: float = 60) -> int:
         """Its status, once it has ended and all that it said was read."""
         assert self.process is not None
-        status = self.process.wait(longest_s)
+        status = self.process.wait(max_s)
         if self.process.stderr is not None:
             self._reader.join(5)
         return status

@@ -43,9 +43,9 @@ def local(settings: SongSearchSettings) -> polymux.Local:
     return polymux.Local(engines={}, song_search=settings)
 
 
-def until(condition: Callable[[], object], longest_s: float) -> float:
+def until(condition: Callable[[], object], max_s: float) -> float:
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < longest_s
+        assert time.monotonic() - began < max_s
         time.sleep(0.005)
     return time.monotonic() - began

@@ -30,7 +30,7 @@ from polymux.service.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST = 400
+MAX_ROUNDS = 400
 #: A version of the tables that nobody has yet: it is made of what is in those of today.
 LATER = """
     CREATE TABLE later (id TEXT PRIMARY KEY, told TEXT) STRICT;
@@ -271,7 +271,7 @@ def main() -> None:
     if at in ("older", "anew"):
         before = older(Path(base) / "before")
         database.MIGRATIONS = (*database.MIGRATIONS, LATER)
-    for n in range(1, MOST):
+    for n in range(1, MAX_ROUNDS):
         folder = Path(base) / str(n)
         if at in ("older", "anew"):
             made = killed_with_results(folder, at, before, call, n)
@@ -284,7 +284,7 @@ def main() -> None:
         shutil.rmtree(folder)
         if not made["fired"]:
             return
-    raise SystemExit(f"it still fails at the call number {MOST}")
+    raise SystemExit(f"it still fails at the call number {MAX_ROUNDS}")
 
 
 if __name__ == "__main__":

@@ -51,9 +51,9 @@ def alive(pid: int) -> bool:
     return False
 
 
-async def until(condition: Any, longest_s: float = 10) -> float:
+async def until(condition: Any, max_s: float = 10) -> float:
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < longest_s
+        assert time.monotonic() - began < max_s
         await asyncio.sleep(0.002)
     return time.monotonic() - began

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Places in time that the tiny layers of motion know.
-MOST_ANIMATED_FRAMES = 8
+MAX_ANIMATED_FRAMES = 8
 
 
 def text_to_video(folder: Path) -> Path:
@@ -55,7 +55,7 @@ def animate_diff(folder: Path) -> Path:
         motion_layers_per_block=1,
         motion_norm_num_groups=2,
         motion_num_attention_heads=4,
-        motion_max_seq_length=MOST_ANIMATED_FRAMES,
+        motion_max_seq_length=MAX_ANIMATED_FRAMES,
     )
     parts["scheduler"] = DDIMScheduler(
         beta_start=0.00085, beta_end=0.012, beta_schedule="linear", clip_sample=False

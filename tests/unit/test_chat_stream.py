@@ -208,10 +208,10 @@ def test_after_done_the_source_is_left_alone() -> None:
 
 def test_an_event_over_the_limit() -> None:
     with pytest.raises(polymux.DecodeError, match="limit of 100 bytes"):
-        list(polymux.decode_chat_stream([b"data: " + b"x" * 200], longest_event_bytes=100))
+        list(polymux.decode_chat_stream([b"data: " + b"x" * 200], max_event_bytes=100))
     for limit in (0, -1, (1 << 30) + 1):
-        with pytest.raises(polymux.InvalidRequestError, match="longest_event_bytes"):
-            polymux.decode_chat_stream([], longest_event_bytes=limit)
+        with pytest.raises(polymux.InvalidRequestError, match="max_event_bytes"):
+            polymux.decode_chat_stream([], max_event_bytes=limit)
 
 
 def test_what_the_source_raises_is_passed_on() -> None:

@@ -142,8 +142,8 @@ def test_j12_nul() -> None:
 def test_j13_size() -> None:
     content = [{"role": "user", "content": "x" * (10 << 20)}]
     body = chat(messages=content)
-    assert contract.read_json("chat", body, longest_bytes=len(body)).values["messages"] == content
-    message = refused(body, longest_bytes=len(body) - 1)
+    assert contract.read_json("chat", body, max_bytes=len(body)).values["messages"] == content
+    message = refused(body, max_bytes=len(body) - 1)
     assert str(len(body)) in message
     assert str(len(body) - 1) in message
 

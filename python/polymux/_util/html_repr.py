@@ -25,9 +25,9 @@ MAX_EMBEDDED_BYTES = 10_000_000
 MAX_ROWS = 20
 _IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-_MOST_CHARACTERS = 2_000
-_MOST_MARKDOWN_CHARACTERS = 100_000
-_MOST_ROWS = 200
+_MAX_CHARACTERS = 2_000
+_MAX_MARKDOWN_CHARACTERS = 100_000
+_MAX_TABLE_ROWS = 200
 #: What follows the path of an address may be what opens it.
 _QUERY = re.compile(r"(https?://[^\s?#\"'<>]+)[?#][^\s\"'<>]+", re.IGNORECASE)
 _USER = re.compile(r"(https?://)[^\s/@\"'<>]+@", re.IGNORECASE)
@@ -62,7 +62,7 @@ def _shown(text: str, most: int) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def escaped(text: object, most: int = _MOST_CHARACTERS) -> str:
+def escaped(text: object, most: int = _MAX_CHARACTERS) -> str:
     """The text as HTML shows it: no tag, no key, no signature, no mark that turns the line around.
 
     Args:
@@ -117,8 +117,8 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
     if head:
         lines.append("".join(f"<th>{escaped(name)}</th>" for name in head))
     style = ' style="text-align: left"'
-    lines += ["".join(f"<td{style}>{cell}</td>" for cell in row) for row in kept[:_MOST_ROWS]]
-    more = f"<div>and {len(kept) - _MOST_ROWS} more</div>" if len(kept) > _MOST_ROWS else ""
+    lines += ["".join(f"<td{style}>{cell}</td>" for cell in row) for row in kept[:_MAX_TABLE_ROWS]]
+    more = f"<div>and {len(kept) - _MAX_TABLE_ROWS} more</div>" if len(kept) > _MAX_TABLE_ROWS else ""
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{more}"
 
 
@@ -152,7 +152,7 @@ def markdown(text: str) -> str:
         '**Bold** &#60;b>5&#60;/b>, <code>a&#60;b</code>'
     """
     made: list[str] = []
-    lines = iter(_shown(text, _MOST_MARKDOWN_CHARACTERS).split("\n"))
+    lines = iter(_shown(text, _MAX_MARKDOWN_CHARACTERS).split("\n"))
     for line in lines:
         begins = _FENCE.fullmatch(line)
         if begins is None:
@@ -171,7 +171,7 @@ def _ends(line: str, fence: str) -> bool:
 
 def code(text: str, language: str = "") -> str:
     """A text as a block of code in Markdown, whatever is in it."""
-    return "\n".join(_block(_shown(text, _MOST_MARKDOWN_CHARACTERS).split("\n"), language)).strip()
+    return "\n".join(_block(_shown(text, _MAX_MARKDOWN_CHARACTERS).split("\n"), language)).strip()
 
 
 def _block(lines: list[str], language: str) -> list[str]:

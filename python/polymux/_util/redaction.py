@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 TYPE_CHECKING = False
 
 #: Shorter ones could not be told from words.
-_SHORTEST = 4
-_MOST = 1000
+_MIN_SECRET_CHARACTERS = 4
+_MAX_SECRETS = 1000
 #: So many characters of a key in a row are no accident.
-_LONGEST_PART = 7
+_MAX_FRAGMENT_CHARACTERS = 7
 #: How long the pieces are that are looked for, and how far apart: so each longer part has one.
 _PIECE = 5
-_STEP = _LONGEST_PART + 2 - _PIECE
+_STEP = _MAX_FRAGMENT_CHARACTERS + 2 - _PIECE
 #: A part of that length is hidden as it is found; what is left of a longer one comes next.
 _ENOUGH = 64
 #: Of a longer key the rest is not cut into pieces.
-_LONGEST_CUT = 8192
+_MAX_SPLIT_CHARACTERS = 8192
 _KNOWN: dict[str, None] = {}
 #: All pieces of what is known: most texts have none of them, which is found out quickly.
 _PIECES: set[str] = set()
@@ -35,24 +35,27 @@ _PIECES: set[str] = set()
 def keep_secret(*secrets: str | None) -> None:
     """Hides these from now on. Of very many the oldest are forgotten."""
     for secret in secrets:
-        if secret is not None and len(secret) >= _SHORTEST:
+        if secret is not None and len(secret) >= _MIN_SECRET_CHARACTERS:
             if secret not in _KNOWN:
                 _PIECES.update(_pieces(secret))
             _KNOWN.pop(secret, None)
             _KNOWN[secret] = None
-    if len(_KNOWN) > _MOST:
+    if len(_KNOWN) > _MAX_SECRETS:
         _forget()
 
 
 def _pieces(secret: str) -> list[str]:
-    if len(secret) <= _LONGEST_PART:
+    if len(secret) <= _MAX_FRAGMENT_CHARACTERS:
         return []
-    return [secret[at : at + _PIECE] for at in range(min(len(secret), _LONGEST_CUT) - _PIECE + 1)]
+    return [
+        secret[at : at + _PIECE]
+        for at in range(min(len(secret), _MAX_SPLIT_CHARACTERS) - _PIECE + 1)
+    ]
 
 
 def _forget() -> None:
     """The older half, so that this is seldom done. Other threads may do the same."""
-    for oldest in list(_KNOWN)[: -_MOST // 2]:
+    for oldest in list(_KNOWN)[: -_MAX_SECRETS // 2]:
         _KNOWN.pop(oldest, None)
     left = {piece for secret in list(_KNOWN) for piece in _pieces(secret)}
     _PIECES.intersection_update(left)
@@ -79,7 +82,7 @@ def _without_parts(text: str) -> str:
     while at <= len(text) - _PIECE:
         if text[at : at + _PIECE] in _PIECES:
             begin, end = _part_around(text, at, start)
-            if end - begin > _LONGEST_PART:
+            if end - begin > _MAX_FRAGMENT_CHARACTERS:
                 kept += (text[start:begin], "***")
                 start = end
                 at = -(-end // _STEP) * _STEP
@@ -104,7 +107,8 @@ def _part_around(text: str, at: int, least: int) -> tuple[int, int]:
                 on += 1
             size = back + on
             if size > best[1] - best[0] and not (
-                _LONGEST_PART < size < _ENOUGH and is_of_words(secret, place - back, place + on)
+                _MAX_FRAGMENT_CHARACTERS < size < _ENOUGH
+                and is_of_words(secret, place - back, place + on)
             ):
                 best = at - back, at + on
             if back + on >= _ENOUGH:  # Of a key that repeats itself, all places would take long.
@@ -139,7 +143,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9]+")
 #: In one case, as sentences have them.
 _WORD = re.compile(r"[a-z]{2,15}|[A-Z][a-z]{1,14}|[A-Z]{2,15}")
 #: So much of a key must be something else, or its words are the secret.
-_LEAST_SECRET = 16
+_MIN_SECRET_REMAINDER = 16
 
 
 def is_of_words(key: str, start: int, end: int) -> bool:
@@ -162,7 +166,7 @@ def is_of_words(key: str, start: int, end: int) -> bool:
         if inside and (not word or found.start() < start or found.end() > end):
             return False
         secret += 0 if word else len(found[0])
-    return secret >= _LEAST_SECRET
+    return secret >= _MIN_SECRET_REMAINDER
 
 
 def _is_word(text: str) -> bool:

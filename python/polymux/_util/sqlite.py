@@ -45,9 +45,9 @@ _LOCKED = (5, 6)
 #: What reading needs to write first, after somebody has been killed while writing.
 _UNFINISHED = (8, 14)
 #: Writers take milliseconds, and there is one at a time.
-_LONGEST_WAIT_MS = 30_000
+_MAX_WAIT_MS = 30_000
 #: Writers that are done between the beginning and the end of one question are few.
-_MOST_TRIES = 20
+_MAX_TRIES = 20
 
 
 class _Files(NamedTuple):
@@ -165,7 +165,7 @@ class Connection:
         with self._lock, self.reported():
             if not self._open:
                 raise CatalogueError(f"the catalogue {self._name} is closed", code="closed")
-            for _ in range(_MOST_TRIES if self._files else 0):
+            for _ in range(_MAX_TRIES if self._files else 0):
                 self._follow()
                 try:
                     found = list(self._native.execute(statement, values))
@@ -295,7 +295,7 @@ def _opened(name: str, *, is_fixed: bool = False) -> Any:
     if apsw is None:
         native = sqlite3.connect(
             name,
-            timeout=_LONGEST_WAIT_MS / 1000,
+            timeout=_MAX_WAIT_MS / 1000,
             isolation_level=None,
             check_same_thread=False,
             uri=is_fixed,
@@ -304,7 +304,7 @@ def _opened(name: str, *, is_fixed: bool = False) -> Any:
         return native
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(name, flags if is_fixed else apsw.SQLITE_OPEN_READWRITE)
-    connection.set_busy_timeout(_LONGEST_WAIT_MS)
+    connection.set_busy_timeout(_MAX_WAIT_MS)
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 

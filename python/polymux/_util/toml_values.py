@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 #: Times, rates and shares. Clocks and timers take no more than this, and nobody means less.
-_LEAST_NUMBER, _LARGEST_NUMBER = 1e-9, 1e10
+_MIN_NUMBER, _LARGEST_NUMBER = 1e-9, 1e10
 #: Of 64 bits, as databases, files and the system have them.
 _LARGEST_INTEGER = (1 << 63) - 1
 
@@ -44,7 +44,7 @@ def converted(kind: str, value: object) -> tuple[bool, Any]:
         return isinstance(value, dict), value
     if "float" in kind:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and _LEAST_NUMBER <= value <= _LARGEST_NUMBER, value  # type: ignore[operator]
+        return number and _MIN_NUMBER <= value <= _LARGEST_NUMBER, value  # type: ignore[operator]
     if "int" in kind:
         whole = isinstance(value, int) and not isinstance(value, bool)
         return whole and 0 <= value <= _LARGEST_INTEGER, value  # type: ignore[operator]

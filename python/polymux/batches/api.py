@@ -33,7 +33,7 @@ __all__ = ["batch"]
 MANIFEST = "polymux-batch.db"
 _WORKERS = 4
 #: Each is a thread here, also where a machine of the cluster does the work.
-_MOST_WORKERS = 1000
+_MAX_WORKERS = 1000
 
 
 def batch(
@@ -127,8 +127,8 @@ def batch(
     """
     if client is not None and not isinstance(client, Operations):
         raise TypeError(f"client: a Client or a Local, not {type(client).__name__}")
-    if workers is not None and not 1 <= integer("workers", workers) <= _MOST_WORKERS:
-        raise InvalidRequestError(f"workers={workers} must be 1 to {_MOST_WORKERS:,}")
+    if workers is not None and not 1 <= integer("workers", workers) <= _MAX_WORKERS:
+        raise InvalidRequestError(f"workers={workers} must be 1 to {_MAX_WORKERS:,}")
     if not os.fspath(out):
         raise InvalidRequestError("out is an empty name: name the folder of the outputs")
     share = _share(ray, ray_cpus, ray_gpus, workers, client)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polymux.media.media_file import MediaFile
 
 #: Of a file that a server has made.
-_LONGEST_BYTES = 1 << 40
+_MAX_OUTPUT_BYTES = 1 << 40
 _TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
 
 
@@ -87,7 +87,7 @@ class Calls:
         from polymux.client.remote_file import RemoteFile
 
         if isinstance(file, RemoteFile):
-            file.save(storage.staged(item, number), limit_bytes=_LONGEST_BYTES)
+            file.save(storage.staged(item, number), limit_bytes=_MAX_OUTPUT_BYTES)
         elif file.path is not None:
             storage.copy(item, number, file.path)
         else:
@@ -244,19 +244,19 @@ def desk_for(
         timeout_s: Seconds that one item may take.
         storage: Where engines of this machine may keep what they make until it is stored.
     """
-    from polymux.client.options import LONGEST_GENERATION_S
+    from polymux.client.options import MAX_GENERATION_S
     from polymux.client.sync_client import Client
     from polymux.local.sync_local import Local
 
     if client is None:
         # Who gives an item so long means it.
-        longest_s = max(LONGEST_GENERATION_S, timeout_s or 0.0)
-        local = Local(storage.engines, longest_generation_s=longest_s)
+        max_s = max(MAX_GENERATION_S, timeout_s or 0.0)
+        local = Local(storage.engines, max_generation_s=max_s)
         here = Calls(local, subject, timeout_s, is_own=True)
         is_plain = subject.operation == "convert_to_mp3" and timeout_s is None
         return Conversions(here) if is_plain and not subject.extra_body else here
     if isinstance(client, Client):
         # A pause that the server asks for is one of all threads, which this client cannot keep.
         told: Retry = client._settings.retry  # noqa: SLF001 - there is no other way to ask
-        client = client.with_options(retry=told._replace(longest_retry_after=0.0))
+        client = client.with_options(retry=told._replace(max_retry_after_s=0.0))
     return Calls(client, subject, timeout_s, is_own=False)

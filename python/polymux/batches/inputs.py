@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from polymux.batches.spec import Subject
 
-_LONGEST_LINE_BYTES = 16 << 20
-_LONGEST_STEM_BYTES = 160
+_MAX_LINE_BYTES = 16 << 20
+_MAX_STEM_BYTES = 160
 _SLUG_CHARACTERS = 40
 #: Folders that cannot be read and are told one by one.
-_MOST_UNREAD = 100
+_MAX_UNREADABLE_FOLDERS = 100
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON_SUFFIXES = (b".jsonl", b".ndjson")
 
@@ -159,7 +159,7 @@ class Inputs:
                 waiting += reversed(folders)
             except OSError as error:
                 # What lies elsewhere is done all the same.
-                if len(self.unread) < _MOST_UNREAD:
+                if len(self.unread) < _MAX_UNREADABLE_FOLDERS:
                     words = f"cannot read the folder '{display_name(here)}': {error.strerror}"
                     self.unread.append(words)
 
@@ -254,7 +254,7 @@ def _pieces(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
     while piece := read(1 << 16):
         *whole, left = (left + piece).split(separator)
         yield from whole
-        if len(left) > _LONGEST_LINE_BYTES:
+        if len(left) > _MAX_LINE_BYTES:
             raise InvalidRequestError("a line of the list has more than 16 MiB: it is no list")
     yield left
 
@@ -302,10 +302,10 @@ def _bounded(stem: bytes) -> bytes:
         if part in (b"", b".", b".."):
             continue
         short = part
-        if len(part) > _LONGEST_STEM_BYTES:
+        if len(part) > _MAX_STEM_BYTES:
             told = hashlib.sha256(part).hexdigest()[:8].encode()
             # Cut where a character of UTF-8 begins.
-            cut = part[: _LONGEST_STEM_BYTES - 9]
+            cut = part[: _MAX_STEM_BYTES - 9]
             short = cut.decode("utf-8", "ignore").encode() if _is_utf8(part) else cut
             short += b"-" + told
         parts.append(short)

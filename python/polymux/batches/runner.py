@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 REFUSALS = (RateLimitError, OverloadedError, ConnectError)
 #: How long a server may refuse everything before the batch ends, to be resumed another time.
 PATIENCE_S = 900.0
-_FIRST_S, _LONGEST_S = 1.0, 60.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 
 class Pauses:
@@ -96,7 +96,7 @@ class Pauses:
             if now >= self._until:  # Those who were refused together have asked for one pause.
                 self._refusals += 1
             if asked_s is None:
-                asked_s = min(_LONGEST_S, _FIRST_S * 2 ** (self._refusals - 1))
+                asked_s = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2 ** (self._refusals - 1))
             self._until = max(self._until, now + asked_s)
             self._changed.notify_all()
             return True

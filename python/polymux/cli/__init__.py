@@ -33,6 +33,7 @@ from polymux.cli import (
     serve,
     songs,
 )
+from polymux.cli.deprecation import with_new_command
 from polymux.cli.operation_arguments import Parser
 from polymux.errors import PolymuxError
 
@@ -130,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     main_parser = parser()
     try:
-        options = main_parser.parse_args(arguments)
+        options = main_parser.parse_args(with_new_command(arguments))
     except SystemExit:
         sys.stdout.flush()  # Help that nobody could read was none.
         raise

@@ -77,7 +77,7 @@ def _describe(name: str, parser: Parser) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
     server.add_arguments(parser, local=True)
     if command.operation in _GENERATIONS:
-        server.add_longest_generation(parser)
+        server.add_max_generation(parser)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:

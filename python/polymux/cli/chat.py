@@ -37,7 +37,7 @@ examples:
   polymux chat --model llama-3.3-70b-versatile --temperature 0
 
 """
-_LONGEST_TEXT_BYTES = 64 << 20
+_MAX_TEXT_BYTES = 64 << 20
 
 
 def add_arguments(group: Any) -> None:
@@ -93,8 +93,8 @@ def with_system(messages: Any, system: str | None) -> Any:
 def _from_standard_input() -> str:
     from polymux.errors import InvalidRequestError
 
-    data = sys.stdin.buffer.read(_LONGEST_TEXT_BYTES + 1)
-    if len(data) > _LONGEST_TEXT_BYTES:
+    data = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1)
+    if len(data) > _MAX_TEXT_BYTES:
         raise InvalidRequestError("standard input has more than 64 MiB")
     try:
         text = data.decode().removeprefix("\ufeff").rstrip("\r\n")

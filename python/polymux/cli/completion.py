@@ -21,7 +21,7 @@ examples:
   polymux completion fish > ~/.config/fish/completions/polymux.fish
 
 """
-_LONGEST_HELP = 70
+_MAX_HELP_CHARACTERS = 70
 _FILES = ("FILE", "FOLDER", "FILE_OR_FOLDER", "JSON", "TEXT|JSON")
 
 
@@ -92,9 +92,9 @@ def nodes(
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             below = _subcommands(action)
             words = [one[0][0] for one in below]
-        elif action.option_strings:
+        elif action.option_strings and action.help != argparse.SUPPRESS:
             options.append(_option(action, path))
-        elif not words:
+        elif not action.option_strings and not words:
             words = list(_choices(action, path))
     yield Node(path, names, said, tuple(options), tuple(words))
     for its_names, its_help, its_parser in below:
@@ -114,8 +114,8 @@ def _subcommands(action: Any) -> list[tuple[tuple[str, ...], str, Parser]]:
 def _option(action: argparse.Action, path: tuple[str, ...]) -> Option:
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     said = (action.help or "").replace("%%", "%").split(". ")[0].rstrip(".")
-    if len(said) > _LONGEST_HELP:
-        said = said[: _LONGEST_HELP - 3].rpartition(" ")[0] + "..."
+    if len(said) > _MAX_HELP_CHARACTERS:
+        said = said[: _MAX_HELP_CHARACTERS - 3].rpartition(" ")[0] + "..."
     return Option(
         names=tuple(action.option_strings),
         takes_value=action.nargs != 0,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from polymux.media.media_file import MediaFile
 
-_LONGEST_STEM = 60
+_MAX_STEM_CHARACTERS = 60
 _NO_NAME = re.compile(r"[^\w.-]+")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}")
 
@@ -33,8 +33,8 @@ def stem_of(text: str) -> str:
     words = re.findall(r"\w+", text.lower())
     stem = ""
     for word in words:
-        longer = f"{stem}-{word}" if stem else word[:_LONGEST_STEM]
-        if len(longer) > _LONGEST_STEM:
+        longer = f"{stem}-{word}" if stem else word[:_MAX_STEM_CHARACTERS]
+        if len(longer) > _MAX_STEM_CHARACTERS:
             break
         stem = longer
     return stem
@@ -48,7 +48,7 @@ def name_in(url: str) -> tuple[str, str]:
     stem, suffix = os.path.splitext(_NO_NAME.sub("-", last))  # noqa: PTH122 - no path yet
     if not _SUFFIX.fullmatch(suffix):
         suffix = ""
-    return stem.strip(".-_")[:_LONGEST_STEM], suffix
+    return stem.strip(".-_")[:_MAX_STEM_CHARACTERS], suffix
 
 
 class Saver:

@@ -42,7 +42,7 @@ _CODES: tuple[tuple[type[PolymuxError], int], ...] = (
 )
 _SECRETS: list[str] = []
 #: Shorter ones would be found in the middle of other words.
-_SHORTEST_SECRET = 4
+_MIN_SECRET_CHARACTERS = 4
 _is_here = False
 _STATUS_WORDS = "the server answered with status"
 
@@ -61,7 +61,7 @@ def is_done_here() -> None:
 
 def hide(secret: str | None) -> None:
     """Has a key left out of everything that is said from now on, unless it is hardly one."""
-    if secret and len(secret) >= _SHORTEST_SECRET and secret not in _SECRETS:
+    if secret and len(secret) >= _MIN_SECRET_CHARACTERS and secret not in _SECRETS:
         _SECRETS.append(secret)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, printable, shown
 from polymux.cli import calls, exit_codes, server, songs
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ add' fills; --json then has all that it knows of a song, and of identify-song al
 tempo, pitch, confidence and runner_up.
 
 """
-_LONGEST_LISTENING_S = 600.0
+_MAX_LISTENING_S = 600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
@@ -38,12 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
             metavar="SECONDS",
             help="ask about what the microphone hears, in the place of a file",
         )
-        group.add_argument(
-            "--least-confidence",
+        confidence = group.add_argument(
+            "--min-confidence",
             type=float,
             metavar="SHARE",
             help="from which confidence on the catalogue names a song, 0.5 to 0.99 (default: 0.85)",
         )
+        add_old_option(group, "--least-confidence", confidence)
 
 
 def _seconds(text: str) -> float:
@@ -51,7 +53,7 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 1 <= seconds <= _LONGEST_LISTENING_S:
+    if not 1 <= seconds <= _MAX_LISTENING_S:
         raise argparse.ArgumentTypeError(f"{shown(text)} is no number of seconds from 1 to 600")
     return seconds
 
@@ -60,9 +62,9 @@ def run(command: Command, options: argparse.Namespace) -> int:
     """Asks the catalogue of this computer, or what every operation asks; the exit code."""
     from polymux.errors import InvalidRequestError
 
-    if not _is_meant(options) and getattr(options, "least_confidence", None) is not None:
+    if not _is_meant(options) and getattr(options, "min_confidence", None) is not None:
         raise InvalidRequestError(
-            "--least-confidence is for the catalogue of this computer: add --local, --catalogue "
+            "--min-confidence is for the catalogue of this computer: add --local, --catalogue "
             "or --listen"
         )
     # Of a catalogue that nobody has made, `Local` says what else could be asked.
@@ -114,7 +116,7 @@ def _identify(
         source = recorded(options.listen_s, screen)
     elif isinstance(source, tuple):
         source = standard_input()
-    match = catalogue.identify(source, least_confidence=options.least_confidence)
+    match = catalogue.identify(source, min_confidence=options.min_confidence)
     if match is None:
         words = "no song of the catalogue is like this"
         if next(catalogue.songs(), None) is None:

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import exit_codes
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import say
 from polymux.cli.server import settings_of
 from polymux.cli.terminal import write_json, write_line
@@ -19,7 +20,7 @@ _NONE = "none"
 _QUOTAS = {
     "requests_per_minute": "requests_per_minute",
     "concurrent": "concurrent",
-    "longest_estimate": "longest_estimate_s",
+    "max_estimate": "max_estimate_s",
 }
 
 
@@ -40,7 +41,7 @@ def add_commands(commands: Any) -> None:
     listed = actions.add_parser("list", help="show the keys, without themselves")
     listed.add_argument("--json", action="store_true", help="one JSON array")
     change = actions.add_parser(
-        "change",
+        "update",
         help="give a key another name, other scopes or quotas, or another end",
         description="Changes what is given and leaves the rest. The key itself stays as it is; "
         "its scopes are those that are named here, and 'none' takes any other bound away.",
@@ -71,12 +72,13 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
     )
     action.add_argument("--requests-per-minute", metavar="N", type=number)
     action.add_argument("--concurrent", metavar="N", type=count, help="requests at once")
-    action.add_argument(
-        "--longest-estimate",
+    estimate = action.add_argument(
+        "--max-estimate",
         metavar="SECONDS",
         type=number,
         help="refuse what is thought to take longer, by engines that estimate",
     )
+    add_old_option(action, "--longest-estimate", estimate)
     action.add_argument("--expires", metavar="DAYS", type=number, help="end it after so many days")
 
 
@@ -114,7 +116,7 @@ def run_keys(options: argparse.Namespace) -> int:
     elif options.action == "rm":
         gone = file.remove(options.key)
         write_line(f"{gone.id} ({gone.name}) opens nothing any more")
-    elif options.action == "change":
+    elif options.action == "update":
         _change(file, options)
     else:
         adds = options.action == "add"
@@ -196,6 +198,7 @@ def _plain(key: Key) -> dict[str, Any]:
     from polymux.service.job_table import moment
 
     one = {name: value for name, value in asdict(key).items() if name != "sha256"}
+    one["longest_estimate_s"] = key.max_estimate_s  # Its old name, until 0.3.
     times = {"created_at": moment(key.created_at), "expires_at": moment(key.expires_at)}
     return one | times
 

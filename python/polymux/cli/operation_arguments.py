@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from _typeshed import SupportsWrite
 
-LONGEST_JSON_BYTES = 64 << 20
+MAX_JSON_BYTES = 64 << 20
 
 
 class Argument(NamedTuple):
@@ -226,13 +226,13 @@ def _json_text(text: str) -> Any:
         path = text.lstrip()[1:]
         try:
             with open(path, "rb") as file:  # noqa: PTH123
-                body = file.read(LONGEST_JSON_BYTES + 1)
+                body = file.read(MAX_JSON_BYTES + 1)
         except FileNotFoundError:
             raise InputNotFoundError("there is no such file", input_name=path) from None
         except OSError as error:
             reason = error.strerror or "it cannot be read"
             raise InputUnreadableError(reason, input_name=path, errno=error.errno) from None
-        if len(body) > LONGEST_JSON_BYTES:
+        if len(body) > MAX_JSON_BYTES:
             raise ValueError(f"{shown(path)} has more than 64 MiB")
         source = f"the content of {shown(path)}"
     else:

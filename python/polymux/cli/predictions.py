@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from polymux.client.responses import Prediction
     from polymux.client.sync_client import Client
 
-_MOST_LISTED = 100
+_MAX_LISTED = 100
 _EPILOG = """\
 examples:
   id=$(polymux generate-video "waves at dusk" --no-wait)
@@ -41,9 +41,9 @@ def add_commands(commands: Any) -> None:
         "--limit",
         dest="most",
         type=int,
-        default=_MOST_LISTED,
+        default=_MAX_LISTED,
         metavar="N",
-        help=f"how many at most (default: {_MOST_LISTED})",
+        help=f"how many at most (default: {_MAX_LISTED})",
     )
     _add(actions, "get", _get, "print what is known of a job")
     _add(actions, "cancel", _cancel, "ask for the end of a job")

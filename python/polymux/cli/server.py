@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.client.options import LONGEST_GENERATION_S
+from polymux.cli.deprecation import add_old_option
+from polymux.client.options import MAX_GENERATION_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,16 +67,17 @@ def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bo
     )
 
 
-def add_longest_generation(parser: argparse.ArgumentParser) -> None:
+def add_max_generation(parser: argparse.ArgumentParser) -> None:
     """Adds what lets work be done here that will take long."""
-    parser.add_argument(
-        "--longest-generation",
-        dest="longest_generation_s",
+    seconds = parser.add_argument(
+        "--max-generation",
+        dest="max_generation_s",
         type=_seconds_or_none,
         metavar="SECONDS",
         help="with --local: refuse what is thought to take longer (default: "
-        f"{LONGEST_GENERATION_S:g}); 'none' for no limit",
+        f"{MAX_GENERATION_S:g}); 'none' for no limit",
     )
+    add_old_option(parser, "--longest-generation", seconds)
 
 
 def refuse_without_server(
@@ -135,11 +137,11 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     """
     from polymux.errors import InvalidRequestError
 
-    longest_s = getattr(options, "longest_generation_s", None)
+    max_s = getattr(options, "max_generation_s", None)
     if not options.local:
-        if longest_s is not None:
+        if max_s is not None:
             raise InvalidRequestError(
-                "--longest-generation is for --local: a server has limits of its own"
+                "--max-generation is for --local: a server has limits of its own"
             )
         with connected(options, command) as client:
             yield client
@@ -153,7 +155,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local ends with its command: leave out --no-wait")
     errors.is_done_here()
-    with Local(longest_generation_s=longest_s or LONGEST_GENERATION_S) as local:
+    with Local(max_generation_s=max_s or MAX_GENERATION_S) as local:
         yield local
 
 

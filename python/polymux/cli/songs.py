@@ -56,7 +56,7 @@ def add_commands(commands: Any) -> None:
             "--workers", type=int, metavar="N", help="files at a time (default: all cores)"
         )
     _add(actions, "list", _list, "print every song")
-    gone = _add(actions, "remove", _remove, "remove songs; their files stay")
+    gone = _add(actions, "rm", _remove, "remove songs; their files stay")
     gone.add_argument(
         "songs", metavar="SONG", nargs="+", help="the number that 'list' shows, a file, or a folder"
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Native = tuple[int, bytes, bytes, int, float]
 
 _REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
-_MOST_BODY_CHARACTERS = 4000
+_MAX_BODY_CHARACTERS = 4000
 # A list of strings (RFC 9651, 3.1 and 3.3.3); one without its end is none, and looked at once.
 _STRING = re.compile(r'"((?:[^"\\]++|\\.?)*+)("|\Z)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)")
@@ -109,7 +109,7 @@ def status_error(answer: Answer) -> APIStatusError:
     error.status = answer.status
     error.headers = {name: hidden(value) for name, value in headers.items()}
     error.request_id = _text_of(told.get("request_id")) or request_id_of(error.headers)
-    error.body = shortened(hidden(text), _MOST_BODY_CHARACTERS) if body is None else body
+    error.body = shortened(hidden(text), _MAX_BODY_CHARACTERS) if body is None else body
     error.tries = answer.tries
     return error
 

@@ -87,7 +87,7 @@ class AsyncPredictions:
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
         exchange = session.start(event_loop.port(), *request, "pieces")
-        news = Events(self._connection, self._settings.longest_event_bytes)
+        news = Events(self._connection, self._settings.max_event_bytes)
         try:
             while not news.ended:
                 with failures_told():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.client.connection import Connection
 from polymux.client.settings import Settings
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 class ClientBase:
     """What a client was told, and its connections; how it waits is its own."""
 
+    @renamed_arguments(longest_event_bytes="max_event_bytes")
     def __init__(
         self,
         base_url: str | None = None,
@@ -33,12 +35,12 @@ class ClientBase:
         verify: bool | str | os.PathLike[str] = True,
         client_certificate: str | os.PathLike[str] | None = None,
         http2: bool = True,
-        longest_event_bytes: int | None = None,
+        max_event_bytes: int | None = None,
     ) -> None:
         """Keeps what is given."""
         self._settings = Settings(
             chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout,
-            longest_event_bytes=longest_event_bytes,
+            max_event_bytes=max_event_bytes,
         )  # fmt: skip
         transport = {
             "proxy": proxy,
@@ -50,6 +52,7 @@ class ClientBase:
         self._connection = Connection(base_url, api_key, transport)
         self._plans: dict[Any, Plan] = {}
 
+    @renamed_arguments(longest_event_bytes="max_event_bytes")
     def with_options(
         self,
         *,
@@ -58,7 +61,7 @@ class ClientBase:
         chat_model: str | None = None,
         headers: Mapping[str, str] | None = None,
         paths: Mapping[str, str] | None = None,
-        longest_event_bytes: int | None = None,
+        max_event_bytes: int | None = None,
     ) -> Self:
         """A client that differs in this, and shares the connections of this one.
 
@@ -73,7 +76,7 @@ class ClientBase:
         made._connection = self._connection
         made._settings = self._settings.changed(
             timeout=timeout, retry=retry, chat_model=chat_model, headers=headers, paths=paths,
-            longest_event_bytes=longest_event_bytes,
+            max_event_bytes=max_event_bytes,
         )  # fmt: skip
         made._plans = {}
         return made

@@ -31,7 +31,7 @@ _PREFERRED_WAIT_S = 50
 _WATCHED_WAIT_S = 2
 _STREAMING = ("chat", "free_chat")
 _ID_FIELDS = ("x-request-id", "idempotency-key")
-_MOST_KEPT_OPTIONS = 256
+_MAX_CACHED_OPTIONS = 256
 _OPTIONS: dict[tuple[Timeout, Retry, int], _core.CallOptions] = {}
 
 
@@ -48,9 +48,7 @@ class Plan:
         self.job = operation in JOBS
         self.result = RESULTS[operation]
         self.timeout = settings.timeout.over(options.SLOW if self.job else quick)
-        self.options = native_call_options(
-            self.timeout, settings.retry, settings.longest_event_bytes
-        )
+        self.options = native_call_options(self.timeout, settings.retry, settings.max_event_bytes)
         self.path = dict(settings.paths).get(operation)
         self.fields = [f"{name}: {value}" for name, value in settings.headers]
         own = settings.names()
@@ -220,14 +218,12 @@ def _refuse_asynchronous(values: Mapping[str, Any]) -> None:
             )
 
 
-def native_call_options(
-    timeout: Timeout, retry: Retry, longest_event_bytes: int
-) -> _core.CallOptions:
+def native_call_options(timeout: Timeout, retry: Retry, max_event_bytes: int) -> _core.CallOptions:
     """Deadlines, retries and limits for the core; the same object for the same values."""
-    given = timeout, retry, longest_event_bytes
+    given = timeout, retry, max_event_bytes
     found = _OPTIONS.get(given)
     if found is None:
-        if len(_OPTIONS) >= _MOST_KEPT_OPTIONS:
+        if len(_OPTIONS) >= _MAX_CACHED_OPTIONS:
             _OPTIONS.clear()
         found = _OPTIONS[given] = options.native_options(*given)
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from polymux._native.core import core
+from polymux._util.deprecation import renamed_arguments
 from polymux._util.html_repr import markdown
-from polymux.client.options import LONGEST_EVENT_BYTES
+from polymux.client.options import MAX_EVENT_BYTES
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ ChatChunk = core.ChatChunk
 _LARGEST_LIMIT_BYTES = 1 << 30
 
 
-def checked_limit(longest_event_bytes: int) -> int:
+def checked_limit(max_event_bytes: int) -> int:
     """The limit, when it is one."""
-    if not 1 <= longest_event_bytes <= _LARGEST_LIMIT_BYTES:
+    if not 1 <= max_event_bytes <= _LARGEST_LIMIT_BYTES:
         raise InvalidRequestError(
-            f"longest_event_bytes={longest_event_bytes}: must be from 1 to {_LARGEST_LIMIT_BYTES}"
+            f"max_event_bytes={max_event_bytes}: must be from 1 to {_LARGEST_LIMIT_BYTES}"
         )
-    return longest_event_bytes
+    return max_event_bytes
 
 
 class ChatStream(core.ChatStream):
@@ -136,8 +137,9 @@ class AsyncChatStream(core.AsyncChatStream):
         await self.aclose()
 
 
+@renamed_arguments(longest_event_bytes="max_event_bytes")
 def decode_chat_stream(
-    chunks: Iterable[ReadableBuffer], *, longest_event_bytes: int = LONGEST_EVENT_BYTES
+    chunks: Iterable[ReadableBuffer], *, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> ChatStream:
     r"""Decodes a streamed chat answer from the bytes of its HTTP response, wherever they come from.
 
@@ -149,14 +151,14 @@ def decode_chat_stream(
     Args:
         chunks: The response's body in pieces: bytes, bytearray, memoryview. It is read as the
             chunks are asked for, and no further than ``[DONE]``.
-        longest_event_bytes: Longest event taken, in bytes. Default: 16 MiB; at most 1 GiB.
+        max_event_bytes: Longest event taken, in bytes. Default: 16 MiB; at most 1 GiB.
 
     Returns:
         An iterator of `ChatChunk` that also gives the text so far, the finish reason and the token
         counts.
 
     Raises:
-        InvalidRequestError: `longest_event_bytes` is out of its range.
+        InvalidRequestError: `max_event_bytes` is out of its range.
         TypeError: `chunks` is no iterable; while iterating: a piece is not bytes-like.
         StreamInterruptedError: While iterating: the bytes ended with neither a finish reason, one
             for each answer, nor ``[DONE]``. The error has the text so far, as the two below.
@@ -182,21 +184,21 @@ def decode_chat_stream(
     """
     if isinstance(chunks, (bytes, bytearray, memoryview)):
         chunks = (chunks,)
-    stream = ChatStream(chunks, checked_limit(longest_event_bytes))
+    stream = ChatStream(chunks, checked_limit(max_event_bytes))
     stream.response = None
     return stream
 
 
 def opened_stream(exchange: core.Exchange) -> ChatStream:
     """The chunks of an exchange whose answer has begun."""
-    stream = ChatStream(exchange, LONGEST_EVENT_BYTES)
+    stream = ChatStream(exchange, MAX_EVENT_BYTES)
     stream.response = _response(exchange)
     return stream
 
 
 def opened_async_stream(exchange: core.Exchange) -> AsyncChatStream:
     """The same for asyncio."""
-    stream = AsyncChatStream(exchange, LONGEST_EVENT_BYTES)
+    stream = AsyncChatStream(exchange, MAX_EVENT_BYTES)
     stream.response = _response(exchange)
     return stream
 
@@ -208,11 +210,9 @@ def _response(exchange: core.Exchange) -> Answer:
     return Answer((status, fields, b"", 1, 0.0))
 
 
-def decode_async(
-    chunks: AsyncIterable[ReadableBuffer], longest_event_bytes: int
-) -> AsyncChatStream:
+def decode_async(chunks: AsyncIterable[ReadableBuffer], max_event_bytes: int) -> AsyncChatStream:
     """What `polymux.aio.decode_chat_stream` does."""
-    stream = AsyncChatStream(chunks, checked_limit(longest_event_bytes))
+    stream = AsyncChatStream(chunks, checked_limit(max_event_bytes))
     stream.response = None
     return stream
 

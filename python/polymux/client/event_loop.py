@@ -19,7 +19,7 @@ _PORTS: WeakKeyDictionary[asyncio.AbstractEventLoop, core.Port] = WeakKeyDiction
 _GUARDS: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncIterator[None]] = WeakKeyDictionary()
 _PROGRESS_INTERVAL_S = 0.05
 #: Bytes of an asynchronous part that may wait for the network.
-_MOST_WAITING_BYTES = 1 << 20
+_MAX_WAITING_BYTES = 1 << 20
 
 
 def port() -> core.Port:
@@ -106,7 +106,7 @@ async def _feed(exchange: core.Exchange, body: core.MultipartBody) -> None:
     """Gives an upload that has run dry what its asynchronous part has next, unless news comes."""
     loop = asyncio.get_running_loop()
     fed = 0
-    while fed < _MOST_WAITING_BYTES and not exchange.has_news:
+    while fed < _MAX_WAITING_BYTES and not exchange.has_news:
         step = asyncio.ensure_future(_piece(body))
         try:
             while not step.done() and not _came(exchange):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 #: Of servers whose keys are kept; the ones that were started longest ago are forgotten.
-_MOST = 16
+_MAX_SERVERS = 16
 
 
 def announce(key: str, address: str) -> None:
@@ -50,7 +50,7 @@ def retire(key: str, address: str) -> None:
 
 
 def _write(servers: list[tuple[str, str]]) -> None:
-    lines = (f"{key}\n{address}\n" for key, address in servers[:_MOST])
+    lines = (f"{key}\n{address}\n" for key, address in servers[:_MAX_SERVERS])
     write_private(local_key_path(), "".join(lines))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from polymux._util.deprecation import renamed_arguments
+
 if TYPE_CHECKING:
     from typing import Any, Self
 
@@ -76,13 +78,13 @@ def _restored(kind: type[Frozen], values: dict[str, Any]) -> Frozen:
 TYPE_CHECKING = False
 
 
-_LONGEST_S = 10 * 365 * 86400.0
-_MOST_RETRIES = 100
+_MAX_TIMEOUT_S = 10 * 365 * 86400.0
+_MAX_RETRIES = 100
 #: Longest answer that is collected, and longest event of a stream.
-LONGEST_ANSWER_BYTES = 32 << 20
-LONGEST_EVENT_BYTES = 16 << 20
+MAX_ANSWER_BYTES = 32 << 20
+MAX_EVENT_BYTES = 16 << 20
 #: Longest that a generation may be thought to take, where nobody says otherwise.
-LONGEST_GENERATION_S = 300.0
+MAX_GENERATION_S = 300.0
 
 
 class Timeout(Frozen):
@@ -163,6 +165,11 @@ class Timeout(Frozen):
         return other._replace(**own)
 
 
+@renamed_arguments(
+    first_backoff="first_backoff_s",
+    longest_backoff="max_backoff_s",
+    longest_retry_after="max_retry_after_s",
+)
 class Retry(Frozen):
     """When a request is sent again.
 
@@ -172,14 +179,14 @@ class Retry(Frozen):
     server is from its first answer on, or where `repeatable` says that it does no harm. Never once
     a stream has given a chunk, never after 501, and never a body that can be read only once.
 
-    The wait before try n is random, up to ``first_backoff * 2 ** (n - 1)`` seconds (full jitter),
+    The wait before try n is random, up to ``first_backoff_s * 2 ** (n - 1)`` seconds (full jitter),
     or what the server asks for: ``Retry-After`` in seconds or as a date, or ``retry-after-ms``.
 
     Args:
         max_retries: Tries after the first. Default: 2; 0 sends every request once.
-        first_backoff: In seconds. Default: 0.5.
-        longest_backoff: In seconds. Default: 8.
-        longest_retry_after: A server that asks for more seconds than this is not asked again.
+        first_backoff_s: In seconds. Default: 0.5.
+        max_backoff_s: In seconds. Default: 8.
+        max_retry_after_s: A server that asks for more seconds than this is not asked again.
             Default: 120.
         repeatable: Whether repeating a request that may have been worked on does no harm, whatever
             the server. Default: False.
@@ -195,37 +202,37 @@ class Retry(Frozen):
     """
 
     __slots__ = (
-        "first_backoff",
-        "longest_backoff",
-        "longest_retry_after",
+        "first_backoff_s",
+        "max_backoff_s",
         "max_retries",
+        "max_retry_after_s",
         "repeatable",
     )
     max_retries: int
-    first_backoff: float
-    longest_backoff: float
-    longest_retry_after: float
+    first_backoff_s: float
+    max_backoff_s: float
+    max_retry_after_s: float
     repeatable: bool
 
     def __init__(
         self,
         max_retries: int = 2,
         *,
-        first_backoff: float = 0.5,
-        longest_backoff: float = 8.0,
-        longest_retry_after: float = 120.0,
+        first_backoff_s: float = 0.5,
+        max_backoff_s: float = 8.0,
+        max_retry_after_s: float = 120.0,
         repeatable: bool = False,
     ) -> None:
         """Checks what is given."""
         if isinstance(max_retries, bool) or not isinstance(max_retries, int):
             raise TypeError(f"max_retries: a whole number, not {type(max_retries).__name__}")
-        if not 0 <= max_retries <= _MOST_RETRIES:
-            raise _invalid(f"max_retries={max_retries}: must be from 0 to {_MOST_RETRIES}")
+        if not 0 <= max_retries <= _MAX_RETRIES:
+            raise _invalid(f"max_retries={max_retries}: must be from 0 to {_MAX_RETRIES}")
         self._set(
             max_retries=max_retries,
-            first_backoff=_seconds("first_backoff", first_backoff, zero=True),
-            longest_backoff=_seconds("longest_backoff", longest_backoff, zero=True),
-            longest_retry_after=_seconds("longest_retry_after", longest_retry_after, zero=True),
+            first_backoff_s=_seconds("first_backoff_s", first_backoff_s, zero=True),
+            max_backoff_s=_seconds("max_backoff_s", max_backoff_s, zero=True),
+            max_retry_after_s=_seconds("max_retry_after_s", max_retry_after_s, zero=True),
             repeatable=bool(repeatable),
         )
 
@@ -264,7 +271,7 @@ def as_retry(retry: int | Retry | None) -> Retry:
     return retry if isinstance(retry, Retry) else Retry(retry)
 
 
-def as_longest_event(given: int | None) -> int:
+def as_max_event_bytes(given: int | None) -> int:
     """The longest event of a stream, in bytes; None is the default.
 
     Raises:
@@ -272,9 +279,9 @@ def as_longest_event(given: int | None) -> int:
         TypeError: No whole number.
     """
     if given is None:
-        return LONGEST_EVENT_BYTES
+        return MAX_EVENT_BYTES
     if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(f"longest_event_bytes: a whole number, not {type(given).__name__}")
+        raise TypeError(f"max_event_bytes: a whole number, not {type(given).__name__}")
     from polymux.client.chat_stream import checked_limit
 
     return checked_limit(given)
@@ -288,7 +295,7 @@ STREAMED = QUICK._replace(total=NEVER, first_byte=300.0, event=60.0)
 
 
 def native_options(
-    timeout: Timeout, retry: Retry, longest_event_bytes: int = LONGEST_EVENT_BYTES
+    timeout: Timeout, retry: Retry, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> CallOptions:
     """Both, as the native core takes them; every deadline of `timeout` is set."""
     from polymux._native.core import core
@@ -301,22 +308,22 @@ def native_options(
         event_ms=_milliseconds(timeout.event),
         total_ms=_milliseconds(timeout.total),
         max_retries=retry.max_retries,
-        first_backoff_ms=_bounded_milliseconds(retry.first_backoff),
-        longest_backoff_ms=_bounded_milliseconds(retry.longest_backoff),
-        longest_retry_after_ms=_bounded_milliseconds(retry.longest_retry_after),
+        first_backoff_ms=_bounded_milliseconds(retry.first_backoff_s),
+        longest_backoff_ms=_bounded_milliseconds(retry.max_backoff_s),
+        longest_retry_after_ms=_bounded_milliseconds(retry.max_retry_after_s),
         repeatable=retry.repeatable,
-        longest_answer_bytes=LONGEST_ANSWER_BYTES,
-        longest_event_bytes=longest_event_bytes,
+        longest_answer_bytes=MAX_ANSWER_BYTES,
+        longest_event_bytes=max_event_bytes,
     )
 
 
 def _milliseconds(seconds: float | None) -> int | None:
     """Rounded up, so that what is above 0 stays so; None for what is never reached."""
-    if seconds is None or seconds > _LONGEST_S:
+    if seconds is None or seconds > _MAX_TIMEOUT_S:
         return None
     return -int(-seconds * 1000 // 1)
 
 
 def _bounded_milliseconds(seconds: float) -> int:
     """The same of a wait, which has no value for never: ten years are as long."""
-    return _milliseconds(min(seconds, _LONGEST_S)) or 0
+    return _milliseconds(min(seconds, _MAX_TIMEOUT_S)) or 0

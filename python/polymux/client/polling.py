@@ -25,12 +25,12 @@ PATH = "/api/v1/predictions"
 #: What the path of a page ends with, whatever stands before: a prefix, or another interface's.
 _LIST = "/predictions"
 _FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 5.0
+_MAX_PAUSE_S = 5.0
 _GROWTH = 1.5
 #: Where somebody watches.
-_LONGEST_WATCHED_PAUSE_S = 2.0
-_MOST_PAGES = 10_000
-_LONGEST_ID = 200
+_MAX_WATCHED_PAUSE_S = 2.0
+_MAX_PAGES = 10_000
+_MAX_ID_CHARACTERS = 200
 
 
 def path_of(prediction: Prediction | str) -> str:
@@ -47,7 +47,7 @@ def path_of(prediction: Prediction | str) -> str:
 
     name = id_of(prediction)
     try:
-        if name and len(name) <= _LONGEST_ID:
+        if name and len(name) <= _MAX_ID_CHARACTERS:
             return f"{PATH}/{quote(name, safe='')}"
     except UnicodeEncodeError:  # half a surrogate pair
         pass
@@ -84,7 +84,7 @@ def prediction_request(
     deadlines = settings.timeout.over(QUICK)
     # Looking at a job, and cancelling it twice, does no harm.
     retry = settings.retry._replace(repeatable=True)
-    options = native_call_options(deadlines, retry, settings.longest_event_bytes)
+    options = native_call_options(deadlines, retry, settings.max_event_bytes)
     fields = [f"{name}: {value}" for name, value in settings.headers]
     # New for each request, the same for all its tries.
     names = [f"X-Request-ID: {os.urandom(12).hex()}"]
@@ -115,14 +115,14 @@ def events_request(
 class Events:
     """Jobs out of the bytes of a stream of events."""
 
-    def __init__(self, connection: Connection, longest_event_bytes: int) -> None:
+    def __init__(self, connection: Connection, max_event_bytes: int) -> None:
         """Nothing has come."""
         from polymux._native.core import core
 
         self.ended = False
         # Whose files the jobs name.
         self._answer = Answer((200, b"", b"", 1, 0.0), connection)
-        self._splitter = core.EventSplitter(longest_event_bytes)
+        self._splitter = core.EventSplitter(max_event_bytes)
 
     def read(self, piece: bytes) -> Iterator[Prediction]:
         """The jobs that these bytes complete.
@@ -213,7 +213,7 @@ class Pages:
         """
         if not self._count:
             return self._target
-        if self._next in (None, "") or self._count >= _MOST_PAGES:
+        if self._next in (None, "") or self._count >= _MAX_PAGES:
             return None
         target = _page_at(self._next)
         if target is None or target == self._target:
@@ -275,7 +275,7 @@ class Watch:
         self._name = id_of(prediction)
         self._until = monotonic() + (self._timeout.total or 0.0)
         self._pause = _FIRST_PAUSE_S
-        self._longest_pause_s = _LONGEST_WATCHED_PAUSE_S if told else _LONGEST_PAUSE_S
+        self._max_pause_s = _MAX_WATCHED_PAUSE_S if told else _MAX_PAUSE_S
         self._told: Prediction | None = None
 
     def is_news(self, job: Prediction | None) -> TypeGuard[Prediction]:
@@ -294,7 +294,7 @@ class Watch:
         """
         left = self._left()
         pause = min(self._pause, left)
-        self._pause = min(self._pause * _GROWTH, self._longest_pause_s)
+        self._pause = min(self._pause * _GROWTH, self._max_pause_s)
         return pause
 
     def rest(self) -> Timeout:

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["RemoteFile"]
 
 _PIECE_BYTES = 256 << 10
-_LONGEST_READ_BYTES = 256 << 20
+_MAX_READ_BYTES = 256 << 20
 _PARTIAL_CONTENT = 206
-_LONGEST_SAVE_BYTES = 2 << 30
+_MAX_SAVE_BYTES = 2 << 30
 #: Of a refusal's body, which says why.
-_LONGEST_REFUSAL_BYTES = 1 << 20
+_MAX_ERROR_BODY_BYTES = 1 << 20
 _INLINE_BYTES = 10_000_000
 #: Of a file that a notebook shows, of all others, and at most.
 _INLINE_S = 60.0
-_LONGEST_FETCH_S = 1900.0
-_MOST_SECONDS = 7 * 86400.0
+_MAX_FETCH_S = 1900.0
+_MAX_TIMEOUT_S = 7 * 86400.0
 
 
 class RemoteFile(MediaFile):
@@ -131,7 +131,7 @@ class RemoteFile(MediaFile):
         """
         from polymux.fetch.fetcher import fetch
 
-        limits = _limits(limit_bytes, timeout, most=_LONGEST_READ_BYTES)
+        limits = _limits(limit_bytes, timeout, most=_MAX_READ_BYTES)
         fetched = fetch(self.url, policy=self._policy(), limits=limits)
         return _data_of(_checked(fetched))
 
@@ -144,7 +144,7 @@ class RemoteFile(MediaFile):
         """The same for asyncio."""
         from polymux.fetch.fetcher import afetch
 
-        limits = _limits(limit_bytes, timeout, most=_LONGEST_READ_BYTES)
+        limits = _limits(limit_bytes, timeout, most=_MAX_READ_BYTES)
         fetched = await afetch(self.url, policy=self._policy(), limits=limits)
         return _data_of(_checked(fetched))
 
@@ -335,7 +335,7 @@ class _Taking:
         self.beginning = bytearray()
 
     def write(self, data: bytes, /) -> object:
-        room = _LONGEST_REFUSAL_BYTES - len(self.beginning)
+        room = _MAX_ERROR_BODY_BYTES - len(self.beginning)
         if room > 0:
             self.beginning += data[:room]
         return self._file.write(data)
@@ -351,9 +351,9 @@ def _limits(
     from polymux.fetch.fetcher import FetchLimits
 
     given = options.as_timeout(timeout)
-    usual = _LONGEST_SAVE_BYTES if most is None else most
+    usual = _MAX_SAVE_BYTES if most is None else most
     body_bytes = usual if given_bytes is None else given_bytes
-    limits = FetchLimits(body_bytes=body_bytes, total_ms=_milliseconds(_LONGEST_FETCH_S))
+    limits = FetchLimits(body_bytes=body_bytes, total_ms=_milliseconds(_MAX_FETCH_S))
     found = {"total_ms": given.total, "connect_ms": given.connect, "idle_ms": given.idle}
     named = {name: _milliseconds(one) for name, one in found.items() if one is not None}
     return replace(limits, **named)
@@ -361,7 +361,7 @@ def _limits(
 
 def _milliseconds(seconds: float) -> int:
     """Rounded up; what is longer than a week is a week."""
-    return ceil(min(seconds, _MOST_SECONDS) * 1000)
+    return ceil(min(seconds, _MAX_TIMEOUT_S) * 1000)
 
 
 def _checked(fetched: Fetched, beginning: bytes | bytearray = b"") -> Fetched:

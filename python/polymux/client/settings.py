@@ -5,7 +5,7 @@ from __future__ import annotations
 from polymux._util.redaction import keep_secret
 from polymux.client import options
 from polymux.client.options import Frozen
-from polymux.config import LONGEST_HEADER
+from polymux.config import MAX_HEADER_CHARACTERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ _OWN_FIELDS = (
 class Settings(Frozen):
     """What a client was told; clients made of each other share their connections."""
 
-    __slots__ = ("chat_model", "headers", "longest_event_bytes", "paths", "retry", "timeout")
+    __slots__ = ("chat_model", "headers", "max_event_bytes", "paths", "retry", "timeout")
     _hidden = ("headers",)
     chat_model: str | None
     headers: tuple[tuple[str, str], ...]
-    longest_event_bytes: int
+    max_event_bytes: int
     paths: tuple[tuple[str, str], ...]
     retry: Retry
     timeout: Timeout
@@ -50,13 +50,13 @@ class Settings(Frozen):
         paths: Mapping[str, str] | None = None,
         retry: int | Retry | None = None,
         timeout: float | Timeout | None = None,
-        longest_event_bytes: int | None = None,
+        max_event_bytes: int | None = None,
     ) -> None:
         """Checks what is given."""
         self._set(
             chat_model=chat_model,
             headers=_merged(checked_header(*one) for one in _items("headers", headers)),
-            longest_event_bytes=options.as_longest_event(longest_event_bytes),
+            max_event_bytes=options.as_max_event_bytes(max_event_bytes),
             paths=tuple(checked_path(*one) for one in _items("paths", paths)),
             retry=options.as_retry(retry),
             timeout=options.as_timeout(timeout),
@@ -111,8 +111,10 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
         # Not shown: it may well be a key.
         message = f"headers: the value of {name} holds a control or non-ASCII character"
         raise InvalidRequestError(message)
-    if len(value) > LONGEST_HEADER:
-        message = f"headers: the value of {name} has {len(value)} characters; {LONGEST_HEADER} go"
+    if len(value) > MAX_HEADER_CHARACTERS:
+        message = (
+            f"headers: the value of {name} has {len(value)} characters; {MAX_HEADER_CHARACTERS} go"
+        )
         raise InvalidRequestError(message)
     if any(word in name.lower() for word in _TELLING_WORDS):
         keep_secret(value, *(one for one in value.split() if one.lower() not in _SCHEMES))

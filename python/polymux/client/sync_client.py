@@ -109,7 +109,7 @@ class Predictions:
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
         exchange = session.open(*request, "pieces")
-        news = Events(self._connection, self._settings.longest_event_bytes)
+        news = Events(self._connection, self._settings.max_event_bytes)
         try:
             while not news.ended:
                 with failures_told():
@@ -208,7 +208,7 @@ class Client(ClientBase, Operations):
             (PEM, without a pass phrase). Default: ``POLYMUX_CLIENT_CERTIFICATE``, then the
             configuration file, then none.
         http2: Whether to speak HTTP/2 with servers that offer it over TLS. Default: True.
-        longest_event_bytes: Longest event of a stream that is taken; a longer one is a
+        max_event_bytes: Longest event of a stream that is taken; a longer one is a
             `DecodeError`. Default: 16 MiB; at most 1 GiB.
 
     Raises:

@@ -101,20 +101,20 @@ class PageDownloader:
         settings: The operator's.
         policy: What may be reached beyond the public Internet.
         folder: Where it may write: of the file system of the store's files.
-        longest_s: Longest media, in seconds.
+        max_s: Longest media, in seconds.
 
     Raises:
         InvalidRequestError: The variable of the operator's proxy has no address of one.
     """
 
     def __init__(
-        self, settings: DownloadSettings, policy: FetchPolicy, folder: Path, longest_s: float
+        self, settings: DownloadSettings, policy: FetchPolicy, folder: Path, max_s: float
     ) -> None:
         """Nothing is fetched."""
         self.settings = settings
         self._policy = policy
         self._folder = folder
-        self._longest_s = longest_s
+        self._max_s = max_s
         self._places = asyncio.Semaphore(settings.slots)
         self._onward = settings.onward()
 
@@ -181,8 +181,8 @@ class PageDownloader:
             ) from None
 
     async def _fetched(self, folder: Path, values: Mapping[str, Any], sink: Sink) -> Downloaded:
-        most_bytes = 2 * self.settings.most_bytes + _PAGES_BYTES
-        async with GuardedProxy(self._policy, most_bytes, onward=self._onward) as proxy:
+        max_bytes = 2 * self.settings.max_bytes + _PAGES_BYTES
+        async with GuardedProxy(self._policy, max_bytes, onward=self._onward) as proxy:
             # Of a length that a Unix socket's address can have, wherever the store is.
             place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
             process = None
@@ -215,8 +215,8 @@ class PageDownloader:
         own = {sys.prefix, sys.base_prefix, str(package.parent), *(one for one in sys.path if one)}
         options: dict[str, Any] = {
             "folder": os.fspath(folder),
-            "most_bytes": settings.most_bytes,
-            "longest_s": self._longest_s,
+            "max_bytes": settings.max_bytes,
+            "max_s": self._max_s,
         }
         if settings.cookies is not None:
             # yt-dlp writes what sites set into its file: the operator's own stays as it is.
@@ -235,7 +235,7 @@ class PageDownloader:
             "limits": {
                 "CORE": 0,
                 "DATA": _DATA_BYTES,
-                "FSIZE": settings.most_bytes + _MORE_BYTES,
+                "FSIZE": settings.max_bytes + _MORE_BYTES,
                 "NOFILE": 512,
             },
         }  # fmt: skip

@@ -37,10 +37,10 @@ VIDEO = "bv*+ba/b"
 AUDIO = "ba/b"
 _SOCKET_S = 20.0
 _RETRIES = 2
-_MOST_CHAPTERS = 500
+_MAX_CHAPTERS = 500
 #: Of a page's pictures, that are looked at; those that players show are few.
-_MOST_PICTURES = 4
-_LONGEST_PICTURE_BYTES = 5 << 20
+_MAX_IMAGES = 4
+_MAX_IMAGE_BYTES = 5 << 20
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _GONE = re.compile(
     r"HTTP Error 4(?:04|10)|video (?:is )?unavailable|private video|has been removed|been deleted|"
@@ -66,7 +66,7 @@ class DownloadEngine(Engine):
     """Fetches what a page shows into files."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``most_bytes``, ``longest_s``.
+        """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``max_bytes``, ``max_s``.
 
         ``certificates`` is a file of those that sites are trusted by; else the package's own.
 
@@ -97,7 +97,7 @@ class DownloadEngine(Engine):
         raise site_failed("what the site sends takes more memory than a download may")
 
     def _fetch(self, values: Mapping[str, Any], sink: EngineSink, token: Token) -> Output:
-        watch = _Watch(sink, token, int(self._options["most_bytes"]))
+        watch = _Watch(sink, token, int(self._options["max_bytes"]))
         parameters = self._parameters(values, sink, watch)
         with self._library.YoutubeDL(parameters) as library:
             info = _one(extracted(library, str(values["url"]), sink, token))
@@ -182,14 +182,14 @@ class DownloadEngine(Engine):
     def _fetch_cover(self, library: Any, info: Mapping[str, Any], token: Token) -> str:
         """The name of the best picture that players show; without one music is music still."""
         known = [one for one in info.get("thumbnails") or () if isinstance(one, dict)]
-        for one in known[: -_MOST_PICTURES - 1 : -1]:
+        for one in known[: -_MAX_IMAGES - 1 : -1]:
             token.check()
             try:
                 with library.urlopen(str(one.get("url"))) as answer:
-                    data = answer.read(_LONGEST_PICTURE_BYTES + 1)
+                    data = answer.read(_MAX_IMAGE_BYTES + 1)
             except (self._library.utils.YoutubeDLError, OSError, ValueError):
                 continue
-            if len(data) <= _LONGEST_PICTURE_BYTES and cover_type(data) is not None:
+            if len(data) <= _MAX_IMAGE_BYTES and cover_type(data) is not None:
                 (Path(self._options["folder"]) / "cover").write_bytes(data)
                 return "cover"
         return ""
@@ -235,12 +235,12 @@ class DownloadEngine(Engine):
     def _check(self, info: Mapping[str, Any]) -> None:
         if info.get("is_live") or info.get("live_status") in ("is_live", "is_upcoming"):
             raise live()
-        longest_s = float(self._options["longest_s"])
+        max_s = float(self._options["max_s"])
         duration = info.get("duration")
-        if isinstance(duration, (int, float)) and duration > longest_s:
+        if isinstance(duration, (int, float)) and duration > max_s:
             raise refusal(
                 errors.RequestTooLargeError,
-                f"this lasts {duration:.0f} s, and {longest_s:.0f} s are taken",
+                f"this lasts {duration:.0f} s, and {max_s:.0f} s are taken",
                 param="url",
             )
 
@@ -248,10 +248,10 @@ class DownloadEngine(Engine):
 class _Watch:
     """What a download costs, and who has asked for its end."""
 
-    def __init__(self, sink: EngineSink, token: Token, most_bytes: int) -> None:
+    def __init__(self, sink: EngineSink, token: Token, max_bytes: int) -> None:
         self._sink = sink
         self._token = token
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._bytes: dict[str, int] = {}
         self.parts = 1
         self.done_parts = 0
@@ -262,10 +262,10 @@ class _Watch:
             raise Cancelled
         done = int(told.get("downloaded_bytes") or 0)
         self._bytes[str(told.get("filename"))] = max(done, int(told.get("total_bytes") or 0))
-        if sum(self._bytes.values()) > self._most_bytes:
+        if sum(self._bytes.values()) > self._max_bytes:
             raise refusal(
                 errors.RequestTooLargeError,
-                f"this is longer than the {self._most_bytes} bytes that are taken",
+                f"this is longer than the {self._max_bytes} bytes that are taken",
                 param="url",
             )
         total = told.get("total_bytes") or told.get("total_bytes_estimate")
@@ -299,7 +299,7 @@ def _described(info: Mapping[str, Any]) -> dict[str, Any]:
             float(one.get("start_time") or 0.0),
             shortened(printable(str(one.get("title") or "")), 200),
         )
-        for one in (info.get("chapters") or ())[:_MOST_CHAPTERS]
+        for one in (info.get("chapters") or ())[:_MAX_CHAPTERS]
         if isinstance(one, dict)
     ]
     return {

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from polymux.downloads.upstream_proxy import OnwardProxy
 
-_LONGEST_HEAD_BYTES = 64 << 10
+_MAX_HEAD_BYTES = 64 << 10
 _HEAD_S = 10.0
 _CONNECT_S = 10.0
 _PIECE_BYTES = 64 << 10
-_MOST_CONNECTIONS = 64
+_MAX_CONNECTIONS = 64
 _FORBIDDEN = 403
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 #: Of a connection to the proxy itself: never handed on (RFC 9110, 7.6.1).
@@ -54,7 +54,7 @@ class GuardedProxy:
 
     Args:
         policy: What may be reached beyond the public Internet.
-        most_bytes: Received in all; what comes then is cut off.
+        max_bytes: Received in all; what comes then is cut off.
         idle_s: A connection on which nothing moves for so long is ended. Default: 60.
         onward: The operator's proxy, by way of which judged addresses are reached. Default: none.
 
@@ -66,7 +66,7 @@ class GuardedProxy:
     def __init__(
         self,
         policy: FetchPolicy,
-        most_bytes: int,
+        max_bytes: int,
         *,
         idle_s: float = 60.0,
         onward: OnwardProxy | None = None,
@@ -74,7 +74,7 @@ class GuardedProxy:
         """Not listening."""
         self._connect = asyncio.open_connection if onward is None else onward.connection
         self._policy = policy
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._idle_s = idle_s
         self._password = secrets.token_urlsafe(18)
         self._servers: list[asyncio.Server] = []
@@ -94,14 +94,14 @@ class GuardedProxy:
         on_socket = await asyncio.start_unix_server(
             lambda reader, writer: self._serve(reader, writer, trusted=True),
             socket_path,
-            limit=_LONGEST_HEAD_BYTES,
+            limit=_MAX_HEAD_BYTES,
         )
         self._servers.append(on_socket)
         on_loopback = await asyncio.start_server(
             lambda reader, writer: self._serve(reader, writer, trusted=False),
             "127.0.0.1",
             0,
-            limit=_LONGEST_HEAD_BYTES,
+            limit=_MAX_HEAD_BYTES,
         )
         self._servers.append(on_loopback)
         self.port = on_loopback.sockets[0].getsockname()[1]
@@ -151,7 +151,7 @@ class GuardedProxy:
     async def _handle(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, trusted: bool
     ) -> None:
-        if self._open > _MOST_CONNECTIONS:
+        if self._open > _MAX_CONNECTIONS:
             raise _RefusedError(503, "too many connections")
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_S)
@@ -276,7 +276,7 @@ class GuardedProxy:
     def _is_too_much(self, received: bytes) -> bool:
         """Counts what came; of the heads of answers too, of which redirects can be nothing but."""
         self.received_bytes += len(received)
-        return self.received_bytes > self._most_bytes
+        return self.received_bytes > self._max_bytes
 
 
 def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:
@@ -293,7 +293,7 @@ async def _heads(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
     Raises:
         _RefusedError: It is none, or longer than any should be.
     """
-    left_bytes = _LONGEST_HEAD_BYTES
+    left_bytes = _MAX_HEAD_BYTES
     while True:
         lines = []
         try:

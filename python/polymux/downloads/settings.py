@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - settings are made by their fields' types
 from urllib.parse import quote
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.downloads.upstream_proxy import OnwardProxy
 from polymux.errors import InvalidRequestError
 
@@ -18,6 +19,7 @@ _SEARCH = re.compile(r"(?:[a-z]*search[a-z]*|prxstories|prxseries)(?:[0-9]+|all)
 _ADDRESS = re.compile(r"https?://[^/?#{}\\\s]+[/?]", re.IGNORECASE)
 
 
+@renamed_arguments(most_bytes="max_bytes")
 @dataclass(frozen=True, slots=True)
 class DownloadSettings:
     """Downloads from pages, by yt-dlp.
@@ -25,7 +27,7 @@ class DownloadSettings:
     Attributes:
         enabled: Whether pages are read at all. Default: where yt-dlp is installed.
         slots: How many at once. Default: 2.
-        most_bytes: Longest of one. Default: 2 GiB.
+        max_bytes: Longest of one. Default: 2 GiB.
         total_s: Longest time for one, in seconds. Default: 1800.
         music_search: What is opened for a song's ``{query}``: one of yt-dlp's searches, or the
             address of a page that shows what was found. Default: ``"ytsearch1:{query}"``.
@@ -37,14 +39,14 @@ class DownloadSettings:
             none.
 
     Raises:
-        InvalidRequestError: `slots`, `most_bytes` or `total_s` lets nothing through; `music_search`
+        InvalidRequestError: `slots`, `max_bytes` or `total_s` lets nothing through; `music_search`
             has no ``{query}``, or one that could lead anywhere; a proxy is none, or has a password
             here.
     """
 
     enabled: bool | None = None
     slots: int = 2
-    most_bytes: int = 2 << 30
+    max_bytes: int = 2 << 30
     total_s: float = 1800.0
     music_search: str = YOUTUBE_SEARCH
     cookies: Path | None = None
@@ -53,7 +55,7 @@ class DownloadSettings:
 
     def __post_init__(self) -> None:
         """Checks what has a rule."""
-        for name, value in (("slots", self.slots), ("most_bytes", self.most_bytes)):
+        for name, value in (("slots", self.slots), ("max_bytes", self.max_bytes)):
             if value < 1:
                 raise InvalidRequestError(f"{name}={value}: must be 1 or above")
         if not self.total_s > 0:

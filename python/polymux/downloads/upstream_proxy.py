@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from polymux._util.redaction import keep_secret
 from polymux.errors import InvalidRequestError
 
-_LONGEST_HEAD_BYTES = 16 << 10
+_MAX_HEAD_BYTES = 16 << 10
 _USUAL_PORT = 3128
 _OK = (b"HTTP/1.0 2", b"HTTP/1.1 2")
 
@@ -83,9 +83,7 @@ class OnwardProxy(NamedTuple):
         lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
         if self.login:
             lines.append(f"Proxy-Authorization: Basic {self.login}")
-        reader, writer = await asyncio.open_connection(
-            self.host, self.port, limit=_LONGEST_HEAD_BYTES
-        )
+        reader, writer = await asyncio.open_connection(self.host, self.port, limit=_MAX_HEAD_BYTES)
         try:
             writer.write("\r\n".join([*lines, "", ""]).encode("ascii"))
             head = await reader.readuntil(b"\r\n\r\n")

@@ -65,7 +65,7 @@ class Bringer:
 
     Args:
         policy: What may be fetched beyond the public Internet.
-        most_bytes: Longest file.
+        max_bytes: Longest file.
         total_s: Longest time for one.
         at_once: How many; others wait.
         pages: For what turns out to be a page. Default: pages are refused.
@@ -74,7 +74,7 @@ class Bringer:
     def __init__(
         self,
         policy: FetchPolicy,
-        most_bytes: int,
+        max_bytes: int,
         *,
         total_s: float = 1800.0,
         at_once: int = 8,
@@ -82,7 +82,7 @@ class Bringer:
     ) -> None:
         """Nothing is fetched."""
         self._policy = policy
-        self._limits = FetchLimits(body_bytes=most_bytes, total_ms=round(total_s * 1000))
+        self._limits = FetchLimits(body_bytes=max_bytes, total_ms=round(total_s * 1000))
         self._places = asyncio.Semaphore(at_once)
         self._pages = pages
 

@@ -141,7 +141,7 @@ _DASH = frozenset(("http_dash_segments", "http_dash_segments_generator"))
 #: The last two are lists of HLS with requests beside them.
 _WAYS = _HLS | _DASH | {"http", "https", "data", "ism", "bunnycdn", "soopvod"}
 #: Of a list of a day whose addresses are signed; yt-dlp alone would read it however long it is.
-_LONGEST_LIST_BYTES = 64 << 20
+_MAX_LIST_BYTES = 64 << 20
 #: Of a manifest, that its first element ends in.
 _LOOKED_AT_BYTES = 64 << 10
 _COMMENTS = re.compile(rb"(?s)<!--.*?(?:-->|\Z)")
@@ -196,8 +196,8 @@ def _finished_list(library: Any, part: dict[str, Any]) -> dict[str, Any]:
     text, url = part.get("hls_media_playlist_data"), part["url"]
     if not text:
         with library.urlopen(_request(part, url)) as answer:
-            data, url = answer.read(_LONGEST_LIST_BYTES + 1), answer.url
-        if len(data) > _LONGEST_LIST_BYTES:
+            data, url = answer.read(_MAX_LIST_BYTES + 1), answer.url
+        if len(data) > _MAX_LIST_BYTES:
             raise site_failed("the page's list of parts is longer than any should be")
         text = data.decode("utf-8", "ignore")
     text = text.removeprefix("\ufeff")  # yt-dlp would take that line for a part.

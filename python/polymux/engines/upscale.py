@@ -31,7 +31,7 @@ _TILE = 192
 _OVERLAP = 10
 #: Width and height of the tile that tells a network's factor.
 _TRIAL = 16
-_MOST_PIXELS = 100_000_000
+_MAX_PIXELS = 100_000_000
 _OPAQUE = 4
 
 
@@ -42,7 +42,7 @@ class UpscaleEngine(Engine):
         """Loads ``model``: the path of a ``.param`` file, its ``.bin`` beside it.
 
         Also ``factor``, the network's own, which a first tile tells anyway, ``input`` and
-        ``output``, its blobs' names (``"data"``, ``"output"``), ``tile`` and ``most_pixels`` of
+        ``output``, its blobs' names (``"data"``, ``"output"``), ``tile`` and ``max_pixels`` of
         what is made.
 
         Raises:
@@ -73,7 +73,7 @@ class UpscaleEngine(Engine):
         self._output = str(options.get("output", "output"))
         self._factor = self._learned_factor(path.name, options.get("factor"))
         self._tile = int(options.get("tile", _TILE))
-        self._most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
+        self._max_pixels = int(options.get("max_pixels", _MAX_PIXELS))
         self._version = hash_of(weights)
         return {"model": path.stem, "version": self._version, "factor": self._factor}
 
@@ -86,11 +86,11 @@ class UpscaleEngine(Engine):
         height, width = pixels.shape[:2]
         size = max(1, round(width * scale)), max(1, round(height * scale))
         largest = max(size[0] * size[1], width * height * self._factor**2)
-        if largest > self._most_pixels:
+        if largest > self._max_pixels:
             raise refusal(
                 errors.RequestTooLargeError,
                 f"scale={scale:g}: {largest / 1e6:.0f} megapixels would be made, and "
-                f"{self._most_pixels / 1e6:.0f} are the most",
+                f"{self._max_pixels / 1e6:.0f} are the most",
                 param="scale",
             )
         made = self._enlarged(pixels, sink, token)

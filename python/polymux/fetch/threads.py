@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 #: Of each kind. As many names as the core looks up at once.
-_MOST = 64
+_MAX_THREADS = 64
 #: Of this process: a child of a fork has none of its parent's threads, and waits for no lock of it.
 _OWN: dict[tuple[int, str], Threads] = {}
 
@@ -86,7 +86,7 @@ class Threads:
 def threads(kind: str) -> Threads:
     """This process's threads of a kind: those who wait for a slow server hold up no other kind."""
     key = (os.getpid(), kind)
-    return _OWN.get(key) or _OWN.setdefault(key, Threads(_MOST, f"polymux-{kind}"))
+    return _OWN.get(key) or _OWN.setdefault(key, Threads(_MAX_THREADS, f"polymux-{kind}"))
 
 
 async def on_a_thread(

@@ -9,8 +9,9 @@ from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.asynchronous import AsyncOperations
-from polymux.client.options import LONGEST_GENERATION_S
+from polymux.client.options import MAX_GENERATION_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncLocal"]
 
 #: How long work may take to stop before the processes that do it are ended.
-_LONGEST_STOP_S = 5.0
+_MAX_STOP_S = 5.0
 
 
 class AsyncLocal(AsyncOperations):
@@ -56,7 +57,7 @@ class AsyncLocal(AsyncOperations):
             `polymux.Catalogue`, which is left open, or its folder. Default: the one that
             ``polymux songs`` uses without an argument, where it has songs.
         song_recognition: Who else `identify_song` may ask. Default: nobody.
-        longest_generation_s: Pictures, detail, videos and music that are thought to take longer, in
+        max_generation_s: Pictures, detail, videos and music that are thought to take longer, in
             seconds, are refused with the estimate (`UnprocessableEntityError`, code
             ``estimate_over_limit``). Default: 300; None for no limit.
         download: How much a download of a page may be, where music is looked for, and the like.
@@ -75,6 +76,7 @@ class AsyncLocal(AsyncOperations):
         audio/mpeg
     """
 
+    @renamed_arguments(longest_generation_s="max_generation_s")
     def __init__(
         self,
         folder: str | os.PathLike[str] | None = None,
@@ -85,14 +87,14 @@ class AsyncLocal(AsyncOperations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
-        longest_generation_s: float | None = LONGEST_GENERATION_S,
+        max_generation_s: float | None = MAX_GENERATION_S,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
         """Keeps what is given; nothing is opened."""
         self._given = (
             folder, engines, backends, song_search, fetch, catalogue, song_recognition,
-            longest_generation_s, download, summaries,
+            max_generation_s, download, summaries,
         )  # fmt: skip
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None
@@ -226,11 +228,11 @@ class AsyncLocal(AsyncOperations):
         self, home: LocalHome, work: Work, limit_s: float | None, until: float | None
     ) -> Any:
         from polymux.client.chat_stream import decode_async
-        from polymux.client.options import LONGEST_EVENT_BYTES
+        from polymux.client.options import MAX_EVENT_BYTES
 
         # A reader takes its time between two chunks, and that counts as well.
         pieces = home.calls.stream(_events(home, work, limit_s, until))
-        return decode_async(pieces, LONGEST_EVENT_BYTES)
+        return decode_async(pieces, MAX_EVENT_BYTES)
 
     async def aclose(self) -> None:
         """Ends what runs, and the engines' processes. Idempotent.
@@ -244,7 +246,7 @@ class AsyncLocal(AsyncOperations):
         async with self._opening:
             home, self._home = self._home, None
             if home is not None:
-                ending = home.end(_LONGEST_STOP_S)
+                ending = home.end(_MAX_STOP_S)
                 self._closing = asyncio.create_task(ending, name="polymux closing")
         if self._closing is not None and not self._closing.done():
             await asyncio.shield(self._closing)

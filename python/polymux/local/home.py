@@ -164,14 +164,14 @@ class OpenCalls:
         self._streams.add(found)
         return found
 
-    async def end(self, longest_s: float) -> None:
+    async def end(self, max_s: float) -> None:
         """Cancels all but its caller's own, and waits until they have stopped, at most so long."""
         own = asyncio.current_task()
         ending = [one for one in self.open if one.task is not own]
         for one in ending:
             one.end()
         if ending:
-            await asyncio.wait([one.over for one in ending], timeout=longest_s)
+            await asyncio.wait([one.over for one in ending], timeout=max_s)
         for stream in list(self._streams):
             await stream.end()
 
@@ -228,7 +228,7 @@ class LocalHome:
         catalogue: One's own songs, or the folder of their catalogue; None for the default one,
             where it has songs.
         song_recognition: Who else may be asked for the song of a recording; None for nobody.
-        longest_generation_s: What a generation may be thought to take; None for no limit.
+        max_generation_s: What a generation may be thought to take; None for no limit.
         download: How pages are read; None for the default.
         summaries: How videos are summarised; None for the default.
 
@@ -245,7 +245,7 @@ class LocalHome:
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
-        longest_generation_s: float | None = None,
+        max_generation_s: float | None = None,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
@@ -266,7 +266,7 @@ class LocalHome:
                     own = _backends(
                         _settings(self.folder, engines, told), _media(engines), catalogue
                     )
-                bounds = Bounds(longest_generation_s=longest_generation_s)
+                bounds = Bounds(max_generation_s=max_generation_s)
                 self.service = Service(own, self.store, queue=1000, bounds=bounds)
             except BaseException:
                 self.store.close()
@@ -276,19 +276,19 @@ class LocalHome:
             raise
         _HOMES.add(self)
 
-    async def end(self, longest_stop_s: float) -> None:
+    async def end(self, max_stop_s: float) -> None:
         """Ends what runs and gives up the store, also where a backend fails or the loop ends.
 
         Args:
-            longest_stop_s: How long work may take to stop before the processes that do it are
+            max_stop_s: How long work may take to stop before the processes that do it are
                 ended.
         """
         try:
             self.service.drain()
-            await self.calls.end(longest_stop_s)
+            await self.calls.end(max_stop_s)
             await self.service.close()
             # What was held up by a process has ended with it.
-            await self.calls.end(longest_stop_s)
+            await self.calls.end(max_stop_s)
             await asyncio.to_thread(self.remove)
         except BaseException:
             # Here and now: in a loop that ends, nothing comes back from another thread.

@@ -11,8 +11,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.synchronous import Operations
-from polymux.client.options import LONGEST_GENERATION_S
+from polymux.client.options import MAX_GENERATION_S
 from polymux.errors import OperationCancelledError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Local"]
 
-LONGEST_STOP_S = 5.0
+MAX_STOP_S = 5.0
 #: A signal may come just before the main thread begins to wait, or to another thread: neither
 #: would wake it.
 _LOOK_AGAIN_S = 0.1
@@ -101,7 +102,7 @@ class Session:
                 for one in left:
                     one.cancel()
                 if left:
-                    await asyncio.wait(left, timeout=LONGEST_STOP_S)
+                    await asyncio.wait(left, timeout=MAX_STOP_S)
                 await self.loop.shutdown_asyncgens()
         except BaseException as error:
             self._failure = error
@@ -149,10 +150,10 @@ class Hearing:
         """Calls back on this thread until the call is done; what a callback raises comes out."""
         future.add_done_callback(lambda _: self._told.put(None))
         is_main = threading.current_thread() is threading.main_thread()
-        longest_s = _LOOK_AGAIN_S if is_main else None
+        max_s = _LOOK_AGAIN_S if is_main else None
         while True:
             try:
-                told = self._told.get(timeout=longest_s)
+                told = self._told.get(timeout=max_s)
             except Empty:
                 continue
             if told is None:
@@ -179,7 +180,7 @@ class Local(Operations):
         fetch: As for `AsyncLocal`.
         catalogue: As for `AsyncLocal`.
         song_recognition: As for `AsyncLocal`.
-        longest_generation_s: As for `AsyncLocal`.
+        max_generation_s: As for `AsyncLocal`.
         download: As for `AsyncLocal`.
         summaries: As for `AsyncLocal`.
 
@@ -190,6 +191,7 @@ class Local(Operations):
         'audio/mpeg'
     """
 
+    @renamed_arguments(longest_generation_s="max_generation_s")
     def __init__(
         self,
         folder: str | os.PathLike[str] | None = None,
@@ -200,7 +202,7 @@ class Local(Operations):
         fetch: FetchPolicy | None = None,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
-        longest_generation_s: float | None = LONGEST_GENERATION_S,
+        max_generation_s: float | None = MAX_GENERATION_S,
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
@@ -213,7 +215,7 @@ class Local(Operations):
             "fetch": fetch,
             "catalogue": catalogue,
             "song_recognition": song_recognition,
-            "longest_generation_s": longest_generation_s,
+            "max_generation_s": max_generation_s,
             "download": download,
             "summaries": summaries,
         }
@@ -283,7 +285,7 @@ class Local(Operations):
             (hearing or Hearing(None)).until_done(future)
         except BaseException:
             if future.cancel():
-                stopped.wait(LONGEST_STOP_S)
+                stopped.wait(MAX_STOP_S)
             raise
         try:
             result, error = future.result()

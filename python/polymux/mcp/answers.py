@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: All files of an answer that are in it themselves; some clients take no events over 1 MiB.
 INLINE_BYTES = 512 << 10
 #: Longest file that is read as a resource: it is in memory several times meanwhile.
-LONGEST_READ_BYTES = 32 << 20
+MAX_READ_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from polymux.contract import CheckedRequest, Operation
 
-LONGEST_JSON_BYTES = 32 << 20
+MAX_JSON_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ def sorted_out(operation: Operation, given: Mapping[str, Any] | None) -> Argumen
 def checked(
     arguments: Arguments,
     files: Mapping[str, Any],
-    longest_bytes: int = LONGEST_JSON_BYTES,
+    max_bytes: int = MAX_JSON_BYTES,
 ) -> CheckedRequest:
     """The request, checked by the contract as a server checks what it receives.
 
     Args:
         arguments: What was given.
         files: Name to `polymux.service.model.Upload`.
-        longest_bytes: Longest JSON of all that is no file. Default: 32 MiB.
+        max_bytes: Longest JSON of all that is no file. Default: 32 MiB.
 
     Raises:
         InvalidRequestError: It does not keep the contract.
@@ -79,13 +79,13 @@ def checked(
         body = json.dumps(values).encode()
     except (RecursionError, ValueError):
         raise invalid("the arguments are nested too deeply, or no JSON") from None
-    if len(body) > longest_bytes:
-        raise invalid(f"the arguments are over the {longest_bytes} bytes that {name} takes")
+    if len(body) > max_bytes:
+        raise invalid(f"the arguments are over the {max_bytes} bytes that {name} takes")
     # As the client does where no model is named: what is given tells which variant is meant.
     _, _, variant, model, _ = core.choose_variant(name, arguments.model, {**values, **files})
     shape = next(one for one in arguments.operation.variants if one.id == variant)
     if "json" in shape.accepts:
-        return contract.read_json(name, body, model=model or None, longest_bytes=longest_bytes)
+        return contract.read_json(name, body, model=model or None, max_bytes=max_bytes)
     fields = [(one, _text(one, value)) for one, value in values.items()]
     return contract.read_form(name, [*fields, *files.items()], model=model or None)
 

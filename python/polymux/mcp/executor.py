@@ -44,7 +44,7 @@ class Call:
         files: Name to file.
         caller: Who asks.
         request_id: Names the call in logs.
-        longest_json_bytes: Of all that is no file.
+        max_json_bytes: Of all that is no file.
         tell: Told how much is done, from 0 to 1, and what is being done.
     """
 
@@ -52,7 +52,7 @@ class Call:
     files: Mapping[str, Input]
     caller: Caller
     request_id: str
-    longest_json_bytes: int
+    max_json_bytes: int
     tell: Callable[[float, str | None], Awaitable[None]]
 
 
@@ -83,7 +83,7 @@ class Desk(Protocol):
 
 
 #: Files whose addresses are remembered; of more, the oldest are forgotten.
-_MOST_FILES = 1000
+_MAX_FILES = 1000
 
 
 class ServerDesk:
@@ -130,7 +130,7 @@ class ServerDesk:
         name = uri.partition("?")[0].rpartition("/")[2]
         made = MadeFile(uri, name, file.content_type, None, partial(_read, file))
         self._made[uri] = made
-        while len(self._made) > _MOST_FILES:
+        while len(self._made) > _MAX_FILES:
             self._made.pop(next(iter(self._made)))
         return made
 
@@ -189,9 +189,9 @@ def _value(result: Any) -> Any:
     return {"response": str(result)} if isinstance(result, MediaFile) else result.json()
 
 
-async def _read(file: Any, most_bytes: int) -> bytes | None:
+async def _read(file: Any, max_bytes: int) -> bytes | None:
     try:
-        data: bytes = await file.aread(limit_bytes=most_bytes)
+        data: bytes = await file.aread(limit_bytes=max_bytes)
     except errors.AnswerTooLargeError:
         return None
     return data
@@ -228,9 +228,7 @@ class ServiceDesk:
             files = {}
             for name, one in call.files.items():
                 files[name] = await _upload(one, service, drafts)
-            request = await asyncio.to_thread(
-                checked, call.arguments, files, call.longest_json_bytes
-            )
+            request = await asyncio.to_thread(checked, call.arguments, files, call.max_json_bytes)
             work = Work.of(request, call.caller, call.request_id)
             if is_job(work.operation):
                 return await self._job(service, work, drafts, call)
@@ -319,8 +317,8 @@ def _files_of(job: Job, service: Service) -> list[StoredFile]:
     return [file for name in names if (file := service.store.media.find(name)) is not None]
 
 
-async def _read_result(service: Service, file: StoredFile, most_bytes: int) -> bytes | None:
-    if file.size_bytes > most_bytes:
+async def _read_result(service: Service, file: StoredFile, max_bytes: int) -> bytes | None:
+    if file.size_bytes > max_bytes:
         return None
     return await asyncio.to_thread(_whole, service, file)
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from polymux.service.media_store import StoredFile
 
 _DATA = "data:"
-_LONGEST_PATH = 4096
-_LONGEST_DATA_HEAD = 1024
+_MAX_PATH_CHARACTERS = 4096
+_MAX_DATA_URL_HEADER_CHARACTERS = 1024
 #: What lines of base64 are broken by.
 _BLANKS = str.maketrans("", "", " \t\r\n")
 
@@ -47,13 +47,13 @@ class Input:
     kept: StoredFile | None = None
 
 
-def embedded(field: str, text: str, longest_bytes: int | None) -> Input:
+def embedded(field: str, text: str, max_bytes: int | None) -> Input:
     """The file in a ``data:`` URL (RFC 2397), or in base64 (RFC 4648, section 4).
 
     Args:
         field: Its name, for messages.
         text: What was given.
-        longest_bytes: Longest file that is taken; None for no limit.
+        max_bytes: Longest file that is taken; None for no limit.
 
     Raises:
         BadRequestError: It is neither, or too long.
@@ -61,7 +61,7 @@ def embedded(field: str, text: str, longest_bytes: int | None) -> Input:
     kind, head, body = "", "", text
     if text[: len(_DATA)].lower() == _DATA:
         head, comma, body = text.partition(",")
-        if not comma or len(head) > _LONGEST_DATA_HEAD:
+        if not comma or len(head) > _MAX_DATA_URL_HEADER_CHARACTERS:
             raise invalid(f"{field}: is no data: URL, which is data:TYPE;base64,DATA", field)
     words = head[len(_DATA) :].split(";")
     if head:
@@ -70,19 +70,19 @@ def embedded(field: str, text: str, longest_bytes: int | None) -> Input:
         data = unquote_to_bytes(body)
     else:
         data = _decoded(field, unquote(body) if head else body)
-    check_length(field, len(data), longest_bytes)
+    check_length(field, len(data), max_bytes)
     names = [unquote(one.partition("=")[2]) for one in words if one.startswith("name=")]
     return Input(names[0] if names else field, kind, len(data), data=data)
 
 
-def check_length(field: str, size_bytes: int, longest_bytes: int | None) -> None:
+def check_length(field: str, size_bytes: int, max_bytes: int | None) -> None:
     """Raises where a file is longer than is taken; None for no limit.
 
     Raises:
         BadRequestError: It is.
     """
-    if longest_bytes is not None and size_bytes > longest_bytes:
-        raise invalid(f"{field}: the file is over the {longest_bytes} bytes that are taken", field)
+    if max_bytes is not None and size_bytes > max_bytes:
+        raise invalid(f"{field}: the file is over the {max_bytes} bytes that are taken", field)
 
 
 def _decoded(field: str, text: str) -> bytes:
@@ -127,7 +127,7 @@ class Folders:
         if text[: len(_DATA)].lower() == _DATA:
             return embedded(field, text, None)
         folders = [*self._named, *(self._default if roots is None else roots)]
-        if not 0 < len(text) <= 3 * _LONGEST_PATH or "\0" in text:
+        if not 0 < len(text) <= 3 * _MAX_PATH_CHARACTERS or "\0" in text:
             raise invalid(f"{field}: is no path", field)
         path = _path_of(field, text)
         if not path.is_absolute():

@@ -18,7 +18,7 @@ from polymux._native.version import __version__
 from polymux._util.redaction import hidden
 from polymux._util.text import shown
 from polymux.mcp.answers import (
-    LONGEST_READ_BYTES,
+    MAX_READ_BYTES,
     encoded,
     failure_of,
     resource_of,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     Context: TypeAlias = ServerRequestContext[Any, Any]
 
 _log = logging.getLogger("polymux.mcp")
-_LONGEST_LINK = 1024
-_LONGEST_SCHEME = 20
+_MAX_LINK_CHARACTERS = 1024
+_MAX_SCHEME_CHARACTERS = 20
 INSTRUCTIONS = (
     "AI and media tools. Files that a tool has made come back as resources: small pictures and "
     "sounds in the answer itself, all of them by a link, which resources/read takes, and another "
@@ -86,11 +86,11 @@ class Door(Protocol):
         """Who makes this request."""
         ...
 
-    def longest_json_bytes(self, operation: Operation) -> int:
+    def max_json_bytes(self, operation: Operation) -> int:
         """Of the arguments that are no files."""
         ...
 
-    def longest_file_bytes(self, operation: Operation) -> int | None:
+    def max_file_bytes(self, operation: Operation) -> int | None:
         """Of a file that another call has made; None for no limit."""
         ...
 
@@ -185,7 +185,7 @@ class _Tools:
                 {**made, **files},
                 visitor.caller,
                 visitor.request_id,
-                self._door.longest_json_bytes(operation),
+                self._door.max_json_bytes(operation),
                 _telling(context),
             )
             outcome = await _finished(self._desk.call(call), visitor.ends)
@@ -196,13 +196,13 @@ class _Tools:
     async def _made(self, visitor: Visitor, arguments: Arguments) -> dict[str, Input]:
         """Those of the files that another call of the same caller has made, by their links."""
         found = {}
-        longest_bytes = self._door.longest_file_bytes(arguments.operation)
+        max_bytes = self._door.max_file_bytes(arguments.operation)
         for name, text in arguments.files.items():
-            if len(text) <= _LONGEST_LINK and "://" in text[:_LONGEST_SCHEME]:
+            if len(text) <= _MAX_LINK_CHARACTERS and "://" in text[:_MAX_SCHEME_CHARACTERS]:
                 made = await self._desk.find(visitor.caller, text)
                 if made is not None and made.path is not None:
                     size_bytes = made.size_bytes or 0
-                    check_length(name, size_bytes, longest_bytes)
+                    check_length(name, size_bytes, max_bytes)
                     found[name] = Input(
                         made.name, made.content_type, size_bytes, path=made.path, kept=made.kept
                     )
@@ -236,7 +236,7 @@ class _Resources:
         uri = str(params.uri)
         try:
             file = await self._desk.find(visitor.caller, uri)
-            data = None if file is None else await file.read(LONGEST_READ_BYTES)
+            data = None if file is None else await file.read(MAX_READ_BYTES)
         except Exception as error:
             raise _protocol_error(error, visitor) from None
         if file is None:
@@ -244,7 +244,7 @@ class _Resources:
         if data is None:
             raise MCPError(
                 types.INVALID_PARAMS,
-                f"the file is over the {LONGEST_READ_BYTES} bytes that are read as a resource: its "
+                f"the file is over the {MAX_READ_BYTES} bytes that are read as a resource: its "
                 "link in the tool's structured answer gives it whole",
             )
         contents = types.BlobResourceContents(

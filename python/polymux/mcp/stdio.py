@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from polymux.client.methods.results import RESULTS
 from polymux.local.home import LocalHome
-from polymux.mcp.arguments import LONGEST_JSON_BYTES
+from polymux.mcp.arguments import MAX_JSON_BYTES
 from polymux.mcp.executor import ServiceDesk
 from polymux.mcp.protocol import Visitor, make_server
 from polymux.service import job_table
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: What the client is asked for, and answers under that name.
 _ROOTS = "roots"
 _ROOTS_WITHIN_S = 30.0
-_MOST_WAITING_LINES = 16
+_MAX_WAITING_LINES = 16
 
 
 async def serve(desk: Desk, folders: Folders) -> None:
@@ -71,7 +71,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING_LINES)
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING_LINES)
         self._descriptor = os.dup(0)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -139,13 +139,13 @@ class StdioDoor:
         """The client; see `Door.visitor`."""
         return Visitor(LOCAL, f"mcp-{context.request_id}", lambda _: True, {})
 
-    def longest_json_bytes(self, operation: Operation) -> int:
-        """The same for all; see `Door.longest_json_bytes`."""
+    def max_json_bytes(self, operation: Operation) -> int:
+        """The same for all; see `Door.max_json_bytes`."""
         del operation
-        return LONGEST_JSON_BYTES
+        return MAX_JSON_BYTES
 
-    def longest_file_bytes(self, operation: Operation) -> int | None:
-        """None: they are the user's own; see `Door.longest_file_bytes`."""
+    def max_file_bytes(self, operation: Operation) -> int | None:
+        """None: they are the user's own; see `Door.max_file_bytes`."""
         del operation
         return None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Container: TypeAlias = Literal["mp4", "matroska", "webm"]
 
 #: Video in one file and audio in the other.
-_MOST_INPUTS = 2
+_MAX_INPUTS = 2
 
 
 class Cancellation(Protocol):
@@ -138,7 +138,7 @@ def remux(
         >>> remuxed.content_type, [stream.type for stream in remuxed.streams]
         ('video/matroska', ['video', 'audio'])
     """
-    if isinstance(inputs, (str, bytes)) or not 1 <= len(inputs) <= _MOST_INPUTS:
+    if isinstance(inputs, (str, bytes)) or not 1 <= len(inputs) <= _MAX_INPUTS:
         raise InvalidRequestError("inputs is a list of one or two paths")
     sources = [native_source(path) for path in inputs]
     destination = ("path", path_bytes(output))

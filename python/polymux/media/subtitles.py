@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 #: How long a text stays that has no end of its own: a usual speed of reading, within bounds.
 _READ_CHARACTERS_PER_S = 15
-_SHORTEST_MS = 1000
-_LONGEST_MS = 7000
+_MIN_CUE_MS = 1000
+_MAX_CUE_MS = 7000
 
 
 class Cue(NamedTuple):
@@ -61,7 +61,7 @@ def _ms(seconds: float | None) -> int | None:
 
 def _guessed_end(start_ms: int, text: str) -> int:
     reading_ms = len(text) * 1000 // _READ_CHARACTERS_PER_S
-    return start_ms + min(max(reading_ms, _SHORTEST_MS), _LONGEST_MS)
+    return start_ms + min(max(reading_ms, _MIN_CUE_MS), _MAX_CUE_MS)
 
 
 def srt(chunks: Sequence[TranscriptChunk]) -> str:

@@ -27,7 +27,7 @@ Frame: TypeAlias = bytes | bytearray | memoryview
 Codec: TypeAlias = Literal["auto", "h264", "vp9"]
 
 #: Of the finest rate that there is, as numerator and denominator.
-_MOST_NUMERATOR, _MOST_DENOMINATOR = 1_000_000, 100_000
+_MAX_NUMERATOR, _MAX_DENOMINATOR = 1_000_000, 100_000
 _FRAME_PIXELS = 40_000_000
 
 
@@ -161,7 +161,7 @@ def read_frames(
     width: int,
     height: int,
     fps: int | Fraction,
-    most_frames: int,
+    max_frames: int,
     cancel: Cancellation | None = None,
     limits: Limits | None = None,
     frame_pixels: int = _FRAME_PIXELS,
@@ -180,7 +180,7 @@ def read_frames(
         width: Of the frames, in pixels, 1 to 8192.
         height: Of the frames, in pixels, 1 to 8192.
         fps: Frames a second, 0.01 to 1000.
-        most_frames: How many to write at most, 1 to 100,000.
+        max_frames: How many to write at most, 1 to 100,000.
         cancel: Looked at twenty times a second. Default: None.
         limits: What the input may cost; `duration_s` bounds how far it is read. Default:
             `polymux.Limits()`.
@@ -206,7 +206,7 @@ def read_frames(
 
     Example:
         >>> from polymux.media.video import read_frames
-        >>> read = read_frames("talk.mp4", "f.rgb", width=64, height=48, fps=5, most_frames=3)
+        >>> read = read_frames("talk.mp4", "f.rgb", width=64, height=48, fps=5, max_frames=3)
         >>> import pathlib
         >>> read.frames, pathlib.Path("f.rgb").stat().st_size
         (3, 27648)
@@ -223,7 +223,7 @@ def read_frames(
         width,
         height,
         rate,
-        most_frames,
+        max_frames,
         frame_pixels,
         checked,
         overwriting,
@@ -241,9 +241,9 @@ def _rate(fps: int | Fraction) -> tuple[int, int]:
     if isinstance(fps, bool) or not isinstance(fps, (int, Fraction)):
         raise InvalidRequestError(f"fps is {fps!r}; use a whole number or a fractions.Fraction")
     fraction = Fraction(fps)
-    if not 0 < fraction.numerator <= _MOST_NUMERATOR or fraction.denominator > _MOST_DENOMINATOR:
+    if not 0 < fraction.numerator <= _MAX_NUMERATOR or fraction.denominator > _MAX_DENOMINATOR:
         raise InvalidRequestError(
             f"fps is {fps}; it must be from 0.01 to 1000, and no finer a fraction than "
-            f"{_MOST_NUMERATOR}/{_MOST_DENOMINATOR}"
+            f"{_MAX_NUMERATOR}/{_MAX_DENOMINATOR}"
         )
     return fraction.numerator, fraction.denominator

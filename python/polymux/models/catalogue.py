@@ -31,7 +31,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
 _MEMBER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+/-]{0,299}")
 _BEGINNING = re.compile(r"[0-9a-f]{0,64}")
-_MOST_FOLDERS = 4
+_MAX_FOLDERS = 4
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _SHOWN_DIGITS = 12
@@ -360,7 +360,7 @@ def is_plain_path(text: str) -> bool:
         (True, False)
     """
     parts = text.split("/")
-    return len(parts) <= _MOST_FOLDERS and all(_FILE_NAME.fullmatch(one) for one in parts)
+    return len(parts) <= _MAX_FOLDERS and all(_FILE_NAME.fullmatch(one) for one in parts)
 
 
 def _file(table: Table, sources: Mapping[str, Source]) -> File:

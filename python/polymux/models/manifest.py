@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FILE_NAME = "polymux-model.json"
 _FORMAT = 1
 _LARGEST_BYTES = 1 << 20
-_MOST_PARTS = 4
+_MAX_PARTS = 4
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -151,7 +151,7 @@ def check_file_name(name: object) -> None:
     """
     parts = name.split("/") if isinstance(name, str) else []
     plain = all(one != "" and not one.startswith(".") for one in parts)
-    if not 1 <= len(parts) <= _MOST_PARTS or name == FILE_NAME or "\0" in str(name) or not plain:
+    if not 1 <= len(parts) <= _MAX_PARTS or name == FILE_NAME or "\0" in str(name) or not plain:
         raise ValueError("a file's name is a path")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NOTE = ".json"
 _PART_ALONE = 206
-_MOST_NOTE_BYTES = 1 << 16
+_MAX_NOTE_BYTES = 1 << 16
 #: A SHA-256, or git's SHA-1.
 _DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 
@@ -189,7 +189,7 @@ def _read(note: Path) -> tuple[str, str, int | None] | None:
     """SHA-256 of the URL, entity tag and length of all; None where there is no such note."""
     try:
         with note.open("rb") as file:
-            plain: Any = json.loads(file.read(_MOST_NOTE_BYTES))
+            plain: Any = json.loads(file.read(_MAX_NOTE_BYTES))
         url_sha256, etag, whole = plain["url_sha256"], plain["etag"], plain["bytes"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Where repositories are, unless ``POLYMUX_MODELS_URL`` says otherwise.
 ADDRESS = "https://huggingface.co"
 _LIST_BYTES = 16 << 20
-_MOST_PAGES = 20
+_MAX_PAGES = 20
 _LARGEST_BYTES = 1 << 50
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
@@ -154,7 +154,7 @@ def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -
         raise ModelError(closed(repository))
     entries: dict[str, Entry] = {}
     url = f"{place}/tree/{commit}?recursive=1"
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         plain, fetched = _asked(repository, url, policy)
         for one in plain if isinstance(plain, list) else [None]:
             entry = _entry(repository, one)

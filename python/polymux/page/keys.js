@@ -6,7 +6,7 @@ import { ask, key } from "./server.js";
 const QUOTAS = {
 	requests_per_minute: "Requests a minute",
 	concurrent: "Requests at once",
-	longest_estimate_s: "Longest work, in s",
+	max_estimate_s: "Longest work, in s",
 	expires_in_days: "Ends after days",
 };
 /** Method and path behind the key's, whether there is a form, and what it means. */

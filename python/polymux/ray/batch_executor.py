@@ -34,9 +34,9 @@ _FEED_THREADS = 64
 _IN_FLIGHT = 2
 #: Items that wait for each worker, so that several of them can go on one way.
 _ASKED_PER_WORKER = 8
-_MOST_ASKED = 256
+_MAX_REQUESTED_WORKERS = 256
 _LEAVE_S = 5.0
-_MOST_WORDS = 600
+_MAX_WORDS = 600
 
 
 class Share(NamedTuple):
@@ -95,7 +95,7 @@ class ClusterDesk:
     @property
     def asks(self) -> int:
         """How many items are to be asked for at once."""
-        return min(_MOST_ASKED, _ASKED_PER_WORKER * self._workers)
+        return min(_MAX_REQUESTED_WORKERS, _ASKED_PER_WORKER * self._workers)
 
     def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
         """Has it done, and stages what has come of it.
@@ -188,7 +188,7 @@ class ClusterDesk:
 
     def _lost(self, error: BaseException) -> PolymuxError:
         """What those who wait are told; before anything was done, that nothing will be."""
-        words = f"the Ray cluster does not do this: {type(error).__name__}: {error}"[:_MOST_WORDS]
+        words = f"the Ray cluster does not do this: {type(error).__name__}: {error}"[:_MAX_WORDS]
         return ConnectError(words) if self._has_done else NoBackendError(words)
 
     def _take(self, outcome: Outcome, feed: Any) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: What goes from machine to machine at once. What is no larger goes with the order itself.
 PIECE_BYTES = 4 << 20
 #: How many orders go to a worker together, where many wait: each way costs some milliseconds.
-_MOST_TOGETHER = 8
+_MAX_BATCH = 8
 
 
 class Order(NamedTuple):
@@ -125,7 +125,7 @@ class Feed:
 
     def _taken(self) -> tuple[Order, ...]:
         """Several where there are more than workers; else one, so that each has something to do."""
-        most = min(_MOST_TOGETHER, max(1, len(self._waiting) // (2 * self._workers)))
+        most = min(_MAX_BATCH, max(1, len(self._waiting) // (2 * self._workers)))
         count, size_bytes = 0, 0
         for one in self._waiting[:most]:
             size_bytes += max(one.size_bytes, sum(one.sizes.values()))

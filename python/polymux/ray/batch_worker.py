@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polymux.ray.batch_queue import Order
 
 #: How often an order is begun: what ends its worker each time shall not end all of them.
-_MOST_TRIES = 3
+_MAX_TRIES = 3
 
 
 class BatchWorker:
@@ -64,8 +64,8 @@ class BatchWorker:
         import ray
 
         tries = ray.get(self._feed.begin.remote(order.key))
-        if tries > _MOST_TRIES:
-            raise engine_failed(f"{_MOST_TRIES} workers of the cluster have ended at this")
+        if tries > _MAX_TRIES:
+            raise engine_failed(f"{_MAX_TRIES} workers of the cluster have ended at this")
         fields = dict(order.fields)
         for name in order.sizes:
             there = order.fields[name]

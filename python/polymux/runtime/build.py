@@ -176,7 +176,7 @@ def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
     if folder is None:
         return None
     return CatalogueBackend(
-        Library(folder, least_confidence=settings.songs.least_confidence),
+        Library(folder, min_confidence=settings.songs.min_confidence),
         media,
         lambda store: SignedAddresses(settings.base_url, store, settings.store.keep_s),
     )
@@ -288,7 +288,7 @@ def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places:
     if engine.family == "media":
         limits = settings.limits
         options.setdefault("limits", {"duration_s": limits.duration_s, "streams": 100})
-        options.setdefault("most_pixels", limits.pixels)
+        options.setdefault("max_pixels", limits.pixels)
         confinement = media_confinement(settings)
     supervision = Supervision(
         threads=engine.threads,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 KINDS = ("openai", "polymux", "replicate")
 _KEYS = ("key", "api_key", "token", "authorization", "password", "secret")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
-_LONGEST_KEY_BYTES = 10_000
-_LEAST_EVENT_BYTES, _MOST_EVENT_BYTES = 1 << 10, 1 << 30
+_MAX_KEY_BYTES = 10_000
+_MIN_EVENT_BYTES, _MAX_EVENT_BYTES = 1 << 10, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class UpstreamSettings:
 def _in_file(path: Path, name: str) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_LONGEST_KEY_BYTES).decode("utf-8", "replace")
+            return file.read(_MAX_KEY_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise InvalidRequestError(
             f"upstreams.{name}.key_file: cannot read {display_name(os.fspath(path))}: "
@@ -174,7 +174,7 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
             event=one.idle_s,
         ),
         ours=ours,
-        longest_event_bytes=one.event_bytes,
+        max_event_bytes=one.event_bytes,
     )
     if ours:
         return PolymuxUpstream(server, one.does, one.models, slots=one.slots, policy=policy)
@@ -341,7 +341,7 @@ def _count(value: object) -> int:
 
 def _event_bytes(value: object) -> int:
     count = _count(value)
-    if not _LEAST_EVENT_BYTES <= count <= _MOST_EVENT_BYTES:
+    if not _MIN_EVENT_BYTES <= count <= _MAX_EVENT_BYTES:
         raise ValueError
     return count
 
@@ -374,7 +374,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "idle_s": _A_TIME,
     "total_s": _A_TIME,
     "event_bytes": (
-        f"a whole number from {_LEAST_EVENT_BYTES} to {_MOST_EVENT_BYTES}",
+        f"a whole number from {_MIN_EVENT_BYTES} to {_MAX_EVENT_BYTES}",
         _event_bytes,
     ),
     "certificates": _A_FILE,

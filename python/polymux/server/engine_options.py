@@ -18,7 +18,7 @@ _COUNT, _WHOLE = "a whole number, 1 or more", "a whole number"
 
 #: Family to its options: each as `load` of its engine reads it, or `runtime.model_selection`.
 _KNOWN: Mapping[str, Mapping[str, str]] = {
-    "media": {"slots": _COUNT, "limits": _TABLE, "most_pixels": _COUNT},
+    "media": {"slots": _COUNT, "limits": _TABLE, "max_pixels": _COUNT},
     "chat": {
         "model": _TEXT, "mmproj": _TEXT, "names": _TEXTS, "context": _COUNT, "batch": _COUNT,
         "slots": _COUNT, "device": _TEXT, "gpu_layers": _WHOLE,
@@ -30,13 +30,13 @@ _KNOWN: Mapping[str, Mapping[str, str]] = {
     "tesseract": {"program": _TEXT, "language": _TEXT},
     "diffusion": {
         "models": _TABLE, "loras": _TABLE, "slots": _COUNT, "device": _TEXT, "dtype": _TEXT,
-        "offload": _TEXT, "attention": _TEXT, "most_pixels": _COUNT, "untiled_pixels": _COUNT,
+        "offload": _TEXT, "attention": _TEXT, "max_pixels": _COUNT, "untiled_pixels": _COUNT,
         "non_commercial": _FLAG, "tiny_decoder": _FLAG, "previews": _FLAG, "enlarger": _TEXT,
-        "enlarger_factor": _COUNT, "most_detail_pixels": _COUNT,
+        "enlarger_factor": _COUNT, "max_detail_pixels": _COUNT,
     },
     "upscale": {
         "model": _TEXT, "factor": _COUNT, "input": _TEXT, "output": _TEXT, "tile": _COUNT,
-        "most_pixels": _COUNT,
+        "max_pixels": _COUNT,
     },
 }  # fmt: skip
 #: Options that name files, or folders of them.

@@ -92,9 +92,9 @@ class LastResort:
         finally:
             os.close(self._told)
 
-    def _next(self, longest_s: float | None) -> int | None:
+    def _next(self, max_s: float | None) -> int | None:
         """The status that came with the next signal; None at the end of the server."""
-        if not select.select([self._told], [], [], longest_s)[0]:
+        if not select.select([self._told], [], [], max_s)[0]:
             raise TimeoutError
         data = os.read(self._told, 1)
         return data[0] if data else None

@@ -36,7 +36,7 @@ _KEPT = (
     "grace_s", "ray",
 )  # fmt: skip
 _KEPT_LIMITS = (
-    "queue", "memory_bytes", "longest_generation_s", "engines_memory_bytes", "duration_s", "pixels",
+    "queue", "memory_bytes", "max_generation_s", "engines_memory_bytes", "duration_s", "pixels",
     "header_s", "keep_alive_s", "connections_per_address",
 )  # fmt: skip
 
@@ -123,7 +123,7 @@ class ServerState:
                 store,
                 routes=settings.routes,
                 queue=settings.limits.queue,
-                bounds=Bounds(settings.limits.memory_bytes, settings.limits.longest_generation_s),
+                bounds=Bounds(settings.limits.memory_bytes, settings.limits.max_generation_s),
                 on_spent=self.metrics.spent,
             )
             await self._service.start()

@@ -30,18 +30,18 @@ class Bounds(NamedTuple):
 
     Attributes:
         memory_bytes: Most that one piece of work may take; None for no limit.
-        longest_generation_s: Longest that a generation may be thought to take, of callers that have
+        max_generation_s: Longest that a generation may be thought to take, of callers that have
             no limit of their own; None for no limit.
     """
 
     memory_bytes: int | None = None
-    longest_generation_s: float | None = None
+    max_generation_s: float | None = None
 
     def hold_for(self, work: Work) -> bool:
         """Whether it must be known what the work will take. Of a chat nobody knows."""
         if work.operation in _CHATS:
             return False
-        return self.memory_bytes is not None or self._longest_s(work) is not None
+        return self.memory_bytes is not None or self._max_s(work) is not None
 
     def check(self, work: Work, estimate: Estimate) -> None:
         """Refuses what would take longer than its caller may, or more memory than there is.
@@ -52,11 +52,11 @@ class Bounds(NamedTuple):
         Raises:
             UnprocessableEntityError: It would (code ``estimate_over_limit``).
         """
-        longest_s, seconds = self._longest_s(work), estimate.seconds
-        if longest_s is not None and seconds is not None:
-            doubt = estimate.doubt if work.caller.longest_estimate_s is None else 1.0
-            if seconds > longest_s * doubt:
-                raise _too_long(work, estimate, longest_s)
+        max_s, seconds = self._max_s(work), estimate.seconds
+        if max_s is not None and seconds is not None:
+            doubt = estimate.doubt if work.caller.max_estimate_s is None else 1.0
+            if seconds > max_s * doubt:
+                raise _too_long(work, estimate, max_s)
         needed = estimate.memory_bytes
         if self.memory_bytes is not None and needed is not None and needed > self.memory_bytes:
             raise refusal(
@@ -66,10 +66,10 @@ class Bounds(NamedTuple):
                 code="estimate_over_limit",
             )
 
-    def _longest_s(self, work: Work) -> float | None:
+    def _max_s(self, work: Work) -> float | None:
         """The caller's own limit, which may be longer, before that of all."""
-        own = work.caller.longest_estimate_s
-        return self.longest_generation_s if own is None and _is_generation(work) else own
+        own = work.caller.max_estimate_s
+        return self.max_generation_s if own is None and _is_generation(work) else own
 
 
 class Promise:
@@ -190,16 +190,16 @@ def _is_generation(work: Work) -> bool:
     return work.operation in _GENERATIONS or (work.operation, work.variant) == _DETAIL
 
 
-def _too_long(work: Work, estimate: Estimate, longest_s: float) -> errors.APIStatusError:
+def _too_long(work: Work, estimate: Estimate, max_s: float) -> errors.APIStatusError:
     """Names the estimate, the limit and what helps."""
-    whose, raised = f"this key may ask for {longest_s:.0f} s", "have the key's limit raised"
-    if work.caller.longest_estimate_s is None:
-        whose = f"{longest_s:.0f} s are the most that a generation may take"
+    whose, raised = f"this key may ask for {max_s:.0f} s", "have the key's limit raised"
+    if work.caller.max_estimate_s is None:
+        whose = f"{max_s:.0f} s are the most that a generation may take"
         raised = "have a key that may ask for longer work"
         if work.caller is LOCAL:
             raised = (
-                "allow it (--longest-generation of a command, --timeout of a batch, "
-                "longest_generation_s of Local)"
+                "allow it (--max-generation of a command, --timeout of a batch, "
+                "max_generation_s of Local)"
             )
     return refusal(
         errors.UnprocessableEntityError,

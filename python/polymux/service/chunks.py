@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Chunk: TypeAlias = "dict[str, Any] | ChatChunk"
 
 #: Of one answer; what an upstream tells beyond it is a mistake, and no sum can be made with it.
-_MOST_TOKENS = 1 << 40
+_MAX_TOKENS = 1 << 40
 
 
 def plain_of(chunk: Chunk) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def counts_of(plain: Mapping[str, Any]) -> dict[str, float]:
     return {
         own: usage[name]
         for name, own in names.items()
-        if type(usage.get(name)) is int and 0 <= usage[name] <= _MOST_TOKENS
+        if type(usage.get(name)) is int and 0 <= usage[name] <= _MAX_TOKENS
     }
 
 
@@ -95,7 +95,7 @@ def line_of(chunk: ChatChunk) -> bytes:
 
 
 #: In characters; what is only handed on has no such limit.
-_LONGEST_ANSWER = 1 << 20
+_MAX_COLLECTED_CHARACTERS = 1 << 20
 
 
 async def told_in_pieces(chunks: AsyncIterator[Chunk], sink: Sink) -> Product:
@@ -126,9 +126,10 @@ async def told_in_pieces(chunks: AsyncIterator[Chunk], sink: Sink) -> Product:
             counts |= counts_of(plain)
             text = text_of(plain)
             length += len(text)
-            if length > _LONGEST_ANSWER:
+            if length > _MAX_COLLECTED_CHARACTERS:
                 raise engine_failed(
-                    f"the answer is over {_LONGEST_ANSWER} characters: ask for fewer tokens"
+                    f"the answer is over {_MAX_COLLECTED_CHARACTERS} characters: "
+                    "ask for fewer tokens"
                 )
             if text:
                 sink.say(text)

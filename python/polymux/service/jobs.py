@@ -284,7 +284,7 @@ class Jobs:
         else:
             running.callbacks.append(callback)
 
-    async def wait(self, job: Job, longest_s: float | None = None) -> Job:
+    async def wait(self, job: Job, max_s: float | None = None) -> Job:
         """Waits for a job's end, at most so long; gives it as it is then."""
         running = self._running.get(job.id)
         if running is None:
@@ -292,7 +292,7 @@ class Jobs:
         running.waiters += 1
         try:
             with suppress(TimeoutError):
-                await asyncio.wait_for(running.over.wait(), longest_s)
+                await asyncio.wait_for(running.over.wait(), max_s)
         finally:
             running.waiters -= 1
         return running.job

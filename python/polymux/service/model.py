@@ -35,13 +35,13 @@ class Caller:
     Attributes:
         id: Of the key; ``"local"`` without a server.
         name: Of the key, for people.
-        longest_estimate_s: Work that is thought to take longer is refused; None for no limit but
+        max_estimate_s: Work that is thought to take longer is refused; None for no limit but
             that of the service.
     """
 
     id: str
     name: str = ""
-    longest_estimate_s: float | None = None
+    max_estimate_s: float | None = None
 
 
 #: Who asks without a server.
@@ -221,7 +221,7 @@ class Sink:
         draft: Makes room for a file of so many bytes.
     """
 
-    _MOST_LINES = 500
+    _MAX_LINES = 500
 
     def __init__(self, on_change: Callable[[], object], draft: Callable[[int], Draft]) -> None:
         """Nothing is told yet."""
@@ -238,7 +238,7 @@ class Sink:
 
     def log(self, line: str) -> None:
         """A line for the job's log: what was clamped, left out, or put in another's place."""
-        if len(self.lines) < self._MOST_LINES:
+        if len(self.lines) < self._MAX_LINES:
             self.lines.append(line)
             self._on_change()
 

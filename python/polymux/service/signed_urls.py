@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SECRET_BYTES = 32
-_MOST_DIGITS = 12
+_MAX_DIGITS = 12
 
 
 class LinkSecrets:
@@ -54,7 +54,7 @@ class LinkSecrets:
         self.rotate()
 
     @property
-    def longest_life_s(self) -> float:
+    def max_lifetime_s(self) -> float:
         """How long a link can live."""
         return self._period_s / 2
 
@@ -100,7 +100,7 @@ class LinkSecrets:
 
     def accepts(self, path: str, expires: str, signature: str) -> bool:
         """Whether it is a link that was made here and has not ended."""
-        if not expires.isascii() or not expires.isdigit() or len(expires) > _MOST_DIGITS:
+        if not expires.isascii() or not expires.isdigit() or len(expires) > _MAX_DIGITS:
             return False
         given = signature.encode("utf-8", "replace")
         # All are compared: how long it takes says nothing of which one it was.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.service")
 _PIECE_BYTES = 1 << 20
 #: Of a name, in that of a file that is not whole yet; 128 random bits.
-_LONGEST_SHARED_NAME = 32
+_MAX_NAME_PREFIX_CHARACTERS = 32
 #: A draft, and what becomes one in the hands of the core or of `atomic_file.PendingFile`.
 _OF_DRAFTS = re.compile(r"[0-9a-f]{40}|\.[0-9a-f]{32}\.polymux-[0-9a-z]{8}\.part")
 #: A folder of `tempfile.mkdtemp`, which a download writes to.
@@ -116,7 +116,9 @@ class Draft:
         try:
             self.path.unlink(missing_ok=True)
             if beside:
-                for one in self.path.parent.glob(f".{self.path.name[:_LONGEST_SHARED_NAME]}*"):
+                for one in self.path.parent.glob(
+                    f".{self.path.name[:_MAX_NAME_PREFIX_CHARACTERS]}*"
+                ):
                     one.unlink(missing_ok=True)
         except OSError as error:
             _log.warning("the draft %s cannot be removed: %s", self.path.name, error.strerror)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
+from polymux._util.deprecation import renamed_arguments
 from polymux._util.sqlite import library
 from polymux.errors import InvalidRequestError
 from polymux.media.options import flag, integer
@@ -44,7 +45,7 @@ class Catalogue:
         path: The folder; made where there is none. Default: ``POLYMUX_CATALOGUE``, else
             ``catalogue`` in ``[songs]`` of the configuration file, else ``polymux/songs`` in the
             XDG folder for data.
-        least_confidence: From which confidence on `identify` names a song, 0.5 to 0.99: higher,
+        min_confidence: From which confidence on `identify` names a song, 0.5 to 0.99: higher,
             and fewer songs are named, wrongly or rightly. Default: 0.85.
 
     Raises:
@@ -59,15 +60,16 @@ class Catalogue:
         ['Song']
     """
 
+    @renamed_arguments(least_confidence="min_confidence")
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        least_confidence: float | None = None,
+        min_confidence: float | None = None,
     ) -> None:
         """Opens it."""
         self._process = os.getpid()
-        self._least_confidence = checked_confidence(least_confidence)
+        self._min_confidence = checked_confidence(min_confidence)
         #: The folder.
         self.path: Path = made_folder(catalogue_folder(path))
         self._writing = WritingLock(self.path / "lock")
@@ -204,12 +206,13 @@ class Catalogue:
         self._check_process()
         return (row.song() for row in self._table.every())
 
+    @renamed_arguments(least_confidence="min_confidence")
     def identify(
         self,
         source: Source,
         *,
         limits: Limits | None = None,
-        least_confidence: float | None = None,
+        min_confidence: float | None = None,
     ) -> Match | None:
         """Names the song that a piece of sound is of.
 
@@ -220,7 +223,7 @@ class Catalogue:
         Args:
             source: A path, a bytes-like object or a binary file object: any audio or video file.
             limits: What the input may cost. Default: `polymux.Limits()`.
-            least_confidence: Of the song that is named. Default: the catalogue's own.
+            min_confidence: Of the song that is named. Default: the catalogue's own.
 
         Returns:
             None where no song of the catalogue is like it, and where there is less than a second
@@ -245,15 +248,15 @@ class Catalogue:
             True
         """
         self._check_process()
-        least = checked_confidence(least_confidence)
-        return self.identify_query(query_of(source, limits), least_confidence=least)
+        least = checked_confidence(min_confidence)
+        return self.identify_query(query_of(source, limits), min_confidence=least)
 
     def identify_query(
         self,
         query: bytes,
         go_on: Callable[[], object] | None = None,
         *,
-        least_confidence: float | None = None,
+        min_confidence: float | None = None,
     ) -> Match | None:
         """What `identify` does, of sound that was described before, maybe by another process.
 
@@ -261,13 +264,13 @@ class Catalogue:
             query: The member ``query`` of what the native ``song_query`` gives.
             go_on: Called in this thread now and then; what it raises ends the search. Default:
                 none.
-            least_confidence: As for `identify`.
+            min_confidence: As for `identify`.
 
         Raises:
             CatalogueError: The catalogue cannot be read.
         """
         self._check_process()
-        least = self._least_confidence if least_confidence is None else least_confidence
+        least = self._min_confidence if min_confidence is None else min_confidence
         return identify_query(self._index, self._table, query, go_on, least)
 
     def search(self, text: str, limit: int = 5) -> list[CatalogueSong]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DRAWN = "image/svg+xml"
 #: By what a file begins.
 _BEGINNINGS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
-_LONGEST_BEGINNING = 12
+_MAX_SIGNATURE_BYTES = 12
 #: Dark enough for white letters.
 _COLOURS = ("#34557a", "#6b3f66", "#3d6b4a", "#7a4a2e", "#4a4a7d", "#6d5a1f", "#2f6a6d", "#74394a")
 _PICTURE = """\
@@ -52,7 +52,7 @@ def picture_type(data: bytes) -> str | None:
     for beginning, content_type in _BEGINNINGS:
         if data.startswith(beginning):
             return content_type
-    is_webp = data[:4] == b"RIFF" and data[8:_LONGEST_BEGINNING] == b"WEBP"
+    is_webp = data[:4] == b"RIFF" and data[8:_MAX_SIGNATURE_BYTES] == b"WEBP"
     return "image/webp" if is_webp else None
 
 
@@ -82,16 +82,16 @@ def picture_beside(song: CatalogueSong) -> Path | None:
     path = Path(song.cover).absolute()
     try:
         fits = path.stat().st_size <= LARGEST_COVER_BYTES
-        return path if fits and picture_type(_read(path, _LONGEST_BEGINNING)) else None
+        return path if fits and picture_type(_read(path, _MAX_SIGNATURE_BYTES)) else None
     except OSError:
         return None
 
 
-def _read(path: Path, most_bytes: int) -> bytes:
+def _read(path: Path, max_bytes: int) -> bytes:
     """The beginning of a file; of what is none, such as a pipe that nobody writes to, nothing."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(most_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        return file.read(max_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
 def drawn(song: CatalogueSong) -> Picture:

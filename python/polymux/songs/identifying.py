@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polymux.songs.table import SongTable
 
 #: Recordings that are removed while they are found.
-_MOST_TRIES = 5
+_MAX_TRIES = 5
 
 
 def query_of(source: Source, limits: Limits | None) -> bytes:
@@ -39,7 +39,7 @@ def identify_query(
     table: SongTable,
     query: bytes,
     go_on: Callable[[], object] | None = None,
-    least_confidence: float | None = None,
+    min_confidence: float | None = None,
 ) -> Match | None:
     """Names the song that described sound is of; None where the catalogue has none.
 
@@ -48,11 +48,11 @@ def identify_query(
         table: Of its songs.
         query: What the native ``song_query`` has made.
         go_on: Called now and then meanwhile; what it raises ends the search. Default: none.
-        least_confidence: Of the song that is named. Default: the core's own.
+        min_confidence: Of the song that is named. Default: the core's own.
     """
     gone: list[int] = []
-    for _ in range(_MOST_TRIES):
-        found = index.current().identify(query, gone, go_on, least_confidence)
+    for _ in range(_MAX_TRIES):
+        found = index.current().identify(query, gone, go_on, min_confidence)
         if found is None:
             return None
         song = _song(table, found["song_id"])

@@ -29,7 +29,7 @@ _LARGEST_DELTA_BYTES = 64 << 20
 _WORTH_A_SEGMENT_BYTES = 8 << 20
 _CHANGES_AT_ONCE = 200
 #: A disk on which each new segment is damaged at once is none to go on with.
-_MOST_REBUILDS = 3
+_MAX_REBUILDS = 3
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -83,7 +83,7 @@ class CatalogueIndex:
         native = self._native
         if native is None or self._has_news(native):
             native = self._opened()
-        for _ in range(_MOST_REBUILDS):
+        for _ in range(_MAX_REBUILDS):
             if self._anew is not None:
                 native, self._anew = self._anew, None
                 self._covered, self._seen = 0, None
@@ -128,7 +128,7 @@ class CatalogueIndex:
         Raises:
             CatalogueError: They cannot be written.
         """
-        for _ in range(_MOST_REBUILDS):
+        for _ in range(_MAX_REBUILDS):
             native = self.current()
             with self._lock, self._reported():
                 if self._delta_bytes == 0 and not self._must_publish:

@@ -76,7 +76,7 @@ def signature(store: Store, path: str, keep_s: float) -> str:
         path: Of the address.
         keep_s: How long it works; no longer than secrets do.
     """
-    return store.links.query(path, store.clock() + min(keep_s, store.links.longest_life_s))
+    return store.links.query(path, store.clock() + min(keep_s, store.links.max_lifetime_s))
 
 
 class FileAddresses(Addresses):

@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 VERIFIED_AFTER_S = 10.0
 VERIFIED_EVERY_S = 24 * 3600.0
 #: An index that is being made anew by then is made to its end, and used by nobody.
-_LONGEST_END_S = 2.0
+_MAX_SHUTDOWN_S = 2.0
 #: Of 19, which is the least of all; what is asked meanwhile comes first.
 _GENTLE = 10
 
@@ -47,15 +47,15 @@ class ReadCatalogue(Catalogue):
 
     Args:
         path: The folder, with a catalogue in it.
-        least_confidence: As for `Catalogue`.
+        min_confidence: As for `Catalogue`.
 
     Raises:
         CatalogueError: It cannot be opened, is damaged, or of a newer polymux.
     """
 
-    def __init__(self, path: Path, *, least_confidence: float | None = None) -> None:
+    def __init__(self, path: Path, *, min_confidence: float | None = None) -> None:
         """Opens it."""
-        super().__init__(path, least_confidence=least_confidence)
+        super().__init__(path, min_confidence=min_confidence)
         never = _NeverWriting(self.path / "lock")
         self._index: _VerifiedIndex = _VerifiedIndex(self.path / "segments", self._database, never)
 
@@ -94,7 +94,7 @@ class _VerifiedIndex(CatalogueIndex):
         """Ends the reading, but for the file that is being read. Any number of times."""
         self._stop.set()
         if self.verification is not None:
-            self.verification.join(_LONGEST_END_S)
+            self.verification.join(_MAX_SHUTDOWN_S)
 
     def _verify_now_and_then(self) -> None:
         wait_s = VERIFIED_AFTER_S
@@ -163,15 +163,15 @@ class Library:
     Args:
         folder: The folder; nothing needs to be in it.
         own: One that is open already, to be asked in its place. It is left open. Default: none.
-        least_confidence: As for `Catalogue`, of what is opened here. Default: the catalogue's own.
+        min_confidence: As for `Catalogue`, of what is opened here. Default: the catalogue's own.
     """
 
     def __init__(
-        self, folder: Path, own: Catalogue | None = None, *, least_confidence: float | None = None
+        self, folder: Path, own: Catalogue | None = None, *, min_confidence: float | None = None
     ) -> None:
         """Nothing is opened."""
         self.folder = folder
-        self._least_confidence = least_confidence
+        self._min_confidence = min_confidence
         self._own = own
         self._lock = threading.Lock()
         self._opened: tuple[tuple[int, int], ReadCatalogue] | None = None
@@ -198,8 +198,8 @@ class Library:
             file = (status.st_dev, status.st_ino)
             if self._opened is None or self._opened[0] != file:
                 # The old one is closed when the last thread is done with it.
-                least = self._least_confidence
-                self._opened = (file, ReadCatalogue(self.folder, least_confidence=least))
+                least = self._min_confidence
+                self._opened = (file, ReadCatalogue(self.folder, min_confidence=least))
             return self._opened[1]
 
     def count(self) -> int:

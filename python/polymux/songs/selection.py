@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.errors import InvalidRequestError
 from polymux.songs.settings import catalogue_folder, checked_confidence
 
@@ -21,6 +22,7 @@ DATABASE = "songs.sqlite3"
 REMEDY = "'polymux songs add FOLDER' puts your own music into the catalogue that is asked"
 
 
+@renamed_arguments(least_confidence="min_confidence")
 @dataclass(frozen=True, slots=True)
 class SongSettings:
     """The catalogue of one's own songs.
@@ -30,7 +32,7 @@ class SongSettings:
             that ``polymux songs`` uses without an argument, where it has songs at the start.
         empty_when_unknown: Answer by three empty texts (200) where no song is like a recording, as
             other servers of the interface do, in the place of an error (404). Default: False.
-        least_confidence: From which confidence on a song is named, 0.5 to 0.99. Default: as for
+        min_confidence: From which confidence on a song is named, 0.5 to 0.99. Default: as for
             `polymux.Catalogue`.
 
     Raises:
@@ -44,11 +46,11 @@ class SongSettings:
 
     catalogue: Path | None = None
     empty_when_unknown: bool = False
-    least_confidence: float | None = None
+    min_confidence: float | None = None
 
     def __post_init__(self) -> None:
         """Looks at the range."""
-        checked_confidence(self.least_confidence)
+        checked_confidence(self.min_confidence)
 
 
 def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:

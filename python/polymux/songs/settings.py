@@ -78,12 +78,11 @@ def checked_confidence(value: float | None) -> float | None:
     """
     if value is None:
         return None
-    least = number("least_confidence", value)
+    least = number("min_confidence", value)
     # Written so that what is not a number is refused as well.
     if not _LOWEST_CONFIDENCE <= least <= _HIGHEST_CONFIDENCE:
         raise InvalidRequestError(
-            f"least_confidence={least:g}: must be from {_LOWEST_CONFIDENCE} to "
-            f"{_HIGHEST_CONFIDENCE}"
+            f"min_confidence={least:g}: must be from {_LOWEST_CONFIDENCE} to {_HIGHEST_CONFIDENCE}"
         )
     return least
 

@@ -19,10 +19,10 @@ _INSIDE_WORDS = str.maketrans(
 _KEPT = ("L", "N")
 _MARKS = ("Mn", "Me")
 _CONTROLS = ("Cc", "Cs", "Zl", "Zp")
-_LONGEST_TEXT = 500
+_MAX_TEXT_CHARACTERS = 500
 #: An error in a shorter word makes it any other; longer ones are no words.
-SHORTEST_MISSPELT = 3
-LONGEST_MISSPELT = 40
+MIN_MISSPELLED_CHARACTERS = 3
+MAX_MISSPELLED_CHARACTERS = 40
 
 
 def folded(text: str) -> str:
@@ -64,10 +64,10 @@ def tidy(text: str) -> str:
         >>> tidy("  Blue\x00\n Danube ")
         'Blue Danube'
     """
-    text = text[: 4 * _LONGEST_TEXT]
+    text = text[: 4 * _MAX_TEXT_CHARACTERS]
     if not text.isprintable():
         text = "".join(" " if unicodedata.category(one) in _CONTROLS else one for one in text)
-    return " ".join(text.split())[:_LONGEST_TEXT].rstrip()
+    return " ".join(text.split())[:_MAX_TEXT_CHARACTERS].rstrip()
 
 
 def spellings(word: str) -> set[str]:
@@ -81,6 +81,6 @@ def spellings(word: str) -> set[str]:
         >>> sorted(spellings("abc")), sorted(spellings("song") & spellings("sogn"))
         (['ab', 'abc', 'ac', 'bc'], ['sog', 'son'])
     """
-    if not SHORTEST_MISSPELT <= len(word) <= LONGEST_MISSPELT:
+    if not MIN_MISSPELLED_CHARACTERS <= len(word) <= MAX_MISSPELLED_CHARACTERS:
         return {word}
     return {word} | {word[:at] + word[at + 1 :] for at in range(len(word))}

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from polymux.songs.results import CatalogueSong
     from polymux.songs.table import SongTable
 
-_MOST_FOUND = 50
+_MAX_FOUND = 50
 #: So many times as many are looked at: copies of a song among them are left out.
 _COPIES = 4
 #: Below, a song is not what was looked for.
-LEAST_LIKENESS = 0.55
+MIN_SIMILARITY = 0.55
 #: One character of a title of three is much, where a character is a word.
-_LEAST_LIKENESS_OF_SHORT = 0.3
+_MIN_SIMILARITY_OF_SHORT = 0.3
 #: Nothing is known by more.
-LONGEST_SEARCH_CHARACTERS = 300
-_MOST_WORDS = 24
-_MOST_CANDIDATES = 200
+MAX_SEARCH_CHARACTERS = 300
+_MAX_WORDS = 24
+_MAX_CANDIDATES = 200
 #: A likeness from which on nothing better is looked for, and one that is doubtful.
 _GOOD_LIKENESS = 0.9
 _DOUBTFUL_LIKENESS = 0.75
-_MOST_VARIANTS = 8
-_LEAST_LIKE_WORD = 0.6
+_MAX_VARIANTS = 8
+_MIN_WORD_SIMILARITY = 0.6
 #: Fewer words tell too little without one of them, and more take too long.
 _WORDS_OF_WHICH_ONE_MAY_LACK = range(3, 9)
 _BY = '"by"'
@@ -42,8 +42,8 @@ _BEHIND_TITLE = re.compile(
 )
 _TRIGRAM = 3
 #: How many rows the trigrams that are looked for may lead to; but some trigrams it takes.
-_MOST_ROWS = 6000
-_LEAST_TRIGRAMS = 4
+_MAX_ROWS = 6000
+_MIN_TRIGRAMS = 4
 #: All the songs of an artist have his trigrams.
 _TITLE_OF_TRIGRAMS = 3.0
 
@@ -57,10 +57,10 @@ def search_text(text: str) -> str:
     """
     if not isinstance(text, str):
         raise TypeError(f"what is looked for is a str, not {type(text).__name__}")
-    if len(text) > LONGEST_SEARCH_CHARACTERS:
+    if len(text) > MAX_SEARCH_CHARACTERS:
         raise InvalidRequestError(
             f"the text to look for has {len(text)} characters; no song is known by more than "
-            f"{LONGEST_SEARCH_CHARACTERS}"
+            f"{MAX_SEARCH_CHARACTERS}"
         )
     found = folded(text)
     if not found:
@@ -81,8 +81,8 @@ def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> l
         InvalidRequestError: The text is none to look for, or the limit out of its range.
     """
     wanted = search_text(text)
-    if not 1 <= integer("limit", limit) <= _MOST_FOUND:
-        raise InvalidRequestError(f"limit={limit}: must be from 1 to {_MOST_FOUND}")
+    if not 1 <= integer("limit", limit) <= _MAX_FOUND:
+        raise InvalidRequestError(f"limit={limit}: must be from 1 to {_MAX_FOUND}")
     found = search(reader, wanted, _COPIES * limit)
     rows = table.many([number for number, _ in found])
     songs = [rows[number].song() for number, _ in found if number in rows]
@@ -102,7 +102,7 @@ def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]
         text: As `search_text` gives it.
         limit: Most songs.
     """
-    words = text.split()[:_MOST_WORDS]
+    words = text.split()[:_MAX_WORDS]
     candidates = _matched(reader, "words", _as_typed([_quoted(one) for one in words]))
     ranked = _ranked(text, candidates)
     if _is_enough(ranked, limit, _GOOD_LIKENESS):
@@ -151,7 +151,7 @@ def _ranked(text: str, candidates: _Titles) -> list[tuple[int, float]]:
         if one.main:
             ids.append(number)
             names.append((one.main, one.artist))
-    least = LEAST_LIKENESS if len(text) >= _TRIGRAM else _LEAST_LIKENESS_OF_SHORT
+    least = MIN_SIMILARITY if len(text) >= _TRIGRAM else _MIN_SIMILARITY_OF_SHORT
     ranked: dict[int, float] = {}
     for index, score in media.rank_titles(text, names, least):
         ranked.setdefault(ids[index], score)
@@ -194,7 +194,7 @@ def _matched(reader: Connection, table: str, query: str, title_weight: float = 1
         "SELECT songs.id, songs.title, songs.title_folded, songs.artist_folded "  # noqa: S608
         f"FROM {table} JOIN songs ON songs.id = {table}.rowid WHERE {table} MATCH ? "
         f"ORDER BY bm25({table}, ?, 1.0) LIMIT ?",
-        (query, title_weight, _MOST_CANDIDATES),
+        (query, title_weight, _MAX_CANDIDATES),
     )
     return {number: _names(*names) for number, *names in found}
 
@@ -217,7 +217,7 @@ def _like(reader: Connection, word: str) -> list[str]:
         forms,
     )
     words = [(one, "") for (one,) in found if one != word]
-    ranked = media.rank_titles(word, words, _LEAST_LIKE_WORD)[:_MOST_VARIANTS]
+    ranked = media.rank_titles(word, words, _MIN_WORD_SIMILARITY)[:_MAX_VARIANTS]
     return [words[index][0] for index, _ in ranked]
 
 
@@ -232,7 +232,7 @@ def _by_trigrams(reader: Connection, text: str) -> _Titles:
     chosen: list[str] = []
     rows = 0
     for term, count in counts:
-        if len(chosen) >= _LEAST_TRIGRAMS and rows + count > _MOST_ROWS:
+        if len(chosen) >= _MIN_TRIGRAMS and rows + count > _MAX_ROWS:
             break
         chosen.append(_quoted(term))
         rows += count
@@ -248,6 +248,6 @@ def _by_pieces(reader: Connection, text: str) -> _Titles:
         "SELECT id, title, title_folded, artist_folded FROM songs "
         "WHERE title_folded LIKE ?1 ESCAPE '\\' OR artist_folded LIKE ?1 ESCAPE '\\' "
         "ORDER BY length(title_folded) LIMIT ?2",
-        (f"%{pattern}%", _MOST_CANDIDATES),
+        (f"%{pattern}%", _MAX_CANDIDATES),
     )
     return {number: _names(*names) for number, *names in found}

@@ -11,7 +11,7 @@ from polymux import contract, errors
 from polymux.service.backend import Backend
 from polymux.service.errors import refusal
 from polymux.service.model import Product, Work
-from polymux.summaries.captions import LONGEST_BYTES, Said, has_words, read_captions
+from polymux.summaries.captions import MAX_BYTES, Said, has_words, read_captions
 from polymux.summaries.chunking import Chapter
 from polymux.summaries.prompts import Writer, spoken
 
@@ -231,7 +231,7 @@ class SummaryBackend(Backend):
 
 def _captions_of(path: Path) -> list[Said]:
     with path.open("rb") as file:
-        return read_captions(file.read(LONGEST_BYTES))
+        return read_captions(file.read(MAX_BYTES))
 
 
 def _start_s(chunk: dict[str, Any]) -> float:

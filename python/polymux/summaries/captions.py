@@ -26,13 +26,13 @@ _UNTOLD = (None, "", "unknown_video")
 #: Of captions whose page does not say it (ISO 639-2).
 _NO_LANGUAGE = "und"
 _TAGS = re.compile(r"<[^<>]{0,200}>")
-_MOST_CUES = 200_000
-_LONGEST_LINE = 2_000
+_MAX_CUES = 200_000
+_MAX_LINE_CHARACTERS = 2_000
 #: Of a file, what is read.
-LONGEST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 #: Of the letters of a file, those that its encoding may leave unknown. In another encoding of eight
 #: bits, which nothing names, Western words keep most of theirs, and others none.
-_MOST_UNKNOWN = 0.1
+_MAX_UNKNOWN_SHARE = 0.1
 #: What a text is of that is written without blanks: Thai to Lao, Burmese, Khmer, Chinese, Japanese.
 _NO_BLANKS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f"
@@ -80,7 +80,7 @@ def says_anything(path: Path) -> bool:
         path: Of the file; of long ones the beginning counts.
     """
     with path.open("rb") as file:
-        cues = _cues(_decoded(file.read(LONGEST_BYTES)))
+        cues = _cues(_decoded(file.read(MAX_BYTES)))
     return any(has_words(line) for _, lines in cues for line in lines)
 
 
@@ -142,7 +142,7 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-16", "replace")
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
     unknown = text.count("\ufffd")
-    if unknown and unknown > _MOST_UNKNOWN * (unknown + sum(map(str.isalpha, text))):
+    if unknown and unknown > _MAX_UNKNOWN_SHARE * (unknown + sum(map(str.isalpha, text))):
         return ""
     return text
 
@@ -158,7 +158,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
     block: list[str] = []
     timed = False
     for line in io.StringIO(text, newline=None):
-        line = line[:_LONGEST_LINE].rstrip("\n")
+        line = line[:_MAX_LINE_CHARACTERS].rstrip("\n")
         begins = "-->" in line and _TIMES.match(line.lstrip(" \t")) is not None
         if block and (not line or (begins and timed)):
             if begins and block[-1].strip().isdecimal():
@@ -182,7 +182,7 @@ def _cues(text: str) -> Iterator[tuple[float, list[str]]]:
         if matched is None:
             continue
         count += 1
-        if count > _MOST_CUES:
+        if count > _MAX_CUES:
             return
         hours, minutes, seconds, fraction = matched.groups()[:4]
         start_s = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)

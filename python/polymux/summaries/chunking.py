@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: With full-width marks, and whatever closes a quotation behind them.
 _SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\uff1f]['\")\\]\u00bb\u201d\u2019]*$")
 #: Of a part that is long enough, this share may be given up to end with a sentence.
-_LEAST_SHARE = 0.6
+_MIN_SHARE = 0.6
 
 
 class Chapter(NamedTuple):
@@ -108,7 +108,7 @@ def _cut(
 
 def _sentence(words: Sequence[tuple[float, str]], begin: int, end: int) -> int:
     """The end of the last sentence that ends late enough, else where the part is full."""
-    least = begin + max(1, round((end - begin) * _LEAST_SHARE))
+    least = begin + max(1, round((end - begin) * _MIN_SHARE))
     for at in range(end, least - 1, -1):
         if _SENTENCE_END.search(words[at - 1][1]):
             return at

@@ -29,7 +29,7 @@ _NOTES = (
     "These are notes on {count} parts of the video, in order. Make one text of about "
     "{words} words of them, that tells what the video is about."
 )
-_LEAST_NOTE_WORDS = 40
+_MIN_NOTE_WORDS = 40
 #: A word in most languages takes no more tokens than this; the answer must not be cut.
 _TOKENS_PER_WORD = 3
 _MORE_TOKENS = 50
@@ -42,7 +42,7 @@ _TOLD_TOKENS = 450
 #: Of notes, what becomes one text at once (a tree, where there are more).
 _NOTES_AT_ONCE = 8
 #: Of a known window there is room for so many at least: else the tree would have no end.
-_LEAST_NOTES_AT_ONCE = 3
+_MIN_NOTES_AT_ONCE = 3
 #: What models that reason put around what they think; some templates begin it for them.
 _ANY_THOUGHT = re.compile(r"<(?:think|thinking|reasoning)>")
 _THOUGHT = re.compile(rf"\s*{_ANY_THOUGHT.pattern}")
@@ -65,14 +65,14 @@ class Writer:
         self._options = options
         self._title = title
         self._words = options.words
-        self._note_words = max(_LEAST_NOTE_WORDS, options.words // 2)
+        self._note_words = max(_MIN_NOTE_WORDS, options.words // 2)
         self._room_bytes: int | None = None
         if window_tokens is not None:
             self._words = min(self._words, _words_of(window_tokens // 2))
             answer = _tokens_of(self._words)
             room = max(window_tokens // 4, window_tokens - _TOLD_TOKENS - answer)
             self._note_words = min(self._note_words, self._words,
-                                   _words_of(room // _LEAST_NOTES_AT_ONCE))  # fmt: skip
+                                   _words_of(room // _MIN_NOTES_AT_ONCE))  # fmt: skip
             self._room_bytes = room * _BYTES_PER_TOKEN
         # Nobody who made the video can know it, and so nobody can end the material early.
         self._mark = f"=== {secrets.token_hex(8)} ==="
@@ -84,17 +84,17 @@ class Writer:
             RequestTooLargeError: There are more than the operator has read.
         """
         most, size_of = self._part_size()
-        most_parts = self._options.most_parts
+        max_parts = self._options.max_parts
         size = sum(size_of(one.text) + 1 for one in said)
-        if size > (most + 1) * most_parts:
+        if size > (most + 1) * max_parts:
             # Cutting takes far more memory than the text, and this cannot come out well.
-            raise _too_long(-(-size // most), most_parts)
+            raise _too_long(-(-size // most), max_parts)
         parts = parts_of(said, chapters, most, size_of)
-        if len(parts) > most_parts:
+        if len(parts) > max_parts:
             # Whoever made the page names as many chapters as there is room for.
             parts = parts_of(said, (), most, size_of)
-        if len(parts) > most_parts:
-            raise _too_long(len(parts), most_parts)
+        if len(parts) > max_parts:
+            raise _too_long(len(parts), max_parts)
         return _joined(parts, most, size_of)
 
     def _part_size(self) -> tuple[int, Callable[[str], int]]:
@@ -166,12 +166,12 @@ def spoken(text: str) -> str:
     return "" if begun else text.strip()
 
 
-def _too_long(count: int, most_parts: int) -> errors.RequestTooLargeError:
+def _too_long(count: int, max_parts: int) -> errors.RequestTooLargeError:
     return refusal(
         errors.RequestTooLargeError,
         f"what is said in this video takes about {count} parts that the chat model can read at "
-        f"once, and {most_parts} are read: take a shorter video; on the server, a model with a "
-        "longer window, or more `most_parts` or `part_characters` in [summaries]",
+        f"once, and {max_parts} are read: take a shorter video; on the server, a model with a "
+        "longer window, or more `max_parts` or `part_characters` in [summaries]",
         param="url",
     )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polymux._util.deprecation import renamed_arguments
 from polymux.errors import InvalidRequestError
 
-_LEAST_PART, _MOST_PART = 500, 200_000
-_MOST_PARTS = 10_000
+_MIN_PART_CHARACTERS, _MAX_PART_CHARACTERS = 500, 200_000
+_MAX_PARTS = 10_000
 
 
+@renamed_arguments(most_parts="max_parts")
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
     """Summaries of videos.
@@ -23,7 +25,7 @@ class SummaryOptions:
             known, as of engines of this machine, else 6000. Where it is known no part is longer.
         captions: Whether a video's own captions are read where it has any, which is quicker than
             its speech. Default: true.
-        most_parts: Of one video, so many are read; a transcript that has more is refused. Default:
+        max_parts: Of one video, so many are read; a transcript that has more is refused. Default:
             256.
         total_s: Longest time for one, in seconds: its download, its speech and all chats, with
             their waiting. Default: 1800.
@@ -41,21 +43,20 @@ class SummaryOptions:
     words: int = 200
     part_characters: int | None = None
     captions: bool = True
-    most_parts: int = 256
+    max_parts: int = 256
     total_s: float = 1800.0
 
     def __post_init__(self) -> None:
         """Checks what has a range."""
         given = self.part_characters
-        if given is not None and not _LEAST_PART <= given <= _MOST_PART:
+        if given is not None and not _MIN_PART_CHARACTERS <= given <= _MAX_PART_CHARACTERS:
             raise InvalidRequestError(
-                f"part_characters={given}: must be from {_LEAST_PART} to {_MOST_PART}"
+                f"part_characters={given}: must be from {_MIN_PART_CHARACTERS} to "
+                f"{_MAX_PART_CHARACTERS}"
             )
         if not 10 <= self.words <= 5000:
             raise InvalidRequestError(f"words={self.words}: must be from 10 to 5000")
-        if not 1 <= self.most_parts <= _MOST_PARTS:
-            raise InvalidRequestError(
-                f"most_parts={self.most_parts}: must be from 1 to {_MOST_PARTS}"
-            )
+        if not 1 <= self.max_parts <= _MAX_PARTS:
+            raise InvalidRequestError(f"max_parts={self.max_parts}: must be from 1 to {_MAX_PARTS}")
         if not self.total_s > 0:
             raise InvalidRequestError(f"total_s={self.total_s}: must be above 0")

@@ -10,7 +10,7 @@ from polymux import errors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_FAILURES = 3
+_MAX_FAILURES = 3
 _PAUSE_S = 2.0
 
 
@@ -42,7 +42,7 @@ class Breaker:
     @property
     def is_open(self) -> bool:
         """Whether it is spared."""
-        return self._failures >= _MOST_FAILURES
+        return self._failures >= _MAX_FAILURES
 
     def admits(self) -> bool:
         """Whether a request may go out now."""

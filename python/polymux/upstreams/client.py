@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 #: A gateway does not wait where its caller could, and does not ask for the same work twice.
 _ONCE = Retry(0)
-_TWICE = Retry(1, first_backoff=0.1, longest_backoff=0.2, longest_retry_after=0.0, repeatable=True)
-LONGEST_EVENT_BYTES = 1 << 20
+_TWICE = Retry(1, first_backoff_s=0.1, max_backoff_s=0.2, max_retry_after_s=0.0, repeatable=True)
+MAX_EVENT_BYTES = 1 << 20
 _API = "/api/v1"
 
 
@@ -52,7 +52,7 @@ class UpstreamServer:
         certificates: File of the trusted certificates, PEM. Default: the system's.
         timeout: Deadlines; ``total`` is not for streams. Default: those of `polymux.Timeout`.
         ours: Whether it is a polymux, whose errors mean what ours do. Default: False.
-        longest_event_bytes: Longest event of a stream that is taken. Default: 1 MiB.
+        max_event_bytes: Longest event of a stream that is taken. Default: 1 MiB.
 
     Attributes:
         name: As given.
@@ -78,7 +78,7 @@ class UpstreamServer:
         certificates: str = "",
         timeout: Timeout | None = None,
         ours: bool = False,
-        longest_event_bytes: int = LONGEST_EVENT_BYTES,
+        max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
         """Nothing is connected."""
         self.name = name
@@ -95,7 +95,7 @@ class UpstreamServer:
             keep_secret(key)
         self._timeout = timeout or Timeout()
         self._ours = ours
-        self._longest_event_bytes = longest_event_bytes
+        self._max_event_bytes = max_event_bytes
         self._breaker = Breaker()
         self._made: _core.Session | None = None
         self._options_of: dict[tuple[Timeout, bool], _core.CallOptions] = {}
@@ -231,7 +231,7 @@ class UpstreamServer:
 
         options = self._admitted(STREAMED, repeatable=True)
         accepted = ["Accept: text/event-stream"]
-        splitter = core.EventSplitter(self._longest_event_bytes)
+        splitter = core.EventSplitter(self._max_event_bytes)
         exchange = None
         try:
             exchange = self._start("GET", path, None, "", accepted, options, "pieces")
@@ -313,7 +313,7 @@ class UpstreamServer:
             if usual is STREAMED:
                 timeout = timeout._replace(total=NEVER)
             retry = _TWICE if repeatable else _ONCE
-            found = native_options(timeout, retry, self._longest_event_bytes)
+            found = native_options(timeout, retry, self._max_event_bytes)
             self._options_of[usual, repeatable] = found
         return found
 

@@ -32,8 +32,8 @@ _UNANSWERED = (
     errors.URLRefusedError,
 )
 _CHATS = ("chat", "free_chat")
-_MOST_CHARACTERS = 300
-_SHORTEST_WAIT_S, _USUAL_WAIT_S, _LONGEST_WAIT_S = 1, 5, 3600
+_MAX_CHARACTERS = 300
+_MIN_WAIT_S, _USUAL_WAIT_S, _MAX_WAIT_S = 1, 5, 3600
 #: What addresses, keys and accounts look like in a sentence.
 #: Each begins where a word does, so that no letter is looked at again and again.
 _PRIVATE = re.compile(
@@ -65,7 +65,7 @@ _MODEL_NOT_FOUND = re.compile(
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 _RETRY_FIELDS = ("retry-after-ms", "retry-after")
-_LONGEST_DATE = 100
+_MAX_DATE_CHARACTERS = 100
 _BUSY = (498, 503, 529)
 #: Statuses by which any upstream says that the request itself is wrong.
 _CALLERS: Mapping[int, type[errors.APIStatusError]] = {
@@ -172,7 +172,7 @@ def of_code(name: str, code: str, message: str) -> errors.PolymuxError:
 def cleaned(text: str) -> str:
     """Words of an upstream as strangers may read them: no addresses, keys or accounts."""
     plain = _PRIVATE.sub("...", hidden(printable(" ".join(text.split()))))
-    return shortened(plain, _MOST_CHARACTERS)
+    return shortened(plain, _MAX_CHARACTERS)
 
 
 def reason_of(error: errors.PolymuxError) -> str:
@@ -236,7 +236,7 @@ def _of_status(
 def _said(error: errors.APIStatusError) -> str:
     """Its message; empty where its answer has none, whatever else it holds."""
     message = told_in(error.body).get("message")
-    return shortened(message.strip(), 2 * _MOST_CHARACTERS) if isinstance(message, str) else ""
+    return shortened(message.strip(), 2 * _MAX_CHARACTERS) if isinstance(message, str) else ""
 
 
 def _is_too_long(error: errors.APIStatusError, said: str) -> bool:
@@ -265,7 +265,7 @@ def _later(found: Failure, error: errors.APIStatusError) -> Failure:
         if until is not None:
             wait_s = until.timestamp() - time.time()
             break
-    wait_s = max(_SHORTEST_WAIT_S, min(_LONGEST_WAIT_S, wait_s))
+    wait_s = max(_MIN_WAIT_S, min(_MAX_WAIT_S, wait_s))
     found.headers["retry-after"] = str(ceil(wait_s))
     return found
 
@@ -273,7 +273,7 @@ def _later(found: Failure, error: errors.APIStatusError) -> Failure:
 def _date(value: str) -> datetime | None:
     """A moment as HTTP writes it."""
     try:
-        found = parsedate_to_datetime(value[:_LONGEST_DATE])
+        found = parsedate_to_datetime(value[:_MAX_DATE_CHARACTERS])
         return found if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Bytes = bytes | mmap.mmap
 
 #: Of width and height together: ten times as wide and high as two million, which upscalers make.
-MOST_PIXELS = 200_000_000
+MAX_PIXELS = 200_000_000
 _PIECE_BYTES = 1 << 18
 #: Samples of a pixel by PNG's colour type (ISO/IEC 15948, 11.2.2).
 _PNG_SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
@@ -76,7 +76,7 @@ def check(data: Bytes, content_type: str) -> None:
 
 
 def _check_size(width: int, height: int) -> None:
-    if width * height > MOST_PIXELS:
+    if width * height > MAX_PIXELS:
         raise BrokenPictureError(f"{width} x {height} pixels are too many")
 
 

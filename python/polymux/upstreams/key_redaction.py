@@ -28,10 +28,10 @@ _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9A-Fa-f])|.)", re.DOTALL)
 #: A chunk with so much of the key's beginning is read. Less is looked for at the ends of texts.
 _HEAD = 4
 #: Of a long key so many letters are no secret, and many words end so: they are not held.
-_MOST_FREE = 3
+_MAX_UNHELD_CHARACTERS = 3
 _LETTERS_FOR_ONE_FREE = 8
 #: Texts of one answer that end as the key begins; an honest one has hardly one.
-_MOST_OPEN = 64
+_MAX_OPEN = 64
 
 
 class WrittenKey:
@@ -52,7 +52,7 @@ class WrittenKey:
     def __init__(self, key: str) -> None:
         """Nothing is looked for."""
         self.text = key
-        self.free = min(_MOST_FREE, len(key) // _LETTERS_FOR_ONE_FREE)
+        self.free = min(_MAX_UNHELD_CHARACTERS, len(key) // _LETTERS_FOR_ONE_FREE)
         letters = [_written(one.encode()) for one in key]
         self._whole = b"".join(letters)
         head = [re.escape(one) for one in letters[:_HEAD]]
@@ -186,7 +186,7 @@ class Echoes:
         told, end = whole[: len(whole) - size], whole[len(whole) - size :]
         gone = max(0, len(sent) - len(told))  # Of the end, what callers have already.
         out = _masked_behind(told, len(sent), key.text)
-        room = len(self._open) < _MOST_OPEN
+        room = len(self._open) < _MAX_OPEN
         if size <= key.free:
             out, kept = out + end[gone:], _Open(end, "", head)
         else:

@@ -48,7 +48,7 @@ _MODELS = "/v1/models"
 _WHISPER = "whisper-1"
 #: Jobs whose output names no file.
 _WITHOUT_FILES = ("transcribe", "summarize_video")
-_MOST_INTERRUPTIONS = 5
+_MAX_INTERRUPTIONS = 5
 _PAUSE_S = 0.5
 _CANCEL_S = 2.0
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
@@ -250,9 +250,9 @@ class PolymuxUpstream(Backend):
                 interruptions = 0
                 await asyncio.sleep(float(error.headers["retry-after"]))
             except errors.InternalServerError:
-                if interruptions >= _MOST_INTERRUPTIONS:
+                if interruptions >= _MAX_INTERRUPTIONS:
                     raise
-            if interruptions >= _MOST_INTERRUPTIONS:
+            if interruptions >= _MAX_INTERRUPTIONS:
                 raise failed(self.name, "it tells nothing of the job that it has begun")
             await asyncio.sleep(_PAUSE_S)
 

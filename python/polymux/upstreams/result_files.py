@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from polymux.service.model import Sink
     from polymux.upstreams.client import UpstreamServer
 
-_LONGEST_FILE_BYTES = 2 << 30
-_LONGEST_NAME = 200
+_MAX_FILE_BYTES = 2 << 30
+_MAX_NAME_CHARACTERS = 200
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
     (b"\xff\xd8\xff", 0, "image/jpeg"),
@@ -36,7 +36,7 @@ _MAGIC = (
 _ANY_TYPE = "application/octet-stream"
 _LOOKED_AT_BYTES = 64
 #: The most that the fetcher takes for a deadline: seven days.
-_LONGEST_MS = 7 * 24 * 3600 * 1000
+_MAX_DEADLINE_MS = 7 * 24 * 3600 * 1000
 #: What a kind of file is called in a sentence.
 KINDS = {"image": "picture", "video": "video", "audio": "sound"}
 #: Brands (ISO/IEC 14496-12, 4.3) of what is no film: sounds, and pictures that nobody here reads.
@@ -225,10 +225,10 @@ def _limits(server: UpstreamServer) -> FetchLimits:
     deadlines = server.deadlines(SLOW)
 
     def bounded(seconds: float | None) -> int:
-        return max(1, round(min((seconds or NEVER) * 1000, _LONGEST_MS)))
+        return max(1, round(min((seconds or NEVER) * 1000, _MAX_DEADLINE_MS)))
 
     return FetchLimits(
-        body_bytes=_LONGEST_FILE_BYTES,
+        body_bytes=_MAX_FILE_BYTES,
         connect_ms=bounded(deadlines.connect),
         idle_ms=bounded(deadlines.idle),
         total_ms=bounded(deadlines.total),
@@ -239,4 +239,4 @@ def _file_name(answer: Fetched) -> str:
     """What the server says to save it as (RFC 8187); empty where it says nothing."""
     _, mark, encoded = (answer.header("content-disposition") or "").partition("filename*=UTF-8''")
     name = printable(unquote(encoded.partition(";")[0], errors="replace")) if mark else ""
-    return name.replace("/", "_").replace("\\", "_")[:_LONGEST_NAME]
+    return name.replace("/", "_").replace("\\", "_")[:_MAX_NAME_CHARACTERS]

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _MESSAGES = ("ChatMessage", "TextMessage")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 #: Longer lists of choices get a name of their own.
-LONGEST_LITERAL = 4
+MAX_LITERAL = 4
 HEAD = '"""{title} Made by scripts/generate from contract/; change it there."""\n'
 
 
 def named_choices(operation: Operation, variant: Variant, one: Field) -> str:
     """Name of a field's choices, or empty where they are written out."""
-    if len(one.choices) <= LONGEST_LITERAL:
+    if len(one.choices) <= MAX_LITERAL:
         return ""
     words = f"{operation.name}_{variant.id.lower()}_{one.python_name}".split("_")
     return "".join(word.capitalize() for word in words)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contract.model import Contract, Field, ObjectType
 
 _PLACE = "#/components/schemas/"
-_LONGEST_LINE = 90
+_MAX_LINE = 90
 
 
 def files(contract: Contract) -> dict[str, str]:
@@ -43,7 +43,7 @@ def files(contract: Contract) -> dict[str, str]:
 def _literal(value: Any, indent: str = "") -> str:
     """On one line where there is room; these values are the same in JSON and in Python."""
     flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict) or len(indent) + len(flat) <= _LONGEST_LINE:
+    if not isinstance(value, dict) or len(indent) + len(flat) <= _MAX_LINE:
         return flat
     deeper = f"{indent}    "
     members = "".join(

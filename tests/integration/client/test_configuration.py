@@ -120,7 +120,7 @@ for kind in (polymux.Client, polymux.AsyncClient):
     kind()
     kind(url, key, timeout=5, retry=1, chat_model="m", headers={"X-A": "b"},
          paths={"chat": "/x"}, proxy="http://127.0.0.1:1", trust_env=True, verify="no.pem",
-         client_certificate="no.pem", http2=False, longest_event_bytes=100).with_options(timeout=3)
+         client_certificate="no.pem", http2=False, max_event_bytes=100).with_options(timeout=3)
 assert not touched, touched
 """
 

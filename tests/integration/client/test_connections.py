@@ -141,7 +141,7 @@ def test_a_server_that_restarts() -> None:
     with MisbehavingServer() as first:
         port = first.port
         first.script(GOOD, times=None)
-        client = polymux.Client(first.url, KEY, retry=polymux.Retry(5, first_backoff=0.05))
+        client = polymux.Client(first.url, KEY, retry=polymux.Retry(5, first_backoff_s=0.05))
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: client.free_chat("x"), range(40)))
     with MisbehavingServer(port=port) as second:

@@ -316,7 +316,7 @@ def test_a_clock_that_jumps(server: MisbehavingServer, tmp_path: Path) -> None:
     library = compiled(JUMPING, tmp_path, "jumping")
     code = """
 assert abs(max(time.time() for _ in range(50)) - min(time.time() for _ in range(50))) > 86400
-client = polymux.Client(url, key, retry=polymux.Retry(2, first_backoff=0.01), timeout=10)
+client = polymux.Client(url, key, retry=polymux.Retry(2, first_backoff_s=0.01), timeout=10)
 for _ in range(20):
     assert client.free_chat("x").text == "fine"
 begun = time.monotonic()
@@ -340,7 +340,7 @@ say(json.dumps([taken, client.free_chat("x").text]))
 def test_a_total_ends_the_waiting_between_tries(server: MisbehavingServer) -> None:
     """A.3 3: there is no try whose waiting alone would pass the deadline."""
     server.script(steps.answer(503), times=None)
-    retry = Retry(5, first_backoff=100, longest_backoff=100)
+    retry = Retry(5, first_backoff_s=100, max_backoff_s=100)
     begun = time.monotonic()
     with (
         polymux.Client(server.url, KEY, retry=retry, timeout=1) as client,

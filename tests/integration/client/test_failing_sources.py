@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GOOD = steps.answer(200, b'{"text":"fine"}')
 DATA = b"x" * 700_000
-MOST = 200
+MAX_ATTEMPTS = 200
 
 
 class Planted(BaseException):
@@ -123,7 +123,7 @@ def test_at_every_call(kind: str, server: MisbehavingServer) -> None:
     """N14: the very exception comes out, nothing is answered, and the client works on."""
     server.script(GOOD, times=None)
     with polymux.Client(server.url, KEY, retry=0, timeout=60) as client:
-        for n in range(1, MOST):
+        for n in range(1, MAX_ATTEMPTS):
             calls = Calls(n)
             try:
                 answer = client.read_text(**arguments(kind, calls))
@@ -146,7 +146,7 @@ def test_at_every_call_in_a_loop(kind: str, server: MisbehavingServer) -> None:
 
     async def main() -> None:
         async with polymux.AsyncClient(server.url, KEY, retry=0, timeout=60) as client:
-            for n in range(1, MOST):
+            for n in range(1, MAX_ATTEMPTS):
                 calls = Calls(n)
                 try:
                     answer = await client.read_text(**arguments(kind, calls))

@@ -163,7 +163,7 @@ def test_the_callers_own_names_of_requests_about_jobs(
 def test_one_name_over_all_tries(server: MisbehavingServer) -> None:
     server.script(steps.answer(503), times=2)
     server.script(JOB)
-    retry = polymux.Retry(2, first_backoff=0.01)
+    retry = polymux.Retry(2, first_backoff_s=0.01)
     with polymux.Client(server.url, KEY, retry=retry) as client:
         client.predictions.cancel("j1")
     assert len(server.requests) == 3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-LONGEST_S = 60
+MAX_S = 60
 FILE = ("a.wav", b"x")
 
 
@@ -34,7 +34,7 @@ def holding(box: Box) -> Callable[[], list[Scripted]]:
 
 def check_cancelled(box: Box, server: PolymuxServer) -> None:
     """The engine was told, and the job says so."""
-    assert eventually(lambda: box.backend.ended == ["cancelled"], LONGEST_S), box.backend.ended
+    assert eventually(lambda: box.backend.ended == ["cancelled"], MAX_S), box.backend.ended
     with polymux.Client(server.url, server.key) as client:
         jobs = list(client.predictions.list())
     assert [one.status for one in jobs] == ["canceled"]
@@ -48,7 +48,7 @@ def test_a_task_that_is_cancelled(tmp_path: Path) -> None:
         async def main() -> None:
             async with polymux.AsyncClient(server.url, server.key) as client:
                 task = asyncio.ensure_future(client.convert_to_mp3(FILE))
-                began: Any = lambda: eventually(lambda: box.backend.began, LONGEST_S)  # noqa: E731
+                began: Any = lambda: eventually(lambda: box.backend.began, MAX_S)  # noqa: E731
                 assert await asyncio.to_thread(began)
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
@@ -84,7 +84,7 @@ except KeyboardInterrupt:
     with PolymuxServer(tmp_path / "s", holding(box)) as server:
         child = start(code, server.url, server.key)
         wait_for(child, "begins")
-        assert eventually(lambda: box.backend.began, LONGEST_S)
+        assert eventually(lambda: box.backend.began, MAX_S)
         child.send_signal(signal.SIGINT)
         wait_for(child, "interrupted")
         check_cancelled(box, server)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
 
 SECRET = "sk-abcdefghij-KLMNOPQRST-0123456789"
-LONGEST = 7
+MAX_FRAGMENT = 7
 PADS = [*range(0, 300, 7), 299]
 
 
-def longest_part(text: str, secret: str = SECRET) -> int:
+def max_fragment(text: str, secret: str = SECRET) -> int:
     """How many characters of the key stand in a row in the text."""
     most = 0
     for start in range(len(secret)):
@@ -98,7 +98,7 @@ def test_a_key_where_a_text_is_shortened(name: str, server: MisbehavingServer) -
             with pytest.raises(PolymuxError) as caught:
                 ask(client)
             told = f"{caught.value} {caught.value!r} {vars(caught.value)}"
-            assert longest_part(told) <= LONGEST, (pad, told)
+            assert max_fragment(told) <= MAX_FRAGMENT, (pad, told)
 
 
 def test_what_results_show(server: MisbehavingServer) -> None:
@@ -110,7 +110,7 @@ def test_what_results_show(server: MisbehavingServer) -> None:
             server.script(steps.answer(200, json.dumps({"url": address}).encode()))
             made = client.generate_image("x"), client.search_music("x"), client.download_music("x")
             for one in made:
-                assert longest_part(repr(one)) <= LONGEST, repr(one)
+                assert max_fragment(repr(one)) <= MAX_FRAGMENT, repr(one)
             assert str(made[-1]) == address
     assert repr(RemoteFile(f"http://a.example/{SECRET}")) == "RemoteFile('http://a.example/***')"
 
@@ -127,7 +127,7 @@ def test_a_server_that_repeats_a_part_of_the_key(part: str, server: MisbehavingS
     error = caught.value
     assert error.message.replace("******", "***") == "the key ***... is wrong"
     for text in (repr(vars(error)), str(error), repr(error.body), repr(error.headers)):
-        assert longest_part(text) <= LONGEST, text
+        assert max_fragment(text) <= MAX_FRAGMENT, text
 
 
 def test_parts_at_every_place_of_a_text() -> None:
@@ -138,11 +138,14 @@ def test_parts_at_every_place_of_a_text() -> None:
             for start in range(len(SECRET) - size + 1):
                 part = SECRET[start : start + size]
                 text = f"{'<' * before}{part}>"
-                wanted = text if size <= LONGEST else f"{'<' * before}***>"
+                wanted = text if size <= MAX_FRAGMENT else f"{'<' * before}***>"
                 assert redaction.hidden(text) == wanted
     close = "sk-abcd efghij- KLMNOPQ RST-012"
     assert redaction.hidden(close) == close
-    assert longest_part(redaction.hidden(f"{SECRET[3:12]}{SECRET[20:30]}{SECRET[1:9]}")) <= LONGEST
+    assert (
+        max_fragment(redaction.hidden(f"{SECRET[3:12]}{SECRET[20:30]}{SECRET[1:9]}"))
+        <= MAX_FRAGMENT
+    )
 
 
 def test_keys_with_what_python_escapes() -> None:
@@ -157,7 +160,7 @@ def test_very_many_keys_and_very_long_ones() -> None:
     before = len(redaction._PIECES)
     for number in range(5000):
         redaction.keep_secret(f"key-{number:06}-" + f"{number * 7919:010}" * 2)
-    assert len(redaction._KNOWN) <= redaction._MOST
-    assert len(redaction._PIECES) < before + 40 * redaction._MOST
+    assert len(redaction._KNOWN) <= redaction._MAX_SECRETS
+    assert len(redaction._PIECES) < before + 40 * redaction._MAX_SECRETS
     redaction.keep_secret("a" * 60_000)
     assert "a" * 8 not in redaction.hidden("b" + "a" * 50_000)

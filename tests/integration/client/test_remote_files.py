@@ -223,7 +223,7 @@ def test_longer_than_is_taken_in_pieces(
     server.script(steps.answer(200, TEXT), times=None, path="/a.png")
     file = picture(server)
     assert b"".join(file) == TEXT
-    monkeypatch.setattr(remote_file, "_LONGEST_SAVE_BYTES", BIG - 1)
+    monkeypatch.setattr(remote_file, "_MAX_SAVE_BYTES", BIG - 1)
     pieces: list[bytes] = []
 
     async def main() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOOD = steps.answer(200, b'{"response":"fine"}')
-FAST = Retry(2, first_backoff=0.01, longest_backoff=0.05)
+FAST = Retry(2, first_backoff_s=0.01, max_backoff_s=0.05)
 VERSION = [("Polymux-Version", "0.1.0")]
 CHAT = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
@@ -59,7 +59,7 @@ def test_statuses_after_which_work_may_be_done(server: MisbehavingServer, status
         with pytest.raises(errors.APIStatusError):
             client.free_chat("x")
         assert len(server.requests) == 1
-        harmless = client.with_options(retry=Retry(2, first_backoff=0.01, repeatable=True))
+        harmless = client.with_options(retry=Retry(2, first_backoff_s=0.01, repeatable=True))
         server.script(steps.answer(status), times=2)
         server.script(GOOD)
         assert harmless.free_chat("x").text == "fine"
@@ -73,7 +73,7 @@ def test_statuses_after_which_work_may_be_done(server: MisbehavingServer, status
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 501, 505, 507])
 def test_statuses_that_are_never_asked_again(server: MisbehavingServer, status: int) -> None:
     """K15: 501 above all, which a repetition does not change."""
-    with client_of(server, Retry(2, first_backoff=0.01, repeatable=True)) as client:
+    with client_of(server, Retry(2, first_backoff_s=0.01, repeatable=True)) as client:
         server.script(steps.answer(status, b"{}", [*VERSION, ("Retry-After", "0")]), times=None)
         with pytest.raises(errors.APIStatusError) as caught:
             client.free_chat("x")
@@ -101,7 +101,7 @@ def test_retry_after_in_every_form(form: str, server: MisbehavingServer) -> None
     server.script(steps.answer(503, b"{}", [("Retry-After", value) for value in values]))
     server.script(GOOD)
     expected = EXPECTED[form]
-    with client_of(server, Retry(1, first_backoff=0.05, longest_backoff=0.05)) as client:
+    with client_of(server, Retry(1, first_backoff_s=0.05, max_backoff_s=0.05)) as client:
         if expected is None:
             begun = time.monotonic()
             with pytest.raises(errors.OverloadedError):
@@ -118,20 +118,20 @@ def test_retry_after_in_every_form(form: str, server: MisbehavingServer) -> None
 def test_retry_after_in_milliseconds(server: MisbehavingServer) -> None:
     """K15: the finer field goes first; a wrong one leaves the other."""
     with client_of(server) as client:
-        for exact, least_s in (("300", 0.3), ("soon", 1.0)):
+        for exact, min_s in (("300", 0.3), ("soon", 1.0)):
             fields = [("Retry-After", "1"), ("retry-after-ms", exact)]
             server.script(steps.answer(429, b"{}", fields))
             server.script(GOOD)
             client.free_chat("x")
             first, second = server.requests[-2:]
             waited = second.arrived_at - first.arrived_at
-            assert least_s - 0.02 <= waited <= least_s + SPREAD_S + 1.5 * PATIENCE
+            assert min_s - 0.02 <= waited <= min_s + SPREAD_S + 1.5 * PATIENCE
 
 
 def test_longer_than_is_waited_for(server: MisbehavingServer) -> None:
-    """K15: over `longest_retry_after`, or past the deadline: told at once."""
+    """K15: over `max_retry_after_s`, or past the deadline: told at once."""
     server.script(steps.answer(503, b"{}", [("Retry-After", "60")]), times=None)
-    for retry, timeout in ((Retry(5, longest_retry_after=59), 1000), (Retry(5), 30)):
+    for retry, timeout in ((Retry(5, max_retry_after_s=59), 1000), (Retry(5), 30)):
         begun = time.monotonic()
         with (
             client_of(server, retry, timeout) as client,
@@ -145,7 +145,7 @@ def test_longer_than_is_waited_for(server: MisbehavingServer) -> None:
 def test_the_deadline_over_all_tries(server: MisbehavingServer) -> None:
     """K15, A.3 3: `total` holds over all tries and the waiting between them."""
     server.script(steps.sleep(0.4), steps.answer(503), times=None)
-    retry = Retry(100, first_backoff=0.3, longest_backoff=0.3)
+    retry = Retry(100, first_backoff_s=0.3, max_backoff_s=0.3)
     with client_of(server, retry, timeout=2) as client:
         begun = time.monotonic()
         with pytest.raises((errors.RequestTimeoutError, errors.OverloadedError)):
@@ -157,7 +157,7 @@ def test_the_deadline_over_all_tries(server: MisbehavingServer) -> None:
 def test_jitter(server: MisbehavingServer) -> None:
     """K15: waits are random, and never beyond their bound."""
     server.script(steps.answer(503), times=None)
-    retry = Retry(20, first_backoff=0.1, longest_backoff=0.1)
+    retry = Retry(20, first_backoff_s=0.1, max_backoff_s=0.1)
     with client_of(server, retry, timeout=60) as client, pytest.raises(errors.OverloadedError):
         client.free_chat("x")
     times = [one.arrived_at for one in server.requests]
@@ -217,7 +217,7 @@ def test_a_body_that_can_be_read_once_is_sent_once(server: MisbehavingServer) ->
 def test_never_after_a_chunk(server: MisbehavingServer) -> None:
     """A.4 5: a stream that has given something is not begun again."""
     head = steps.event_stream(VERSION)
-    with client_of(server, Retry(5, first_backoff=0.01, repeatable=True)) as client:
+    with client_of(server, Retry(5, first_backoff_s=0.01, repeatable=True)) as client:
         for end in (steps.reset(), steps.close()):
             server.script(head, steps.send(CHAT), steps.sleep(0.2), end)
             with pytest.raises(errors.StreamInterruptedError):
@@ -321,7 +321,7 @@ def test_nobody_listens(nobody: int) -> None:
 
 def test_a_server_that_comes_back(nobody: int) -> None:
     """K15: the network is down for a while; the call outlives it."""
-    retry = Retry(50, first_backoff=0.1, longest_backoff=0.1)
+    retry = Retry(50, first_backoff_s=0.1, max_backoff_s=0.1)
     with MisbehavingServer() as first:
         port = first.port
     texts: list[str] = []
@@ -350,7 +350,7 @@ def test_a_wait_asked_for_without_a_limit(server: MisbehavingServer) -> None:
     """`math.inf` is no limit, and not 0: what the server asks for is waited for."""
     server.script(steps.answer(503, b"{}", [("retry-after-ms", "300")]))
     server.script(GOOD)
-    with client_of(server, Retry(1, longest_retry_after=math.inf)) as client:
+    with client_of(server, Retry(1, max_retry_after_s=math.inf)) as client:
         assert client.free_chat("x").text == "fine"
     first, second = server.requests
     assert second.arrived_at - first.arrived_at >= 0.28
@@ -359,7 +359,7 @@ def test_a_wait_asked_for_without_a_limit(server: MisbehavingServer) -> None:
 def test_backoff_without_a_limit(server: MisbehavingServer) -> None:
     """`math.inf` leaves the doubled first wait: with 0 all tries would come at once."""
     server.script(steps.answer(503), times=None)
-    retry = Retry(8, first_backoff=0.05, longest_backoff=math.inf)
+    retry = Retry(8, first_backoff_s=0.05, max_backoff_s=math.inf)
     with client_of(server, retry, timeout=2) as client, pytest.raises(errors.PolymuxError):
         client.free_chat("x")
     times = [one.arrived_at for one in server.requests]

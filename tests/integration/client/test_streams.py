@@ -204,16 +204,16 @@ except polymux.PolymuxError as error:
 def test_how_long_an_event_may_be(server: MisbehavingServer) -> None:
     """As the client was told; another one that shares its connections may take longer ones."""
     long = event("x" * 9000), event("", finish_reason="stop"), DONE
-    with polymux.Client(server.url, KEY, retry=0, longest_event_bytes=8000) as client:
+    with polymux.Client(server.url, KEY, retry=0, max_event_bytes=8000) as client:
         play = steps.event_stream(), HELLO, steps.send(long[0])
         assert "8000" in str(broken(errors.DecodeError, client, server, *play))
         server.script(steps.event_stream(), *map(steps.send, long))
-        patient = client.with_options(longest_event_bytes=10_000)
+        patient = client.with_options(max_event_bytes=10_000)
         assert "".join(patient.chat("hello", stream=True).texts()) == "x" * 9000
     for wrong, kind in ((0, errors.InvalidRequestError), (1 << 31, errors.InvalidRequestError),
                         (1.5, TypeError), (True, TypeError)):  # fmt: skip
-        with pytest.raises(kind, match="longest_event_bytes"):
-            polymux.AsyncClient(server.url, KEY, longest_event_bytes=wrong)  # type: ignore[arg-type]
+        with pytest.raises(kind, match="max_event_bytes"):
+            polymux.AsyncClient(server.url, KEY, max_event_bytes=wrong)  # type: ignore[arg-type]
 
 
 def test_silence(server: MisbehavingServer) -> None:

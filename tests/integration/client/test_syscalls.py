@@ -57,7 +57,7 @@ say("ready")
 signal.sigwait([signal.SIGUSR1])
 """
 WORK = """
-retry = polymux.Retry(1, first_backoff=0.01)
+retry = polymux.Retry(1, first_backoff_s=0.01)
 clients = [polymux.Client(url, key, retry=retry, timeout=1.5) for _ in range(2)]
 say(json.dumps([outcome(lambda: work(clients[0])),
                 outcome(lambda: loop.run_until_complete(async_work())),

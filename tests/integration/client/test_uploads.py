@@ -327,7 +327,7 @@ def test_an_answer_before_the_body_is_sent(file: Path, server: MisbehavingServer
 
 def test_a_server_that_goes_while_a_body_is_sent(file: Path, server: MisbehavingServer) -> None:
     """K16: lost, and told as that; a file is sent anew where that does no harm."""
-    retry = polymux.Retry(2, first_backoff=0.01, repeatable=True)
+    retry = polymux.Retry(2, first_backoff_s=0.01, repeatable=True)
     for end in (steps.reset(), steps.close()):
         server.script(steps.read_nothing(), steps.sleep(0.2), end)
         with (

@@ -248,7 +248,7 @@ def test_a_key_has_its_share_of_sessions(
     server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more ends the longest idle of its own, none in which a call runs, and none of others."""
-    few = partial(OpenSessions, most=4, most_of_one=2)
+    few = partial(OpenSessions, most=4, max_per_caller=2)
     monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
     key, _ = server.keys.add("other")
     others = session_of(server, key)
@@ -281,7 +281,7 @@ def test_all_keys_share_the_sessions(
     server: PolymuxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes first is begun anew; a request that begins no session ends none."""
-    few = partial(OpenSessions, most=2, most_of_one=2)
+    few = partial(OpenSessions, most=2, max_per_caller=2)
     monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
     keys = [server.keys.add(name)[0] for name in "abc"]
     sessions = [session_of(server, key) for key in keys[:2]]

@@ -180,7 +180,7 @@ def test_a_key_has_the_tools_of_its_scopes(server: PolymuxServer, box: Box, mode
 
 
 def test_estimates_and_quotas_hold(server: PolymuxServer, box: Box, mode: str) -> None:
-    slow, _ = server.keys.add("short", longest_estimate_s=1)
+    slow, _ = server.keys.add("short", max_estimate_s=1)
     few, _ = server.keys.add("few", requests_per_minute=30)
     box.backend.expected = Estimate(100.0, None, "as it was told")
 

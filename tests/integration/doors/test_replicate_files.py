@@ -282,7 +282,7 @@ def test_what_is_fetched_is_measured(
     from polymux.service.model import Estimate
 
     box.backend.expected = Estimate(5.0, None, "a script")
-    limited, _ = server.keys.add("limited", longest_estimate_s=1)
+    limited, _ = server.keys.add("limited", max_estimate_s=1)
     elsewhere.script(steps.answer(200, b"samples"))
     with pytest.raises(ModelError, match="5"):
         of(server, key=limited).run(CONVERT, input={"file": elsewhere.url})

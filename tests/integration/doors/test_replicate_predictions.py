@@ -145,7 +145,7 @@ def test_cancel(server: PolymuxServer, box: Box) -> None:
 
 
 def test_cancel_after(server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_SHORTEST_SPAN_S", 1)
+    monkeypatch.setattr(requests, "_MIN_LIFETIME_S", 1)
     box.backend.gate.clear()
     headers = (("Prefer", "wait"), ("Cancel-After", "1s"))
     told = create(server, {"version": CONVERT, "input": FILE}, *headers)
@@ -229,7 +229,7 @@ def test_scopes_and_quotas(server: PolymuxServer, box: Box) -> None:
     answer = server.ask("GET", f"{BASE}/models", key=rare)
     assert (answer.status, answer.json()["title"]) == (429, "Too many requests")
     assert int(answer.headers["retry-after"]) > 0
-    limited, _ = server.keys.add("limited", longest_estimate_s=1)
+    limited, _ = server.keys.add("limited", max_estimate_s=1)
     from polymux.service.model import Estimate
 
     box.backend.expected = Estimate(5.0, None, "a script")

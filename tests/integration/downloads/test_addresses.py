@@ -214,7 +214,7 @@ def test_a_slow_address_holds_nobodys_place(tmp_path: Path) -> None:
 
 def test_a_keys_limit_holds_for_what_was_fetched(site: Server, tmp_path: Path) -> None:
     with served(tmp_path, site) as server:
-        key, _ = server.keys.add("short", longest_estimate_s=0.001)
+        key, _ = server.keys.add("short", max_estimate_s=0.001)
         with (
             Client(server.url, key) as client,
             pytest.raises(errors.UnprocessableEntityError, match="this key may ask for"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from support.web import Exchange
 
 #: Of videos that last three.
-LONGEST_S = 2.0
+MAX_S = 2.0
 
 
 class LyingSite(Site):
@@ -62,7 +62,7 @@ def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """As anybody starts it; only the limit is another. No model is loaded for what is refused."""
     folder = tmp_path_factory.mktemp("limited")
     fetch = FetchPolicy(allowed_hosts=(lying.authority,))
-    limits = Limits(duration_s=LONGEST_S)
+    limits = Limits(duration_s=MAX_S)
     engines = {
         "media": EngineSettings("media"),
         "speech": EngineSettings("speech", {"model": str(whisper(folder))}),

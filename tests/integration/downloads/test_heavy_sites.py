@@ -96,7 +96,7 @@ def test_a_page_without_end(tmp_path: Path, sent: list[int], operation: str) -> 
         status, code, words = server.failure(operation, site.url("/page"))
     assert (status, code) == (502, "upstream_failed"), words
     assert sent[0] < _UNDER_WAY_BYTES + _PAGES_BYTES
-    assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
+    assert watched.max_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
 
 
 def packed_page() -> bytes:
@@ -130,7 +130,7 @@ def test_a_bomb_is_no_page(tmp_path: Path, operation: str, encoding: str, packed
     ):
         status, code, words = server.failure(operation, site.url("/page"))
     assert (status, code) == (502, "upstream_failed"), words
-    assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
+    assert watched.max_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
 
 
 LIST = """<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" mediaPresentationDuration="PT100S"><Period>
@@ -172,7 +172,7 @@ def test_lists_of_parts(tmp_path: Path, operation: str, template: str) -> None:
         status, code, words = server.failure(operation, site.url("/list.mpd"))
     assert (status, code) in ((502, "upstream_failed"), (404, "gone")), words
     assert len(site.requests) < 20
-    assert watched.most_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
+    assert watched.max_bytes <= _DATA_BYTES + _LIBRARIES_BYTES or SANITIZED
 
 
 @pytest.mark.parametrize("operation", [*OPERATIONS, MUSIC])

@@ -175,7 +175,7 @@ def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ):
         status, code, words = server.failure("download_video", site.url("/page"))
     assert (status, code) == (502, "upstream_failed"), words
-    assert watched.most_bytes <= _DATA_BYTES + (64 << 20) or SANITIZED
+    assert watched.max_bytes <= _DATA_BYTES + (64 << 20) or SANITIZED
 
 
 def test_where_nothing_imitates_browsers(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_pages_are_refused_where_nothing_reads_them(site: Server, tmp_path: Path
 
 
 def test_limits_of_bytes_and_time(site: Server, tmp_path: Path) -> None:
-    error = failure(served(tmp_path, site, most_bytes=20_000), site.url("/page/high.mp4"))
+    error = failure(served(tmp_path, site, max_bytes=20_000), site.url("/page/high.mp4"))
     assert (error.status, error.param) == (413, "url")
     began = time.monotonic()
     error = failure(served(tmp_path / "b", site, total_s=6), site.url("/page/slow/high.mp4"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from support.web import Exchange, Script
 
 #: Requests that one address costs at most: five redirects are followed, in pages too.
-_MOST = 6
+_MAX_HOPS = 6
 
 
 async def in_a_ring(exchange: Exchange) -> None:
@@ -51,7 +51,7 @@ def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
         assert (status, code) == (502, "upstream_failed"), words
         assert site.authority not in words
         assert ("more than 5 redirects" if operation in FILES else "redirect") in words
-        assert site.connections == _MOST
+        assert site.connections == _MAX_HOPS
 
 
 @pytest.mark.parametrize("script", LEADING_ON)
@@ -72,7 +72,7 @@ def test_what_a_page_shows_may_lead_on_too(tmp_path: Path, script: Script) -> No
             status, code, words = server.failure(operation, site.url("/page"))
             assert (status, code) == (502, "upstream_failed"), words
             # The page, by the fetcher and by the downloader, and its video, three times tried.
-            assert site.connections - before <= 2 + 3 * _MOST
+            assert site.connections - before <= 2 + 3 * _MAX_HOPS
 
 
 def test_five_are_followed(tmp_path: Path) -> None:

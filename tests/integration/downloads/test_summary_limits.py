@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Far more than it takes, and far less than what grows with the square of the lines.
 _SOON_S = 30.0
 _HELD_S = 30.0
-TOO_LONG = r"10 parts.* 3 are read.*most_parts"
+TOO_LONG = r"10 parts.* 3 are read.*max_parts"
 
 
 class Captioned(Site):
@@ -93,7 +93,7 @@ def test_the_server_answers_while_captions_are_at_work(
 
 
 def test_a_transcript_of_too_many_parts(site: Server, tmp_path: Path) -> None:
-    with Served(tmp_path, site, part_characters=500, most_parts=3) as server:
+    with Served(tmp_path, site, part_characters=500, max_parts=3) as server:
         sentence = "The river carries every stone down to the sea."
         server.model.heard = [
             {"timestamp": [float(n), n + 1.0], "text": sentence} for n in range(100)

@@ -54,13 +54,13 @@ def through(
     policy: FetchPolicy,
     request: bytes,
     *,
-    most_bytes: int = 1 << 20,
+    max_bytes: int = 1 << 20,
     key: bool = True,
 ) -> tuple[bytes, GuardedProxy]:
     """What a proxy answers on loopback."""
 
     async def asked() -> tuple[bytes, GuardedProxy]:
-        async with GuardedProxy(policy, most_bytes, idle_s=1.0) as proxy:
+        async with GuardedProxy(policy, max_bytes, idle_s=1.0) as proxy:
             await proxy.start(folder / "out")
             reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
             word = proxy.url.partition("://")[2].partition("@")[0]
@@ -162,7 +162,7 @@ def test_too_much_and_too_slow(tmp_path: Path) -> None:
     with Server(sending(head, bytes(1_000_000))) as web:
         policy = FetchPolicy(allowed_hosts=(web.authority,))
         request = f"GET {web.url('/')} HTTP/1.1\r\n\r\n".encode()
-        data, proxy = through(tmp_path, policy, request, most_bytes=100_000)
+        data, proxy = through(tmp_path, policy, request, max_bytes=100_000)
         assert len(data) <= 100_000 + 65_536
         assert proxy.received_bytes <= 100_000 + 65_536
     with Server(sending(head, then="stall")) as web:

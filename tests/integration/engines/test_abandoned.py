@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.engines.chat.schemas import MOST_BYTES, MOST_CHOICES, check_schemas
+from polymux.engines.chat.schemas import MAX_BYTES, MAX_CHOICES, check_schemas
 from polymux.engines.media.engine import DECODE_AUDIO, MEASURE_SOUND
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.errors import BadRequestError
@@ -172,7 +172,7 @@ def deep(levels: int) -> list[Any]:
 
 
 TOO_MUCH = {
-    "an enum": enum_of(MOST_CHOICES + 1),
+    "an enum": enum_of(MAX_CHOICES + 1),
     "an enum within": {"type": "object", "properties": {"a": {"items": enum_of(50_000)}}},
     "a pattern": {"type": "string", "pattern": f"^({'|'.join(['a'] * 5000)})$"},
     "optional pieces": {"type": "string", "pattern": "^" + "a?" * 600 + "$"},
@@ -182,15 +182,15 @@ TOO_MUCH = {
         "properties": {f"p{n}": {} for n in range(600)}, "required": [f"q{n}" for n in range(600)],
     },
     "places of an array": {"type": "array", "items": [enum_of(300), enum_of(300)]},
-    "an enum in a list": {"$ref": "#/x/0", "x": [enum_of(MOST_CHOICES + 1)]},
-    "an enum under an odd name": {"$ref": "#/x/a~1b", "x": {"a~1b": enum_of(MOST_CHOICES + 1)}},
+    "an enum in a list": {"$ref": "#/x/0", "x": [enum_of(MAX_CHOICES + 1)]},
+    "an enum under an odd name": {"$ref": "#/x/a~1b", "x": {"a~1b": enum_of(MAX_CHOICES + 1)}},
     "levels": nested(70),
     "levels in lists": {"type": "array", "items": [nested(70)]},
     "levels of something else": {"default": deep(400)},
-    "bytes": {"type": "string", "description": "x" * MOST_BYTES},
+    "bytes": {"type": "string", "description": "x" * MAX_BYTES},
 }  # fmt: skip
 ENOUGH = {
-    "an enum": enum_of(MOST_CHOICES),
+    "an enum": enum_of(MAX_CHOICES),
     "a reference to itself": {
         "$ref": "#/$defs/tree",
         "$defs": {"tree": {"anyOf": [{"type": "null"}, {"items": {"$ref": "#/$defs/tree"}}]}},
@@ -203,7 +203,7 @@ ENOUGH = {
     "nonsense": {"enum": 3, "properties": [], "anyOf": {}, "$ref": "#/nowhere", "pattern": None},
     "nothing": None,
     "a reference into a list": {"$ref": "#/x/1", "x": [enum_of(600), enum_of(2)]},
-    "two kinds": {"type": ["array", "null"], "items": enum_of(MOST_CHOICES)},
+    "two kinds": {"type": ["array", "null"], "items": enum_of(MAX_CHOICES)},
 }
 
 

@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
 @pytest.fixture(scope="module")
 def hurried(server: PolymuxServer) -> str:
     """A key that may ask for 2 s of work."""
-    key, _ = server.keys.add("hurried", longest_estimate_s=2.0)
+    key, _ = server.keys.add("hurried", max_estimate_s=2.0)
     return key
 
 
@@ -63,7 +63,7 @@ def test_long_recordings_are_refused_by_a_key_s_limit(server: PolymuxServer, hur
         assert word in told["error"], told
     # What was measured replaces the guess.
     assert post(server, CONVERT, server.key, ("file", ("a.wav", wav(5)))).status == 200
-    impatient, _ = server.keys.add("impatient", longest_estimate_s=1e-6)
+    impatient, _ = server.keys.add("impatient", max_estimate_s=1e-6)
     answer = post(server, CONVERT, impatient, ("file", ("a.wav", wav(5))))
     assert answer.status == 422
     assert "5.0 s of sound" in answer.json()["error"]

@@ -337,7 +337,7 @@ def test_who_is_gone_before_work_has_begun_leaves_no_process_for_ever(tmp_path: 
 def test_what_is_too_large_to_be_sent_leaves_no_process_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(framing, "LONGEST_HEADER_BYTES", 10_000)
+    monkeypatch.setattr(framing, "MAX_HEADER_BYTES", 10_000)
 
     async def body() -> None:
         async with engine(tmp_path, QUICK._replace(idle_s=0.3)) as (service, backend):

@@ -360,7 +360,7 @@ def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
             def seekable(self) -> bool:
                 return True
 
-        retry = polymux.Retry(8, first_backoff=0.5)
+        retry = polymux.Retry(8, first_backoff_s=0.5)
         with (
             polymux.Client(program.url, program.key, retry=retry, timeout=120) as client,
             ThreadPoolExecutor(1) as one,
@@ -404,7 +404,7 @@ operations = ["convert_to_mp3"]
         source = tmp_path / "file 1000"
         with source.open("wb") as file:
             file.truncate(size_bytes)
-        for retry in (0, polymux.Retry(8, first_backoff=0.5)):
+        for retry in (0, polymux.Retry(8, first_backoff_s=0.5)):
             sent.clear()
             stopped.clear()
             with ThreadPoolExecutor(1) as one:

@@ -34,10 +34,10 @@ def held(slots: int = 4) -> Scripted:
     return made
 
 
-def until(condition: Callable[[], object], longest_s: float = 10) -> None:
+def until(condition: Callable[[], object], max_s: float = 10) -> None:
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < longest_s
+        assert time.monotonic() - began < max_s
         time.sleep(0.01)
 
 

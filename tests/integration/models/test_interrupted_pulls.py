@@ -14,7 +14,7 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import catalogue, download
 from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
-from support.commands import LONGEST_S, Shell, environment
+from support.commands import MAX_S, Shell, environment
 from support.models import Catalogue, contents, file, program, sha256
 from support.ranges import Ranged
 from support.repositories import COMMIT, NAME, hub, pipeline, safetensors
@@ -48,7 +48,7 @@ class Home:
     def run(self, words: list[str], code: int = 0) -> tuple[str, str]:
         done = subprocess.run(
             words, cwd=self.folder, env=environment(self.folder), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False, timeout=LONGEST_S,
+            capture_output=True, text=True, check=False, timeout=MAX_S,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         return done.stdout, done.stderr
@@ -56,7 +56,7 @@ class Home:
     def wait_for(self, count: int) -> None:
         """Until that much is kept of the file."""
         path = self.models / ".tiny.part" / "unfinished" / sha256(DATA)
-        until = time.monotonic() + LONGEST_S
+        until = time.monotonic() + MAX_S
         while not (path.is_file() and path.stat().st_size == count):
             assert time.monotonic() < until
             time.sleep(0.01)
@@ -81,7 +81,7 @@ def test_the_end_within_a_file(home: Home, number: int, code: int) -> None:
     ) as process:  # fmt: skip
         home.wait_for(HALF)
         process.send_signal(number)
-        assert process.wait(LONGEST_S) == code
+        assert process.wait(MAX_S) == code
     home.wait_for(HALF)
     (one,) = json.loads(home.run([*home.words, "list", "--json"])[0])
     assert one["state"] == "begun"

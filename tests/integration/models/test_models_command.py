@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import repositories
-from support.commands import LONGEST_S, Shell, environment
+from support.commands import MAX_S, Shell, environment
 from support.models import (
     GGUF,
     SPEECH,
@@ -52,7 +52,7 @@ class Home:
         done = subprocess.run(
             [*self.words, *map(str, words)], cwd=self.folder, env=self.environment(),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=LONGEST_S,
+            timeout=MAX_S,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
@@ -222,12 +222,12 @@ def test_the_end_while_it_is_fetched(home: Home, number: int, code: int) -> None
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
         start_new_session=True,
     ) as process:  # fmt: skip
-        until = time.monotonic() + LONGEST_S
+        until = time.monotonic() + MAX_S
         while len(home.index.asked) < 2:
             assert time.monotonic() < until
             time.sleep(0.01)
         process.send_signal(number)
-        assert process.wait(LONGEST_S) == code
+        assert process.wait(MAX_S) == code
         if number == signal.SIGKILL:
             os.killpg(process.pid, signal.SIGKILL)  # pip, whom nobody could tell.
     home.index.instead.clear()
@@ -254,7 +254,7 @@ def test_nobody_answers(home: Home) -> None:
     variables = home.environment() | {"PIP_RETRIES": "1"}
     done = subprocess.run(
         [*home.words, "pull", "spoken", "--yes"], cwd=home.folder, env=variables,
-        capture_output=True, text=True, check=False, timeout=LONGEST_S,
+        capture_output=True, text=True, check=False, timeout=MAX_S,
     )  # fmt: skip
     assert done.returncode == 7, done.stderr
     # Nothing was fetched whole, so nothing is kept.
@@ -271,7 +271,7 @@ def test_a_password_of_the_index_is_not_shown(home: Home) -> None:
     done = subprocess.run(
         [*home.words, "pull", "spoken", "--yes"], cwd=home.folder,
         env=variables | {"PIP_INDEX_URL": url}, capture_output=True, check=False,
-        timeout=LONGEST_S,
+        timeout=MAX_S,
     )  # fmt: skip
     assert done.returncode == 1
     assert b"canary" not in done.stdout + done.stderr

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
-LONGEST_S = 180
+MAX_S = 180
 FILES = 12
 #: One is larger than what goes from machine to machine at once.
 LONG_S = 200
@@ -71,7 +71,7 @@ def begun(cluster: RayCluster, folder: Path, *words: str | Path) -> subprocess.P
 
 
 def ended(process: subprocess.Popen[bytes], code: int) -> list[dict[str, Any]]:
-    out, told = process.communicate(timeout=LONGEST_S)
+    out, told = process.communicate(timeout=MAX_S)
     assert process.returncode == code, told.decode()
     return [json.loads(line) for line in out.splitlines()]
 
@@ -122,7 +122,7 @@ def test_killed_driver_goes_on(cluster: RayCluster, inputs: Path, tmp_path: Path
     assert process.stdout is not None
     told = json.loads(process.stdout.readline())
     process.kill()
-    process.communicate(timeout=LONGEST_S)
+    process.communicate(timeout=MAX_S)
     before = digests(tmp_path / "out")
     *items, summary = ended(begun(cluster, tmp_path, *words, "--resume"), 1)
     assert (summary["done"], summary["failed"]) == (FILES + 1, 1)
@@ -153,7 +153,7 @@ class Served(ServedProgram):
 
     def opened(self, said: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """A streamed chat that has begun."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONGEST_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=MAX_S)
         value = {"model": "default", "messages": [{"role": "user", "content": said}]}
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         body = json.dumps(value | {"stream": True})
@@ -174,7 +174,7 @@ class Served(ServedProgram):
         headers = [("Content-Type", "application/json")]
         return self.request(
             "POST", "/api/v1/fastllm/chatcompletion", json.dumps(value).encode(), headers,
-            timeout_s=LONGEST_S,
+            timeout_s=MAX_S,
         )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_conversion_by_handle(served: Served, inputs: Path) -> None:
     for name in ("1.wav", "long.wav"):
         data = (inputs / name).read_bytes()
         body, own = form(("file", (name, data)), ("bitrate", "64000"))
-        answer = served.request("POST", "/api/v1/convert2mp3", body, own, timeout_s=LONGEST_S)
+        answer = served.request("POST", "/api/v1/convert2mp3", body, own, timeout_s=MAX_S)
         assert answer.status == 200, answer.body
         link = urlsplit(answer.json()["response"])
         made = served.request("GET", f"{link.path}?{link.query}")
@@ -238,7 +238,7 @@ def test_another_replica_is_started_when_there_is_more_to_do(
     def keep_busy() -> set[int]:
         found = set()
         while not enough.is_set():
-            answer = served.request("POST", "/api/v1/convert2mp3", body, own, timeout_s=LONGEST_S)
+            answer = served.request("POST", "/api/v1/convert2mp3", body, own, timeout_s=MAX_S)
             found.add(answer.status)
         return found
 
@@ -246,8 +246,8 @@ def test_another_replica_is_started_when_there_is_more_to_do(
         busy = [pool.submit(keep_busy) for _ in range(4)]
         try:
             # Ray itself waits half a minute before it believes that there is more to do.
-            grown = comes_true(lambda: len(cluster.workers(title)) == 2, LONGEST_S)
-            asked = comes_true(lambda: cluster.replicas("polymux-media") == 2, LONGEST_S)
+            grown = comes_true(lambda: len(cluster.workers(title)) == 2, MAX_S)
+            asked = comes_true(lambda: cluster.replicas("polymux-media") == 2, MAX_S)
         finally:
             enough.set()
         assert [one.result() for one in busy] == [{200}] * 4

@@ -49,11 +49,11 @@ def crowd(server: Asked, count: int) -> Iterator[list[socket.socket]]:
             one.close()
 
 
-def ended(connections: list[socket.socket], longest_s: float) -> dict[socket.socket, bytes]:
+def ended(connections: list[socket.socket], max_s: float) -> dict[socket.socket, bytes]:
     """What came over those that were closed within that time."""
     came = dict.fromkeys(connections, b"")
     over: dict[socket.socket, bytes] = {}
-    until_then = time.monotonic() + longest_s
+    until_then = time.monotonic() + max_s
     with selectors.DefaultSelector() as selector:
         for one in connections:
             selector.register(one, selectors.EVENT_READ)

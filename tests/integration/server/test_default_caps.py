@@ -49,7 +49,7 @@ DEFAULTS: dict[type[Any], dict[str, float | None]] = {
         "chat_bytes": 32 * MIB, "json_bytes": MIB, "upload_bytes": 2 * GIB,
         "image_bytes": 20 * MIB, "song_bytes": 30 * MIB,
         "form_bytes": 200 * MIB, "queue": 32, "streams_keep_alive_s": 15.0, "event_bytes": MIB,
-        "wait_s": 60.0, "memory_bytes": None, "longest_generation_s": 300.0,
+        "wait_s": 60.0, "memory_bytes": None, "max_generation_s": 300.0,
         "engines_memory_bytes": None, "connections_per_address": None,
         "duration_s": 4 * HOUR_S, "pixels": 40_000_000,
     },
@@ -60,16 +60,16 @@ DEFAULTS: dict[type[Any], dict[str, float | None]] = {
         "slots": 16, "connect_s": None, "first_byte_s": None, "idle_s": None, "total_s": None,
         "event_bytes": MIB,
     },
-    DownloadSettings: {"slots": 2, "most_bytes": 2 * GIB, "total_s": HOUR_S / 2},
+    DownloadSettings: {"slots": 2, "max_bytes": 2 * GIB, "total_s": HOUR_S / 2},
     SummaryOptions: {
-        "words": 200, "part_characters": None, "most_parts": 256, "total_s": HOUR_S / 2,
+        "words": 200, "part_characters": None, "max_parts": 256, "total_s": HOUR_S / 2,
     },
     FetchLimits: {
         "body_bytes": 256 * MIB, "header_bytes": 64 * KIB, "header_count": 200,
         "connect_ms": 10_000, "idle_ms": 20_000, "total_ms": 300_000, "rate_bytes_per_s": 1000,
         "rate_window_ms": 10_000, "redirects": 5,
     },
-    SongSettings: {"least_confidence": None},
+    SongSettings: {"min_confidence": None},
     SongRecognitionSettings: {**OTHERS, "cache_bytes": 4 * MIB},
     SongSearchSettings: {**OTHERS, "cache_bytes": 8 * MIB},
     RaySettings: {
@@ -142,18 +142,18 @@ def caps() -> Iterator[tuple[contract.Operation, str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("operation", "encoding", "longest_bytes"),
+    ("operation", "encoding", "max_bytes"),
     [pytest.param(*one, id=f"{one[0].name} {one[1]}") for one in caps()],
 )
 def test_caps_of_bodies(
-    server: PolymuxServer, operation: contract.Operation, encoding: str, longest_bytes: int
+    server: PolymuxServer, operation: contract.Operation, encoding: str, max_bytes: int
 ) -> None:
     """One of exactly the cap is asked to come, and one of a byte more is refused before it does."""
     endpoint = OperationEndpoint(server.state, operation)
-    of_both = {"json": endpoint.longest_json_bytes, "multipart": endpoint.longest_form_bytes}
-    assert of_both[encoding] == longest_bytes
+    of_both = {"json": endpoint.max_json_bytes, "multipart": endpoint.max_form_bytes}
+    assert of_both[encoding] == max_bytes
     kinds = {"json": "application/json", "multipart": "multipart/form-data; boundary=bbbb"}
-    for length, status in ((longest_bytes, b"100"), (longest_bytes + 1, b"413")):
+    for length, status in ((max_bytes, b"100"), (max_bytes + 1, b"413")):
         lines = (
             f"POST {operation.path} HTTP/1.1", "Host: localhost", "Expect: 100-continue",
             f"Authorization: Bearer {server.key}", f"Content-Type: {kinds[encoding]}",
@@ -174,11 +174,11 @@ def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
     media: Any = next(one for one in backends_of(settings) if one.name == "media")
     options = media._inner._options
     assert options["limits"]["duration_s"] == 4 * HOUR_S
-    assert options["most_pixels"] == 40_000_000
+    assert options["max_pixels"] == 40_000_000
     assert Limits().image_bytes == backend._PICTURE_BYTES
 
 
 def test_the_longest_events() -> None:
     """One of a mebibyte is sent, or taken from an upstream; the client takes one of sixteen."""
     assert Limits().event_bytes == MIB
-    assert client_options.LONGEST_EVENT_BYTES == 16 * MIB
+    assert client_options.MAX_EVENT_BYTES == 16 * MIB

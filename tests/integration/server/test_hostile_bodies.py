@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 READ_TEXT = "/api/v1/image2text"
-LONGEST_S = 0.25 * PATIENCE
+MAX_S = 0.25 * PATIENCE
 PROBE_EVERY_S = 0.05
 TRIES = 4
 MIB = 1 << 20
@@ -74,25 +74,25 @@ class Probe(threading.Thread):
     """Asks for the server's health again and again.
 
     Attributes:
-        longest_s: The longest that it waited for an answer.
+        max_s: The longest that it waited for an answer.
     """
 
     def __init__(self, server: ServedProcess) -> None:
         super().__init__(daemon=True)
         self._server = server
         self._ended = threading.Event()
-        self.longest_s = 0.0
+        self.max_s = 0.0
 
     def run(self) -> None:
         while not self._ended.wait(PROBE_EVERY_S):
             began = time.monotonic()
             assert self._server.ask("GET", "/healthz", key=None).status == 200
-            self.longest_s = max(self.longest_s, time.monotonic() - began)
+            self.max_s = max(self.max_s, time.monotonic() - began)
 
     def end(self) -> float:
         self._ended.set()
         self.join()
-        return self.longest_s
+        return self.max_s
 
 
 def harmless(
@@ -106,7 +106,7 @@ def harmless(
         answer = server.ask("POST", path, body, [("Content-Type", kind)])
         waited.append(probe.end())
         assert answer.status in statuses, answer.body
-        if waited[-1] <= LONGEST_S:
+        if waited[-1] <= MAX_S:
             return
     raise AssertionError(f"others waited for {waited} s")
 

@@ -70,7 +70,7 @@ def _caught(path: str) -> str:
 @pytest.mark.parametrize(
     "words",
     [("--expires", "inf"), ("--expires", "1e9"), ("--requests-per-minute", "inf"),
-     ("--longest-estimate", "inf")],
+     ("--max-estimate", "inf")],
 )  # fmt: skip
 def test_a_key_that_can_be_made_can_be_listed(tmp_path: Path, words: tuple[str, ...]) -> None:
     own = ("--store", tmp_path / "s")

@@ -87,7 +87,7 @@ def test_a_key_is_shown_once(keys: Keys) -> None:
 def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
     """Its scopes, its rate, how much at once; a rotated one may do the same, and no more."""
     keys.made("add", "narrow", "--scope", "chat", "--scope", "metrics")
-    slow = ("--requests-per-minute", "1", "--concurrent", "3", "--longest-estimate", "60")
+    slow = ("--requests-per-minute", "1", "--concurrent", "3", "--max-estimate", "60")
     keys.made("add", "slow", *slow, "--expires", "2")
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
         key = keys.made("rotate", "narrow")
@@ -98,7 +98,7 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
         assert [server.json(CHAT, HELLO, key=key).status for _ in range(2)] == [200, 429]
     found = {str(one["name"]): one for one in keys.listed()}
     assert found["narrow"]["scopes"] == ["chat", "metrics"]
-    limits = ("requests_per_minute", "concurrent", "longest_estimate_s")
+    limits = ("requests_per_minute", "concurrent", "max_estimate_s")
     assert [found["slow"][name] for name in limits] == [1, 3, 60]
     assert [found["narrow"][name] for name in limits] == [None, None, None]
     assert str(found["slow"]["expires_at"]) > str(found["slow"]["created_at"])
@@ -111,17 +111,17 @@ def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
     """It stays itself, what is not named stays, and it counts from the next request on."""
     key = keys.made("add", "website", "--concurrent", "3", "--expires", "2")
     assert server.json(CHAT, HELLO, key=key).status == 200
-    told = keys("change", "website", "--scope", "metrics", "--name", "site")
+    told = keys("update", "website", "--scope", "metrics", "--name", "site")
     assert "scopes metrics  concurrent 3  expires 2" in told
     assert server.json(CHAT, HELLO, key=key).status == 403
-    keys("change", "site", "--scope", "all", "--requests-per-minute", "1", "--concurrent", "none")
+    keys("update", "site", "--scope", "all", "--requests-per-minute", "1", "--concurrent", "none")
     assert [server.json(CHAT, HELLO, key=key).status for _ in range(2)][-1] == 429
-    keys("change", "site", "--requests-per-minute", "none", "--expires", "none")
+    keys("update", "site", "--requests-per-minute", "none", "--expires", "none")
     (one,) = (one for one in keys.listed() if one["name"] == "site")
     assert server.json(CHAT, HELLO, key=key).status == 200
-    bounds = ("scopes", "requests_per_minute", "concurrent", "longest_estimate_s", "expires_at")
+    bounds = ("scopes", "requests_per_minute", "concurrent", "max_estimate_s", "expires_at")
     assert [one[name] for name in bounds] == [None] * 5
-    keys("change", str(one["id"]), "--expires", "1e-9")
+    keys("update", str(one["id"]), "--expires", "1e-9")
     assert server.json(CHAT, HELLO, key=key).status == 401
     assert keys.said.count(key) == 1
 
@@ -150,13 +150,13 @@ def test_a_key_whose_time_is_over(server: PolymuxServer, keys: Keys) -> None:
         (("add", " "), "1 to 100 characters"),
         (("add", "x" * 5000), "1 to 100 characters"),
         (("add", "a\x1b[31mred"), "can be printed"),
-        (("change", "twice", "--name", ""), "1 to 100 characters"),
-        (("change", "nobody", "--name", "x"), "no key"),
-        (("change", "twice", "--name", "x"), "2 keys"),
-        (("change", "twice"), "nothing is to be changed"),
-        (("change", "twice", "--scope", "none"), "none"),
-        (("change", "twice", "--concurrent", "1.5"), "count or 'none'"),
-        (("change", "twice", "--longest-estimate", "inf"), "--longest-estimate inf"),
+        (("update", "twice", "--name", ""), "1 to 100 characters"),
+        (("update", "nobody", "--name", "x"), "no key"),
+        (("update", "twice", "--name", "x"), "2 keys"),
+        (("update", "twice"), "nothing is to be changed"),
+        (("update", "twice", "--scope", "none"), "none"),
+        (("update", "twice", "--concurrent", "1.5"), "count or 'none'"),
+        (("update", "twice", "--max-estimate", "inf"), "--max-estimate inf"),
     ],
 )
 def test_what_cannot_be_done_changes_nothing(keys: Keys, words: tuple[str, ...], told: str) -> None:

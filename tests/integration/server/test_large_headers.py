@@ -41,7 +41,7 @@ def asked(server: ServedProcess, name: str) -> Answer:
     return server.ask("GET", "/healthz?" + "x" * (100 << 10))
 
 
-def most_bytes(server: ServedProcess, name: str, statuses: tuple[int, ...]) -> int:
+def max_bytes(server: ServedProcess, name: str, statuses: tuple[int, ...]) -> int:
     """How much more than before the server takes at most, while it is asked so twenty times."""
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # The peak starts from here.
     before = server.memory_bytes(children=False)
@@ -71,7 +71,7 @@ def test_headers_that_are_too_much(
     Of three times the least: what the server does beside is in the others.
     """
     assert asked(server, name).status in statuses
-    assert min(most_bytes(server, name, statuses) for _ in range(3)) <= MORE_BYTES
+    assert min(max_bytes(server, name, statuses) for _ in range(3)) <= MORE_BYTES
     began = time.monotonic()
     assert asked(server, name).status in statuses
     assert time.monotonic() - began < REFUSED_S

@@ -40,10 +40,10 @@ def held(box: Box, **changes: Any) -> Callable[[], list[Scripted]]:
     return make
 
 
-def until(condition: Callable[[], object], longest_s: float = 5) -> float:
+def until(condition: Callable[[], object], max_s: float = 5) -> float:
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < longest_s
+        assert time.monotonic() - began < max_s
         time.sleep(0.002)
     return time.monotonic() - began
 

@@ -58,7 +58,7 @@ def enlarge(server: Asked, data: bytes) -> Answer:
     return server.ask("POST", ENLARGE, body, headers)
 
 
-def tried(server: ServedProcess, data: bytes, most_bytes: int) -> tuple[Answer, Answer]:
+def tried(server: ServedProcess, data: bytes, max_bytes: int) -> tuple[Answer, Answer]:
     """Both ways in, with what every case must keep: memory, time, drafts, the next request."""
     pids = server.tree()
     before = server.memory_bytes("VmHWM")
@@ -66,7 +66,7 @@ def tried(server: ServedProcess, data: bytes, most_bytes: int) -> tuple[Answer, 
     answers = read(server, data), enlarge(server, data)
     assert time.monotonic() - began < 10
     assert server.tree() == pids  # No process had to be ended.
-    assert server.memory_bytes("VmHWM") - before < most_bytes
+    assert server.memory_bytes("VmHWM") - before < max_bytes
     for answer in answers:
         assert str(server.folder) not in answer.body.decode()
     assert read(server, PICTURE).json() == {"text": "64x48 0f0f0f"}
@@ -271,7 +271,7 @@ def work_of_children() -> dict[str, float]:
     return found
 
 
-def longest_work_s(within_s: float) -> float:
+def max_work_s(within_s: float) -> float:
     """How much of that time from now on the busiest of them is at work."""
     before = work_of_children()
     time.sleep(within_s)
@@ -300,8 +300,8 @@ def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
                      f"Content-Length: {len(body)}", "", ""]  # fmt: skip
             connection.sendall("\r\n".join(lines).encode() + body)
             until(lambda: place.running == 1, 30)
-            until(lambda: longest_work_s(1) > AT_WORK, 30)
+            until(lambda: max_work_s(1) > AT_WORK, 30)
             assert place.running == 1
         assert until(lambda: place.running == 0, 30) < 10
-        until(lambda: longest_work_s(1) < AT_WORK, 10)
+        until(lambda: max_work_s(1) < AT_WORK, 10)
         assert read(server, PICTURE).status == 200

@@ -170,11 +170,11 @@ def serving(home: Path, *words: str | Path) -> Iterator[str]:
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        assert told.wait(commands.LONGEST_S)
+        assert told.wait(commands.MAX_S)
         (line,) = (one for one in said if "serving on " in one)
         yield line.split("serving on ")[1].split(";")[0]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(commands.LONGEST_S) == 0, said
+        assert process.wait(commands.MAX_S) == 0, said
     finally:
         process.kill()
         process.wait()

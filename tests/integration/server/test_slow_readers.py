@@ -92,11 +92,11 @@ def test_a_reader_of_1_kib_a_second(tmp_path: Path, seconds: float, write_s: flo
 
 
 @pytest.mark.parametrize(
-    ("count", "write_s", "most_bytes"),
+    ("count", "write_s", "max_bytes"),
     [(60, 3.0, 48 << 20), pytest.param(500, None, 256 << 20, marks=LONG)],
 )
 def test_readers_that_never_read(
-    tmp_path: Path, count: int, write_s: float | None, most_bytes: int
+    tmp_path: Path, count: int, write_s: float | None, max_bytes: int
 ) -> None:
     """C36: little is kept for each, and by the deadline of a write they are dropped."""
     with ServedProcess(tmp_path / "s", slots=count + 2, write_s=write_s) as server:
@@ -113,7 +113,7 @@ def test_readers_that_never_read(
                 most = max(most, server.memory_bytes() - before)
                 assert server.json(CHAT, HELLO).status == 200  # Others are served meanwhile.
                 time.sleep(0.3)
-            assert most < most_bytes
+            assert most < max_bytes
         until(lambda: server.log().count(f"POST {CHAT} 499 ") == count)
         assert [line for line in server.log().splitlines() if " INFO " not in line] == []
         assert server.is_alive()

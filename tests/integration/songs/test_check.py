@@ -28,7 +28,7 @@ def test_who_writes_meanwhile_is_no_damage(
 ) -> None:
     if library == "sqlite3":
         monkeypatch.setattr(sqlite, "apsw", None)
-    monkeypatch.setattr(sqlite, "_LONGEST_WAIT_MS", 50)
+    monkeypatch.setattr(sqlite, "_MAX_WAIT_MS", 50)
     with polymux.Catalogue(filled) as catalogue, polymux.Catalogue(filled) as other:
         assert catalogue.check().is_whole
         with other._database.transaction():

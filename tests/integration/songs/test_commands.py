@@ -59,8 +59,8 @@ def test_the_configuration_names_the_catalogue(
 
 
 def test_songs_are_removed_and_scanned(filled: Path, music: Path) -> None:
-    assert polymux("songs", "remove", music / "song 1.mp3", "--catalogue", filled)[0] == 0
-    code, _, said = polymux("songs", "remove", "99", "--catalogue", filled)
+    assert polymux("songs", "rm", music / "song 1.mp3", "--catalogue", filled)[0] == 0
+    code, _, said = polymux("songs", "rm", "99", "--catalogue", filled)
     assert code == 5
     assert "99" in said
     code, told, _ = polymux("songs", "rescan", "--json", "--catalogue", filled)

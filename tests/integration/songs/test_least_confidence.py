@@ -46,7 +46,7 @@ def doubtful(tmp_path_factory: pytest.TempPathFactory) -> Doubtful:
             samples = piece + hundredths / 100 * noise
             loudest = numpy.abs(samples).max()
             path = catalogue_songs.write(folder / f"{hundredths}.wav", 0.9 * samples / loudest)
-            match = catalogue.identify(path, least_confidence=0.5)
+            match = catalogue.identify(path, min_confidence=0.5)
             for named, (low, high) in {False: (0.5, 0.83), True: (0.87, 0.98)}.items():
                 if match is not None and low < match.confidence < high:
                     found.setdefault(named, path)
@@ -56,20 +56,20 @@ def doubtful(tmp_path_factory: pytest.TempPathFactory) -> Doubtful:
 def test_a_call_says_how_sure_it_wants_to_be(doubtful: Doubtful) -> None:
     with polymux.Catalogue(doubtful.catalogue) as catalogue:
         assert catalogue.identify(doubtful.refused) is None
-        assert catalogue.identify(doubtful.refused, least_confidence=DEFAULT) is None
-        match = catalogue.identify(doubtful.refused, least_confidence=0.5)
+        assert catalogue.identify(doubtful.refused, min_confidence=DEFAULT) is None
+        match = catalogue.identify(doubtful.refused, min_confidence=0.5)
         assert match is not None
         assert 0.5 <= match.confidence < DEFAULT
         match = catalogue.identify(doubtful.named)
         assert match is not None
         assert DEFAULT <= match.confidence < 0.99
-        assert catalogue.identify(doubtful.named, least_confidence=0.99) is None
+        assert catalogue.identify(doubtful.named, min_confidence=0.99) is None
 
 
 def test_a_catalogue_has_one_that_a_call_overrides(doubtful: Doubtful) -> None:
-    with polymux.Catalogue(doubtful.catalogue, least_confidence=0.5) as catalogue:
+    with polymux.Catalogue(doubtful.catalogue, min_confidence=0.5) as catalogue:
         assert catalogue.identify(doubtful.refused) is not None
-        assert catalogue.identify(doubtful.refused, least_confidence=DEFAULT) is None
+        assert catalogue.identify(doubtful.refused, min_confidence=DEFAULT) is None
         # `Local` goes by the catalogue that it is given.
         with polymux.Local(catalogue=catalogue) as local:
             assert local.identify_song(doubtful.refused).name == "song"
@@ -82,7 +82,7 @@ def test_a_catalogue_has_one_that_a_call_overrides(doubtful: Doubtful) -> None:
 
 def test_a_server_goes_by_its_settings(doubtful: Doubtful, tmp_path: Path) -> None:
     for least, refused, named in ((0.5, 200, 200), (None, 404, 200), (0.99, 404, 404)):
-        songs = {"least_confidence": least}
+        songs = {"min_confidence": least}
         with served(tmp_path / str(least), doubtful.catalogue, songs=songs) as server:
             assert ask(server, doubtful.refused).status == refused
             assert ask(server, doubtful.named).status == named
@@ -92,23 +92,23 @@ def test_the_command_says_it(doubtful: Doubtful, tmp_path: Path) -> None:
     place = ("--catalogue", str(doubtful.catalogue))
     asked = ("identify-song", str(doubtful.refused))
     run(*asked, *place, cwd=tmp_path, code=5)
-    told = run(*asked, *place, "--least-confidence", "0.5", cwd=tmp_path).stdout
+    told = run(*asked, *place, "--min-confidence", "0.5", cwd=tmp_path).stdout
     assert told.startswith(b"song\t")
-    refused = run(*asked, *place, "--least-confidence", "1", cwd=tmp_path, code=2).stderr
+    refused = run(*asked, *place, "--min-confidence", "1", cwd=tmp_path, code=2).stderr
     assert b"must be from 0.5 to 0.99" in refused
     # A server has settings of its own, and would not hear of it.
-    told = run(*asked, "--least-confidence", "0.5", cwd=tmp_path, code=2).stderr
+    told = run(*asked, "--min-confidence", "0.5", cwd=tmp_path, code=2).stderr
     assert b"the catalogue of this computer" in told
 
 
 @pytest.mark.parametrize("wrong", [0.49, 1.0, -1, float("nan"), 10**400, "0.9", True])
 def test_what_is_no_confidence(doubtful: Doubtful, tmp_path: Path, wrong: Any) -> None:
     kind = TypeError if isinstance(wrong, (str, bool)) else polymux.InvalidRequestError
-    with pytest.raises(kind, match="least_confidence"):
-        polymux.Catalogue(tmp_path / "none", least_confidence=wrong)
+    with pytest.raises(kind, match="min_confidence"):
+        polymux.Catalogue(tmp_path / "none", min_confidence=wrong)
     assert not (tmp_path / "none").exists()
     with (
         polymux.Catalogue(doubtful.catalogue) as catalogue,
-        pytest.raises(kind, match="least_confidence"),
+        pytest.raises(kind, match="min_confidence"),
     ):
-        catalogue.identify(doubtful.named, least_confidence=wrong)
+        catalogue.identify(doubtful.named, min_confidence=wrong)

@@ -21,14 +21,14 @@ SEED = 77
 TRACKS = 24
 SHARE = 0.5
 EACH = 3
-LEAST = {2.0: 0.7, 5.0: 0.85, 10.0: 0.9}
+MIN_RATES = {2.0: 0.7, 5.0: 0.85, 10.0: 0.9}
 # Of each family of conditions, the share that is named. When this was written it was all but for
 # noise (0.88), level (0.89), pitch (0.84) and rooms (0.44).
-LEAST_OF_FAMILY = {
+MIN_OF_FAMILY = {
     "clean": 1.0, "codec": 1.0, "speed": 1.0, "tempo": 0.9, "pitch": 0.7, "noise": 0.8,
     "level": 0.8, "room": 0.3,
 }  # fmt: skip
-MOST_SIBLINGS = 0.08
+MAX_SIBLINGS = 0.08
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +57,12 @@ def test_no_snippet_names_a_wrong_song(rows: list[Row]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", LEAST)
+@pytest.mark.parametrize("seconds", MIN_RATES)
 def test_most_snippets_are_named_however_damaged(rows: list[Row], seconds: float) -> None:
     inside = [row for row in rows if row.kind == "inside" and row.seconds == seconds]
     assert len(inside) > 30
     share = sum(row.right and row.accepted(None) for row in inside) / len(inside)
-    assert share >= LEAST[seconds], [
+    assert share >= MIN_RATES[seconds], [
         (row.condition, row.style) for row in inside if not (row.right and row.accepted(None))
     ]
 
@@ -72,7 +72,7 @@ def of_family(rows: list[Row], family: str) -> list[Row]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", LEAST_OF_FAMILY)
+@pytest.mark.parametrize("family", MIN_OF_FAMILY)
 def test_each_kind_of_damage_leaves_most_of_it_recognised(rows: list[Row], family: str) -> None:
     asked = of_family(rows, family)
     assert len(asked) >= 9
@@ -81,7 +81,7 @@ def test_each_kind_of_damage_leaves_most_of_it_recognised(rows: list[Row], famil
         for row in asked
         if not (row.right and row.accepted(None))
     ]
-    assert 1 - len(missed) / len(asked) >= LEAST_OF_FAMILY[family], missed
+    assert 1 - len(missed) / len(asked) >= MIN_OF_FAMILY[family], missed
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_siblings_with_the_same_drum_samples_are_hardly_ever_named(rows: list[Ro
     asked = [row for row in rows if row.kind == "siblings"]
     named = [(row.condition, row.track, row.song) for row in asked if row.accepted(None)]
     assert len(asked) >= 20
-    assert len(named) <= MOST_SIBLINGS * len(asked), named
+    assert len(named) <= MAX_SIBLINGS * len(asked), named
 
 
 @pytest.mark.parametrize(

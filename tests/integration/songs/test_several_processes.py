@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TESTS = Path(__file__).parents[2]
-MOST_S = 60.0
+MAX_S = 60.0
 
 
 def started(*words: object, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
@@ -77,11 +77,11 @@ def test_one_writes_others_ask_and_a_second_writer_is_refused(
             match = second.identify(snippets[2])
             assert match is not None
             assert match.song.title == "Title 2"
-            assert writer.communicate("go on\n", timeout=MOST_S)[0] == "added 4\n"
+            assert writer.communicate("go on\n", timeout=MAX_S)[0] == "added 4\n"
             assert second.count() == 8
             assert second.add(more).unchanged == 4
         for one in asking:
-            assert one.communicate(timeout=MOST_S)[0] == "right True wrong 0\n"
+            assert one.communicate(timeout=MAX_S)[0] == "right True wrong 0\n"
     finally:
         for one in (*asking, writer):
             one.kill()
@@ -110,7 +110,7 @@ def test_a_signal_while_segments_are_written_gives_the_lock_back_afterwards(
             await_that(lambda: is_free(lock), process)
             names = {one.name for one in part.parent.iterdir()}
         assert names == {"000000000001.segment", "manifest"}
-        process.communicate(timeout=MOST_S)
+        process.communicate(timeout=MAX_S)
     finally:
         process.kill()
         process.wait()
@@ -120,7 +120,7 @@ def test_a_signal_while_segments_are_written_gives_the_lock_back_afterwards(
 
 
 def await_that(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    for _ in range(round(MOST_S / 0.01)):
+    for _ in range(round(MAX_S / 0.01)):
         if holds():
             return
         threading.Event().wait(0.01)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-MOST_S = 60.0
+MAX_S = 60.0
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def named(catalogue: polymux.Catalogue, snippets: list[Path]) -> list[str]:
 
 
 def await_verified(catalogue: ReadCatalogue, times: int = 1) -> None:
-    for _ in range(round(MOST_S / 0.01)):
+    for _ in range(round(MAX_S / 0.01)):
         if catalogue._index.verified >= times:
             return
         time.sleep(0.01)
@@ -62,7 +62,7 @@ def test_a_reader_finds_damage_inside_of_a_file(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     flip(filled)
-    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MOST_S)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MAX_S)
     with ReadCatalogue(filled) as reader:
         # Nobody has looked, and songs are missing.
         assert named(reader, snippets) != ALL
@@ -134,7 +134,7 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
         assert reader.identify(snippets[4]) is None
         assert reader.stats().index["memory_bytes"] > 0
     # Without another look it stays as it is: that is what the look is for.
-    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MOST_S)
+    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MAX_S)
     with ReadCatalogue(filled) as reader:
         assert named(reader, snippets) != ALL
 
@@ -149,7 +149,7 @@ class Slow:
     def verify(self, go_on: Callable[[], object]) -> Any:
         self.priority = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         self.began.set()
-        for _ in range(round(MOST_S / 0.01)):
+        for _ in range(round(MAX_S / 0.01)):
             go_on()
             time.sleep(0.01)
         raise AssertionError
@@ -173,7 +173,7 @@ def test_closing_ends_it(
             reader._index, "current", lambda: native() if threading.get_ident() == own else slow
         )
         assert named(reader, snippets) == ALL
-        assert slow.began.wait(MOST_S)
+        assert slow.began.wait(MAX_S)
         assert named(reader, snippets) == ALL
         assert slow.priority == os.getpriority(os.PRIO_PROCESS, 0) + 10
     thread = reader._index.verification

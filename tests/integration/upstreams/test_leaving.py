@@ -67,10 +67,10 @@ def attic(
     yield from behind("polymux", slow, tmp_path_factory)
 
 
-def until(condition: Callable[[], object], longest_s: float = 5) -> float:
+def until(condition: Callable[[], object], max_s: float = 5) -> float:
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < longest_s
+        assert time.monotonic() - began < max_s
         time.sleep(0.002)
     return time.monotonic() - began
 

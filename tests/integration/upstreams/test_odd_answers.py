@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LONG = [pytest.mark.long, pytest.mark.slow]
 MIB = 1 << 20
 #: I6; of an answer, 32 MiB are taken.
-MOST_BYTES = 64 * MIB
+MAX_BYTES = 64 * MIB
 SPEECH = "turian/insanely-fast-whisper-with-video"
 #: What a caller asks for, and where the upstream answers it.
 CASES = {
@@ -233,7 +233,7 @@ def test_memory_under_answers_without_end(
                 if request.path == path:
                     bad.wait_closed(request.connection, 5)
             bad.forget(path)
-        assert SANITIZED or max(grown_bytes.values()) < MOST_BYTES, grown_bytes
+        assert SANITIZED or max(grown_bytes.values()) < MAX_BYTES, grown_bytes
         bad.script(steps.answer(200, good(case, "behind")), path=path)
         assert said(asked(program, case)) == "behind"
 

@@ -129,10 +129,10 @@ def test_what_the_other_has_no_engine_for(near: PolymuxServer) -> None:
     assert (answer.status, answer.json()["code"]) == (501, "no_backend")
 
 
-def until(condition: Any, longest_s: float = 5) -> float:
+def until(condition: Any, max_s: float = 5) -> float:
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < longest_s
+        assert time.monotonic() - began < max_s
         time.sleep(0.005)
     return time.monotonic() - began
 

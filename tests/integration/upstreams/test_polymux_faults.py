@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: The total is far above what any fault may cost, so that none is found by it alone.
 LIMITS: dict[str, float] = {"connect_s": 1, "first_byte_s": 1, "idle_s": 1, "total_s": 40}
 #: Five interruptions of two tries of a second each, and the pauses between them.
-LONGEST_S = 18.0
+MAX_S = 18.0
 JOB = "/api/v1/predictions/job1"
 EVENTS, CANCEL, FILE = f"{JOB}/events", f"{JOB}/cancel", "/media/x.mp3"
 MP3 = media.mp3()
@@ -91,7 +91,7 @@ def assert_failed(
     server: PolymuxServer, other: MisbehavingServer, began: float, expected: tuple[int, str]
 ) -> None:
     answer = converted(server)
-    assert time.monotonic() - began < LONGEST_S
+    assert time.monotonic() - began < MAX_S
     assert (answer.status, answer.json()["code"]) == expected, answer.body
     assert answer.json()["error"].startswith("the upstream attic ")
     for secret in (CANARY, str(other.port), "far.example", "/media/"):

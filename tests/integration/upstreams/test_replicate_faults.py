@@ -37,7 +37,7 @@ NUMBERS = itertools.count(1)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is asked after eight times has failed soon."""
     monkeypatch.setattr(predictions, "_FIRST_PAUSE_S", 0.02)
-    monkeypatch.setattr(predictions, "_LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(predictions, "_MAX_PAUSE_S", 0.02)
 
 
 @pytest.fixture(scope="module")

@@ -92,12 +92,12 @@ def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, other: Misbehavin
     assert events_of(chat(server, stream=True)) == [*pieces, "[DONE]"]
 
 
-@pytest.mark.parametrize(("longest_bytes", "comes"), [(1 << 20, False), (2 << 20, True)])
+@pytest.mark.parametrize(("max_bytes", "comes"), [(1 << 20, False), (2 << 20, True)])
 def test_how_long_an_event_may_be(
-    other: MisbehavingServer, tmp_path: Path, longest_bytes: int, comes: bool
+    other: MisbehavingServer, tmp_path: Path, max_bytes: int, comes: bool
 ) -> None:
     """What is taken of an upstream, and what is sent, are two settings."""
-    found = upstream(tmp_path, other.url, event_bytes=longest_bytes)
+    found = upstream(tmp_path, other.url, event_bytes=max_bytes)
     long = chunk("x" * (3 << 19))
     other.script(
         steps.event_stream(), *(steps.send(event(one)) for one in (chunk("a"), long)),
@@ -107,7 +107,7 @@ def test_how_long_an_event_may_be(
         with gateway(tmp_path / f"{sent}", {"groq": found}, limits=Limits(event_bytes=sent)) as one:
             first, *rest = events_of(chat(one, stream=True))
         assert first == chunk("a")
-        if comes and sent > longest_bytes // 2:
+        if comes and sent > max_bytes // 2:
             assert rest == [long, "[DONE]"]
         else:
             (told,) = rest

@@ -71,7 +71,7 @@ def test_an_answer_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.Monke
     for stream in (False, True):
         sink = Shares()
         request = Request("chat", "", "m", {"stream": stream}, frozenset())
-        conversation = Conversation(request, sink, Token(), "m", most_tokens=10)
+        conversation = Conversation(request, sink, Token(), "m", token_limit=10)
         for number in range(8):
             now[0] += 0.5
             reading = {"prompt_progress": {"total": 9}} if number < 4 else {}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polymux.engines.process.framing import (
-    LONGEST_HEADER_BYTES,
-    LONGEST_PAYLOAD_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_PAYLOAD_BYTES,
     Frame,
     FrameError,
     FrameReader,
@@ -68,8 +68,8 @@ def test_a_changed_byte_is_a_frame_or_an_error(frame: Frame, at: int, change: in
     [
         struct.pack(">II", 2, 2),
         struct.pack(">II", 0xFFFFFFFF, 2),
-        struct.pack(">II", LONGEST_HEADER_BYTES + 5, LONGEST_HEADER_BYTES + 1),
-        struct.pack(">II", LONGEST_PAYLOAD_BYTES + 4 + 3, 2),
+        struct.pack(">II", MAX_HEADER_BYTES + 5, MAX_HEADER_BYTES + 1),
+        struct.pack(">II", MAX_PAYLOAD_BYTES + 4 + 3, 2),
         struct.pack(">II", 4, 0),
         struct.pack(">II", 6, 2) + b"[]",
         struct.pack(">II", 6, 2) + b"{x",
@@ -91,7 +91,7 @@ def test_deep_headers_end_in_an_error() -> None:
 
 def test_what_cannot_be_sent() -> None:
     with pytest.raises(ValueError, match="too long"):
-        encoded(Frame({}, b"x" * (LONGEST_PAYLOAD_BYTES + 1)))
+        encoded(Frame({}, b"x" * (MAX_PAYLOAD_BYTES + 1)))
     with pytest.raises(ValueError, match="JSON"):
         encoded(Frame({"a": float("nan")}))
     assert json.loads(encoded(Frame({"kind": "x"}))[8:]) == {"kind": "x"}

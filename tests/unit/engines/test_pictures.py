@@ -232,7 +232,7 @@ def test_samples_of_32_bits(tmp_path: Path, values: NDArray[Any], white: float, 
     assert np.abs(small[:, :, 0] - expected / 256).max() <= 1
 
 
-LONGEST_SIGNATURE = 12
+MAX_SIGNATURE_BYTES = 12
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"])
@@ -243,7 +243,7 @@ def test_a_picture_cut_short_is_broken(tmp_path: Path, kind: str) -> None:
     data = buffer.getvalue()
     path = tmp_path / "picture"
     refused = 0
-    for length in range(LONGEST_SIGNATURE, min(len(data), 400)):
+    for length in range(MAX_SIGNATURE_BYTES, min(len(data), 400)):
         path.write_bytes(data[:length])
         try:
             measured(Upload(path, "p", "", length))  # All that it needs may be there.

@@ -99,10 +99,10 @@ def test_who_may(server: PolymuxServer, method: str, path: str, body: bytes) -> 
 def test_a_key_is_made_with_what_it_may(server: PolymuxServer) -> None:
     found = made(
         server, scopes=["chat", "chat"], requests_per_minute=60, concurrent=2,
-        longest_estimate_s=1.5, expires_in_days=1,
+        max_estimate_s=1.5, expires_in_days=1,
     )  # fmt: skip
     assert found["scopes"] == ["chat"]
-    assert (found["requests_per_minute"], found["concurrent"], found["longest_estimate_s"]) == (
+    assert (found["requests_per_minute"], found["concurrent"], found["max_estimate_s"]) == (
         60, 2, 1.5,
     )  # fmt: skip
     assert found["expires_at"] > found["created_at"]

@@ -49,7 +49,7 @@ def test_what_waited_comes_in_order() -> None:
 
 
 def test_what_had_no_room_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_MOST_WAITING_BYTES", 100_000)
+    monkeypatch.setattr(logs, "_MAX_WAITING_BYTES", 100_000)
     reader, writer = os.pipe()
     handler = PatientHandler(writer)
     for number in range(10_000):

@@ -92,7 +92,7 @@ OPTIONS = [
     ("chat", "context = 'x'", "context='x': must be a whole number, 1 or more"),
     ("chat", "context = true", "context=True: must be a whole number, 1 or more"),
     ("chat", "names = 'a'", "names='a': must be an array of texts"),
-    ("media", "most_pixel = 5", "most_pixel is not known: there is slots, limits"),
+    ("media", "max_pixel = 5", "max_pixel is not known: there is slots, limits"),
     ("speech", "beam = 0", "beam=0: must be a whole number, 1 or more"),
     ("rapidocr", "language = 'deu'", "language is not known: rapidocr has none"),
     ("tesseract", "language = ['deu']", "language=['deu']: must be a text"),

@@ -22,14 +22,14 @@ def read(folder: Path, text: str) -> ServerSettings:
 def test_what_is_said_is_kept(tmp_path: Path) -> None:
     text = (
         f"[songs]\ncatalogue = '{tmp_path}/music'\nempty_when_unknown = true\n"
-        "least_confidence = 0.9\n"
+        "min_confidence = 0.9\n"
         "[song_recognition]\nproviders = ['shazam']\n[limits]\nsong_bytes = 5\n"
     )
     settings = read(tmp_path, text)
     assert settings.songs.catalogue == tmp_path / "music"
     assert settings.songs.empty_when_unknown is True
-    assert settings.songs.least_confidence == 0.9
-    assert read(tmp_path, "").songs.least_confidence is None
+    assert settings.songs.min_confidence == 0.9
+    assert read(tmp_path, "").songs.min_confidence is None
     assert settings.song_recognition.providers == ("shazam",)
     assert settings.limits.song_bytes == 5
 
@@ -52,8 +52,8 @@ def test_the_catalogue_comes_before_others(tmp_path: Path, monkeypatch: pytest.M
     [
         ("[songs]\ncatalogue = 1\n", "songs.catalogue=1: must be the path of a file or folder"),
         ("[songs]\nempty_when_unknown = 'yes'\n", "must be true or false"),
-        ("[songs]\nleast_confidence = 0.4\n", "songs.least_confidence=0.4: must be from 0.5"),
-        ("[songs]\nleast_confidence = '1'\n", "songs.least_confidence='1': must be"),
+        ("[songs]\nleast_confidence = 0.4\n", "songs.min_confidence=0.4: must be from 0.5"),
+        ("[songs]\nleast_confidence = '1'\n", "songs.min_confidence='1': must be"),
         ("[songs]\nfolder = 'x'\n", "songs.folder is not known"),
         ("[song_recognition]\nproviders = ['nobody']\n", "song_recognition.providers"),
     ],

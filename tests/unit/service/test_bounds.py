@@ -23,7 +23,7 @@ GENERATIONS = {
     "generate_video": {"prompt": "waves"},
     "generate_music": {"prompt_a": "jazz"},
 }
-BOUNDS = Bounds(longest_generation_s=300.0)
+BOUNDS = Bounds(max_generation_s=300.0)
 
 
 def go(body: Coroutine[Any, Any, None]) -> None:
@@ -61,7 +61,7 @@ def test_long_generations_are_refused_before_they_begin(tmp_path: Path, operatio
             assert refused.value.code == "estimate_over_limit"
             for words in ("301 s", "300 s", "50 steps", "fewer steps", "a key that may ask"):
                 assert words in str(refused.value)
-            with pytest.raises(UnprocessableEntityError, match="--longest-generation"):
+            with pytest.raises(UnprocessableEntityError, match="--max-generation"):
                 await service.begin(generation(operation, LOCAL))
             assert slow.began == []
             slow.expected = Estimate(seconds=299.0)
@@ -86,13 +86,13 @@ def test_a_key_s_own_limit_counts_instead_of_that_of_all(tmp_path: Path) -> None
     async def body() -> None:
         slow = backend(3000.0)
         async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
-            await service.begin(generation(caller=Caller("p", "p", longest_estimate_s=3600.0)))
+            await service.begin(generation(caller=Caller("p", "p", max_estimate_s=3600.0)))
             slow.expected = Estimate(seconds=90.0)
             with pytest.raises(UnprocessableEntityError, match=r"90 s.*this key may ask for 60 s"):
-                await service.begin(generation(caller=Caller("h", "h", longest_estimate_s=60.0)))
+                await service.begin(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
         slow.expected = Estimate(seconds=1e9)
         for lifted in (None, float("inf")):
-            bounds = Bounds(longest_generation_s=lifted)
+            bounds = Bounds(max_generation_s=lifted)
             async with running(tmp_path / f"s{lifted}", slow, bounds=bounds) as service:
                 await service.begin(generation())
 
@@ -113,7 +113,7 @@ def test_nothing_is_refused_that_nobody_knows(tmp_path: Path) -> None:
             # A key's own limit is meant to the second.
             slow.expected = Estimate(seconds=61.0, doubt=2.0)
             with pytest.raises(UnprocessableEntityError, match="61 s"):
-                await service.begin(generation(caller=Caller("h", "h", longest_estimate_s=60.0)))
+                await service.begin(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
 
     go(body())
 
@@ -123,15 +123,15 @@ def test_chats_are_never_refused_by_estimates(tmp_path: Path) -> None:
         slow = backend(1e9)
         everything = Bounds(1, 1e-9)
         async with running(tmp_path / "s", slow, bounds=everything) as service:
-            await service.call(chat_of(caller=Caller("h", "h", longest_estimate_s=1e-9)))
+            await service.call(chat_of(caller=Caller("h", "h", max_estimate_s=1e-9)))
             assert len(slow.began) == 1
 
     go(body())
 
 
 def test_a_server_has_the_limit_unless_its_settings_say_otherwise(tmp_path: Path) -> None:
-    assert Limits().longest_generation_s == 300.0
+    assert Limits().max_generation_s == 300.0
     for written, expected in (("3600", 3600.0), ("inf", float("inf"))):
         path = tmp_path / "server.toml"
         path.write_text(f"[limits]\nlongest_generation_s = {written}\n", "utf-8")
-        assert read_settings(path).limits.longest_generation_s == expected
+        assert read_settings(path).limits.max_generation_s == expected

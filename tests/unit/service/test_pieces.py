@@ -60,7 +60,7 @@ def test_a_chat_that_is_a_job(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "_LONGEST_ANSWER", 10)
+    monkeypatch.setattr(chunks, "_MAX_COLLECTED_CHARACTERS", 10)
 
     async def main() -> None:
         backend = Scripted()

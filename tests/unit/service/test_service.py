@@ -214,7 +214,7 @@ def test_estimates_over_the_caller_s_limit(tmp_path: Path) -> None:
         backend = Scripted()
         backend.expected = Estimate(seconds=700, why="7 passes of 100 s")
         async with running(tmp_path / "s", backend) as service:
-            limited = Caller("c", "c", longest_estimate_s=600)
+            limited = Caller("c", "c", max_estimate_s=600)
             with pytest.raises(
                 UnprocessableEntityError, match=r"700 s.*600 s.*7 passes"
             ) as refused:

@@ -227,8 +227,8 @@ def test_cues_of_very_many_lines() -> None:
         {"part_characters": 10},
         {"words": 0},
         {"words": 10**6},
-        {"most_parts": 0},
-        {"most_parts": 10**6},
+        {"max_parts": 0},
+        {"max_parts": 10**6},
         {"total_s": 0},
     ],
 )

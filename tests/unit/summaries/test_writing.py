@@ -63,7 +63,7 @@ def taken(chat: dict[str, Any]) -> int:
     "sentence", ["The river carries every stone.", "\u6cb3\u6d41\u642c\u8fd0" * 9]
 )
 def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentence: str) -> None:
-    writer = Writer(SummaryOptions(words=words, most_parts=10_000), "A river", window)
+    writer = Writer(SummaryOptions(words=words, max_parts=10_000), "A river", window)
     said = [Said(float(n), sentence) for n in range(6000)]
     parts = writer.parts(said, [])
     assert len(parts) > 1
@@ -103,11 +103,11 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
     """Before they are cut, where their number is plain; with what would help."""
     sentence = "The river carries every stone."
     said = [Said(float(n), sentence) for n in range(40)]
-    options = SummaryOptions(part_characters=500, most_parts=2)
+    options = SummaryOptions(part_characters=500, max_parts=2)
     with pytest.raises(RequestTooLargeError) as caught:
         Writer(options, "").parts(said, [])
     assert (caught.value.status, caught.value.code) == (413, "too_large")
-    assert re.search("about 3 parts.* 2 are read.*most_parts", str(caught.value))
+    assert re.search("about 3 parts.* 2 are read.*max_parts", str(caught.value))
     assert len(Writer(options, "").parts(said[:30], [])) == 2
     cut = []
 
@@ -127,10 +127,10 @@ def test_chapters_cost_no_more_than_the_operator_has_read() -> None:
     """Whoever makes a page can name hundreds."""
     said = [Said(float(n), "The river carries every stone.") for n in range(40)]
     chapters = [Chapter(float(n), f"c{n}") for n in range(40)]
-    options = SummaryOptions(part_characters=500, most_parts=3)
+    options = SummaryOptions(part_characters=500, max_parts=3)
     parts = Writer(options, "").parts(said, chapters)
     assert [part.title for part in parts] == ["", "", ""]
-    many = Writer(SummaryOptions(part_characters=500, most_parts=40), "").parts(said, chapters)
+    many = Writer(SummaryOptions(part_characters=500, max_parts=40), "").parts(said, chapters)
     assert [part.title for part in many] == [f"c{n}" for n in range(40)]
 
 

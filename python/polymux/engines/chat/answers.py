@@ -35,7 +35,7 @@ class Conversation:
         sink: Where pieces go.
         token: Whose end stops it.
         model: What the answer calls the model.
-        most_tokens: How many all answers may have together. Default: nobody knows.
+        token_limit: How many all answers may have together. Default: nobody knows.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Conversation:
         sink: EngineSink,
         token: Token,
         model: str,
-        most_tokens: int | None = None,
+        token_limit: int | None = None,
     ) -> None:
         """Nothing has come."""
         self._sink = sink
@@ -56,7 +56,7 @@ class Conversation:
         self._most_likely = int(request.values.get("top_logprobs") or 0)
         self._model = model
         self._answer = Assembled(self._model)
-        self._most_tokens = most_tokens
+        self._token_limit = token_limit
         self._said_tokens = 0
         self._told_at = time.monotonic()
         #: What is the same in all of an answer.
@@ -98,7 +98,7 @@ class Conversation:
         now = time.monotonic()
         if now - self._told_at >= _TELL_S and not self._token.cancelled:
             self._told_at = now
-            self._sink.report(min(1.0, self._said_tokens / (self._most_tokens or math.inf)))
+            self._sink.report(min(1.0, self._said_tokens / (self._token_limit or math.inf)))
 
     def _chunk(self, data: dict[str, Any]) -> None:
         self._told_at = time.monotonic()

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from polymux.service.temporary_files import Draft
 
 #: In one conversation.
-MOST_PICTURES = 20
+MAX_IMAGES = 20
 _PICTURE_BYTES = 20 << 20
 #: Models look at no more than this; what is larger is made smaller where it is opened.
-_LONGEST_SIDE = 2048
+_MAX_SIDE_PX = 2048
 _FETCH = FetchLimits(body_bytes=_PICTURE_BYTES, total_ms=30_000, idle_ms=10_000)
 #: Of conversations, whose pictures are fetched at once; others wait.
 _FETCHING_AT_ONCE = 8
@@ -83,9 +83,9 @@ class ChatBackend(Backend):
         urls = pictures_of(work)
         if urls and not self._sees:
             raise invalid("this model sees no pictures: choose one that does", param_of(work))
-        if len(urls) > MOST_PICTURES:
+        if len(urls) > MAX_IMAGES:
             raise invalid(
-                f"{len(urls)} pictures are more than the {MOST_PICTURES} that are taken",
+                f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken",
                 param_of(work),
             )
         self._engine.refuse(work)
@@ -171,7 +171,7 @@ class ChatBackend(Backend):
         step = replace(
             work,
             operation=LOAD_PICTURES,
-            values={"file": file, "pages": 1, "mode": "rgb", "longest_side": _LONGEST_SIDE},
+            values={"file": file, "pages": 1, "mode": "rgb", "max_side_px": _MAX_SIDE_PX},
             given=frozenset(),
         )
         try:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 #: Types of values that have one size: their number to `struct`'s letter.
 _PLAIN = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _TEXT, _ARRAY = 8, 9
-_MOST_FACTS = 10_000
-_MOST_TEXT_BYTES = 64 << 20
-_MOST_ITEMS = 10_000_000
+_MAX_METADATA_ENTRIES = 10_000
+_MAX_TEXT_BYTES = 64 << 20
+_MAX_ITEMS = 10_000_000
 _TOKENS, _KINDS = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 _CONTROL = 3
 #: The lists that `control_tokens` looks at.
@@ -41,7 +41,7 @@ def gguf_facts(path: Path, lists: Container[str] = ()) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with path.open("rb") as file:
         magic, version, _, count = _unpacked(file, "<4sIQQ")
-        if magic != b"GGUF" or version not in (2, 3) or count > _MOST_FACTS:
+        if magic != b"GGUF" or version not in (2, 3) or count > _MAX_METADATA_ENTRIES:
             raise ValueError(path.name)
         for _ in range(count):
             name = _text(file)
@@ -72,7 +72,7 @@ def _unpacked(file: BinaryIO, shape: str) -> Sequence[Any]:
 
 def _text(file: BinaryIO) -> str:
     (length,) = _unpacked(file, "<Q")
-    if length > _MOST_TEXT_BYTES:
+    if length > _MAX_TEXT_BYTES:
         raise ValueError(length)
     return file.read(length).decode("utf-8", "replace")
 
@@ -82,7 +82,7 @@ def _value(file: BinaryIO, kind: int, *, wanted: bool = False) -> Any:
         return _text(file)
     if kind == _ARRAY:
         inner, count = _unpacked(file, "<IQ")
-        if count > _MOST_ITEMS or inner == _ARRAY:
+        if count > _MAX_ITEMS or inner == _ARRAY:
             raise ValueError(count)
         if inner == _TEXT:
             kept = []

@@ -42,7 +42,7 @@ _OF_ALL = frozenset(
 _SIDES = (frozenset(("minimum", "exclusiveMinimum")), frozenset(("maximum", "exclusiveMaximum")))
 _BOUNDS = _SIDES[0] | _SIDES[1]
 #: Any number with more digits is written with these at most.
-_MOST_DIGITS = 15
+_MAX_DIGITS = 15
 _FORMATS = re.compile(r"uuid[1-5]?|date|time|date-time")
 _COMPARED_IN_PAIRS = 64
 
@@ -346,7 +346,7 @@ def _kind(value: Any) -> str:
 
 def _whole(value: Any) -> bool:
     """A bound that the library's grammar of digits keeps."""
-    return type(value) is int and len(str(abs(value))) <= _MOST_DIGITS
+    return type(value) is int and len(str(abs(value))) <= _MAX_DIGITS
 
 
 def _at_most(less: Any, more: Any) -> bool:

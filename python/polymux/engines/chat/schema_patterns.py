@@ -14,7 +14,7 @@ _LISTED = r"\[(?!\^)[^\\\[\]\"\x00-\x1f\x7f]+\]"
 _OFTEN = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})?(?![*+?{])"
 _PIECE = re.compile(f"(?:{_PLAIN}|{_ESCAPED}|{_LISTED}){_OFTEN}|\\|")
 _GROUP = re.compile(rf"\((?:\?:)?((?:[^()\\\[\]]|{_ESCAPED}|{_LISTED})*)\){_OFTEN}")
-_LONGEST_PATTERN = 2000
+_MAX_PATTERN_CHARACTERS = 2000
 #: Where a schema has schemas in it: under names, in lists, and alone.
 _BY_NAME = frozenset(("properties", "$defs", "definitions"))
 _LISTS = frozenset(("anyOf", "oneOf", "allOf", "prefixItems", "items"))
@@ -29,7 +29,7 @@ def is_plain(pattern: object) -> bool:
         >>> is_plain("^[a-z]+$"), is_plain("[a-z]"), is_plain("^.$")
         (True, False, False)
     """
-    if not isinstance(pattern, str) or not 2 <= len(pattern) <= _LONGEST_PATTERN:
+    if not isinstance(pattern, str) or not 2 <= len(pattern) <= _MAX_PATTERN_CHARACTERS:
         return False
     if pattern[0] != "^" or pattern[-1] != "$" or pattern.endswith("\\$"):
         return False

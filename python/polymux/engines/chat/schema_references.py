@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: No list that is read has more places.
-_MOST_DIGITS = 6
+_MAX_DIGITS = 6
 
 
 def referred(root: Any, reference: str) -> Any:
@@ -54,4 +54,4 @@ def _steps(root: Any, reference: str) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _is_index(name: str) -> bool:
-    return name.isascii() and name.isdecimal() and len(name) <= _MOST_DIGITS
+    return name.isascii() and name.isdecimal() and len(name) <= _MAX_DIGITS

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from polymux.errors import BadRequestError
 
-MOST_BYTES = 128 << 10
-MOST_CHOICES = 500
-MOST_LEVELS = 64
+MAX_BYTES = 128 << 10
+MAX_CHOICES = 500
+MAX_LEVELS = 64
 #: Of lists and objects in one another, whatever they are: a level of a schema takes two or three.
-_MOST_NESTED = 4 * MOST_LEVELS
+_MAX_NESTING = 4 * MAX_LEVELS
 #: The library takes no more repetitions of one thing.
-MOST_REPEATED = 2000
+MAX_REPETITIONS = 2000
 #: What has a schema in it, or a list of them, such as one for each place of an array.
 _PARTS = ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "not")
 #: What makes a pattern go on in one way more: another branch, or a piece that may be left out.
@@ -65,7 +65,7 @@ def _check_nesting(value: Any, param: str) -> None:
     """Of whatever is in it, before anything goes through it that calls itself."""
     level, here = 0, [value]
     while here:
-        if level > _MOST_NESTED:
+        if level > _MAX_NESTING:
             raise _too_deep(param)
         lists = (one.values() if isinstance(one, dict) else one for one in here)
         here = [one for each in lists for one in each if isinstance(one, (dict, list))]
@@ -74,26 +74,26 @@ def _check_nesting(value: Any, param: str) -> None:
 
 def _check_bytes(value: Any, param: str) -> None:
     size_bytes = len(json.dumps(value))
-    if size_bytes > MOST_BYTES:
+    if size_bytes > MAX_BYTES:
         raise invalid(
-            f"{param}: {size_bytes} bytes are more than the {MOST_BYTES} that this engine takes of "
+            f"{param}: {size_bytes} bytes are more than the {MAX_BYTES} that this engine takes of "
             "schemas: describe less",
             param,
         )
 
 
 def _check_choices(count: int, param: str) -> None:
-    if count > MOST_CHOICES:
+    if count > MAX_CHOICES:
         raise invalid(
             f"{param}: {count} choices in one place (values of an enum, alternatives, branches of "
-            f"a pattern, optional properties) are more than the {MOST_CHOICES} that this engine "
+            f"a pattern, optional properties) are more than the {MAX_CHOICES} that this engine "
             "takes: offer fewer, or ask for a string",
             param,
         )
 
 
 def _too_deep(param: str) -> BadRequestError:
-    return invalid(f"{param}: the schema has more than {MOST_LEVELS} levels: nest less", param)
+    return invalid(f"{param}: the schema has more than {MAX_LEVELS} levels: nest less", param)
 
 
 def _check(schema: Any, param: str) -> None:
@@ -112,7 +112,7 @@ class _Choices:
 
     def of(self, schema: Any, level: int) -> int:
         """Of this schema; what its parts are among alternatives adds up."""
-        if level > MOST_LEVELS:
+        if level > MAX_LEVELS:
             raise _too_deep(self._param)
         if not isinstance(schema, dict):
             return 1
@@ -154,9 +154,9 @@ class _Choices:
             raise invalid(f"{self._param}: no number fits {' and '.join(bounds)}", self._param)
         for name in _REPEATED:
             count = schema.get(name)
-            if _is_number(count) and count > MOST_REPEATED:
+            if _is_number(count) and count > MAX_REPETITIONS:
                 raise invalid(
-                    f"{self._param}: {name} {count} is more than the {MOST_REPEATED} that this "
+                    f"{self._param}: {name} {count} is more than the {MAX_REPETITIONS} that this "
                     "engine counts to: ask for less",
                     self._param,
                 )

@@ -137,7 +137,7 @@ def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
     mode = 0 if image is None else 1 if mask is None else 2
     if image is not None:
         image, size = _fitted(image, size, sink, keep_size=mask is None)
-    _check_size(size, studio.most_pixels)
+    _check_size(size, studio.max_pixels)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
     refiner = refiner_of(studio, values, sink, is_xl=kind == _XL)
     if mode > 0 and refiner is not None and begins_too_late(refiner, asked, strength):
@@ -175,12 +175,12 @@ def _fitted(
     return image, size
 
 
-def _check_size(size: tuple[int, int], most_pixels: int) -> None:
-    if size[0] * size[1] > most_pixels:
+def _check_size(size: tuple[int, int], max_pixels: int) -> None:
+    if size[0] * size[1] > max_pixels:
         raise refusal(
             errors.RequestTooLargeError,
             f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
-            f"{most_pixels / 1e6:.1f} are the most",
+            f"{max_pixels / 1e6:.1f} are the most",
         )
 
 

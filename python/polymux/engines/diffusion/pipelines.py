@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WORKING_SHARE = 1.3
 #: The part of a model that is one by itself.
 _WHOLE = "whole"
-_MOST_PIXELS = 2048 * 2048
+_MAX_PIXELS = 2048 * 2048
 _OFFLOADS = ("auto", "none", "model", "sequential")
 _ATTENTIONS = ("auto", "whole", "sliced")
 #: The first of NVIDIA's GPUs for which torch has attention that keeps no matrix of all with all.
@@ -70,13 +70,13 @@ class Studio:
             float16 on CUDA, float32 on a processor), ``offload`` (``"auto"``: where the device is
             short of memory; ``"none"``, ``"model"``, ``"sequential"``), ``attention`` (``"auto"``:
             one head after the other where torch has nothing that is as sparing; ``"whole"``,
-            ``"sliced"``), ``most_pixels`` of a picture that is made (2048 x 2048),
+            ``"sliced"``), ``max_pixels`` of a picture that is made (2048 x 2048),
             ``untiled_pixels``, above which it is decoded in tiles (1280 x 1280), ``loras`` (name to
             path of its weights),
             ``non_commercial`` (whether such weights may be used: false), ``tiny_decoder`` (whether
             the role ``picture:decoder`` decodes: false), ``previews`` (true), ``enlarger`` (path of
             a network of ncnn, a .param file, by which detail begins; Lanczos' filter without) and
-            ``enlarger_factor`` (its own), ``most_detail_pixels`` of what detail makes (64 million).
+            ``enlarger_factor`` (its own), ``max_detail_pixels`` of what detail makes (64 million).
 
     Raises:
         NoBackendError: A package is missing, or the device is not there.
@@ -99,7 +99,7 @@ class Studio:
         self.dtype = _dtype(torch, self.device, str(options.get("dtype", "auto")))
         self._offload = _one_of(_OFFLOADS, options, "offload")
         self._attention = _one_of(_ATTENTIONS, options, "attention")
-        self.most_pixels = int(options.get("most_pixels", _MOST_PIXELS))
+        self.max_pixels = int(options.get("max_pixels", _MAX_PIXELS))
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
         self._members = {
             role: Member(

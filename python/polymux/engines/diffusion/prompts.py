@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink
 
 #: Of a prompt; what lies beyond them is not read.
-_MOST_CHARACTERS = 50_000
+_MAX_CHARACTERS = 50_000
 #: Brackets of a kind that may be open at once; further ones are words.
-_MOST_OPEN = 16
+_MAX_OPEN = 16
 #: Beyond it what comes of the words is no number any more.
-_MOST_WEIGHT = 100.0
+_MAX_WEIGHT = 100.0
 _MORE, _LESS = 1.1, 1 / 1.1
 _NETWORK = re.compile(r"<(\w+):([^:<>]+)((?::[^:<>]*)*)>")
 _TOKEN = re.compile(
@@ -85,9 +85,9 @@ def parsed(text: str) -> Prompt:
     """
     loras: list[tuple[str, float]] = []
     left_out: list[str] = []
-    if len(text) > _MOST_CHARACTERS:
-        left_out.append(f"of a prompt the first {_MOST_CHARACTERS} characters are read")
-        text = text[:_MOST_CHARACTERS]
+    if len(text) > _MAX_CHARACTERS:
+        left_out.append(f"of a prompt the first {_MAX_CHARACTERS} characters are read")
+        text = text[:_MAX_CHARACTERS]
 
     def network(match: re.Match[str]) -> str:
         kind, name, numbers = match.groups()
@@ -116,7 +116,7 @@ def _number(numbers: str) -> float:
 
 
 def _bounded(weight: float) -> float:
-    return min(max(weight, -_MOST_WEIGHT), _MOST_WEIGHT)
+    return min(max(weight, -_MAX_WEIGHT), _MAX_WEIGHT)
 
 
 def _weighed(text: str) -> list[Words]:
@@ -130,7 +130,7 @@ def _weighed(text: str) -> list[Words]:
 
     for match in _TOKEN.finditer(text):
         kind, said = match.lastgroup, match[0]
-        if kind == "open" and len(opened[said]) < _MOST_OPEN:
+        if kind == "open" and len(opened[said]) < _MAX_OPEN:
             opened[said].append(len(found))
         elif kind == "weight" and opened["("]:
             weigh("(", _bounded(float(match["weight"])))
@@ -195,7 +195,7 @@ if TYPE_CHECKING:
     Chunk = tuple[list[int], list[float]]
 
 #: Of a prompt; what lies beyond them is not read.
-MOST_CHUNKS = 20
+MAX_CHUNKS = 20
 #: Below it an average is none to go by.
 _TINY = 1e-6
 
@@ -222,10 +222,10 @@ def encoded(
     import torch
 
     chunked = [_chunks(one, tokenizer) for one in prompts]
-    if tell is not None and any(len(one) > MOST_CHUNKS for one in chunked):
+    if tell is not None and any(len(one) > MAX_CHUNKS for one in chunked):
         room = tokenizer.model_max_length - 2
-        tell(f"a prompt is longer than {MOST_CHUNKS} chunks of {room} tokens: the rest is not read")
-    chunked = [one[:MOST_CHUNKS] for one in chunked]
+        tell(f"a prompt is longer than {MAX_CHUNKS} chunks of {room} tokens: the rest is not read")
+    chunked = [one[:MAX_CHUNKS] for one in chunked]
     most = max(map(len, chunked))
     empty = _chunk([], [], tokenizer)
     with torch.inference_mode():
@@ -254,11 +254,11 @@ def _chunks(prompt: Prompt, tokenizer: Any) -> list[Chunk]:
     """Those of a prompt: one more than are read, at least, where there are more."""
     found: list[Chunk] = []
     room = tokenizer.model_max_length - 2
-    for part in prompt.parts[: MOST_CHUNKS + 1]:
+    for part in prompt.parts[: MAX_CHUNKS + 1]:
         numbers: list[int] = []
         weights: list[float] = []
         for words in part:
-            if len(numbers) > MOST_CHUNKS * room:
+            if len(numbers) > MAX_CHUNKS * room:
                 break
             tokens = tokenizer(words.text, add_special_tokens=False, verbose=False).input_ids
             numbers += tokens

@@ -26,7 +26,7 @@ _OF_ONE = 3
 _STRENGTH = 0.3
 #: Of a whole denoising: the networks were trained with 1000, and some solvers divide by what lies
 #: between two of them.
-_MOST_STEPS = 999
+_MAX_STEPS = 999
 
 
 class Refiner(NamedTuple):
@@ -91,8 +91,8 @@ def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
     told = count if given is None else round(wanted_steps / _STRENGTH)
     while int(told * _STRENGTH) < wanted_steps:
         told += 1
-    if told > _MOST_STEPS:
-        told, wanted_steps = _MOST_STEPS, int(_MOST_STEPS * _STRENGTH)
+    if told > _MAX_STEPS:
+        told, wanted_steps = _MAX_STEPS, int(_MAX_STEPS * _STRENGTH)
     return Refiner(None, told, wanted_steps)
 
 

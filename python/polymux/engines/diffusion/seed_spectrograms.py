@@ -27,7 +27,7 @@ FOLDER = "seed_images"
 #: Rows of every picture of sound, and columns of those that are drawn here.
 SIDE_PX = 512
 _GRID_PX = 8
-_MOST_COLUMNS = 4096
+_MAX_COLUMNS = 4096
 _RATE_HZ = 44_100
 _COLUMN_S = 0.01
 
@@ -63,11 +63,11 @@ def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise refusal(errors.NoBackendError, f"{file.name} is no picture: {error}") from error
     fits = picture.height == SIDE_PX and picture.width % _GRID_PX == 0
-    if not fits or picture.width > _MOST_COLUMNS:
+    if not fits or picture.width > _MAX_COLUMNS:
         raise refusal(
             errors.NoBackendError,
             f"{file.name} is {picture.width} x {picture.height} pixels: a picture of sound is "
-            f"{SIDE_PX} high, and a multiple of {_GRID_PX}, {_MOST_COLUMNS} at most, wide",
+            f"{SIDE_PX} high, and a multiple of {_GRID_PX}, {_MAX_COLUMNS} at most, wide",
         )
     return picture, False
 

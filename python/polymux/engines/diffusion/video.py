@@ -135,7 +135,7 @@ def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
     if family is None:
         raise refusal(errors.NoBackendError, f"the model {member.name} ({kind}) makes no videos")
     size = int(values["width"]), int(values["height"])
-    _check_size(size, studio.most_pixels)
+    _check_size(size, studio.max_pixels)
     asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
     begun_with, left_out = _begun_with(values, asked, sink)
     frames = int(values["num_frames"]) if begun_with is None else len(begun_with)
@@ -182,12 +182,12 @@ def _begun_with(
     return frames[: int(values["num_frames"])], left_out
 
 
-def _check_size(size: tuple[int, int], most_pixels: int) -> None:
-    if size[0] * size[1] > most_pixels:
+def _check_size(size: tuple[int, int], max_pixels: int) -> None:
+    if size[0] * size[1] > max_pixels:
         raise refusal(
             errors.RequestTooLargeError,
             f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
-            f"{most_pixels / 1e6:.1f} are the most",
+            f"{max_pixels / 1e6:.1f} are the most",
         )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink
 
 #: Below that there is no room for it.
-_LEAST_PX = 256
+_MIN_PX = 256
 
 
 def marker(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Callable[[Image], Image]:
@@ -29,8 +29,8 @@ def marker(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Callable
     """
     if not wanted:
         return _unmarked
-    if min(size) < _LEAST_PX:
-        sink.log(f"apply_watermark: a picture below {_LEAST_PX} pixels has no room for it")
+    if min(size) < _MIN_PX:
+        sink.log(f"apply_watermark: a picture below {_MIN_PX} pixels has no room for it")
         return _unmarked
     return _marker()
 

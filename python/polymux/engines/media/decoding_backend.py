@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from polymux.service.model import Estimate, Work
     from polymux.service.temporary_files import Draft
 
-_MOST_PAGES = 200
+_MAX_PAGES = 200
 #: What nothing here can do, and what does not ask for it.
 _UNABLE = {"face_enhance": (False, "no engine here does it")}
 #: Guesses until something was measured: of a small model on two processors.
@@ -184,7 +184,7 @@ def speech(engine: Backend, media: Backend) -> PreparedBackend:
 
 def reading(engine: Backend, media: Backend) -> PreparedBackend:
     """Text of uploaded pictures, all their pages."""
-    options = {"pages": _MOST_PAGES, "mode": "rgb"}
+    options = {"pages": _MAX_PAGES, "mode": "rgb"}
     return PreparedBackend(
         engine,
         media,

@@ -47,13 +47,13 @@ class MediaEngine(Engine):
     def __init__(self) -> None:
         """Nothing is loaded."""
         self._limits = polymux.Limits()
-        self._most_pixels = 40_000_000
+        self._max_pixels = 40_000_000
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``most_pixels``."""
+        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``max_pixels``."""
         self.slots = int(options.get("slots", 1))
         self._limits = polymux.Limits(**options.get("limits", {}))
-        self._most_pixels = int(options.get("most_pixels", self._most_pixels))
+        self._max_pixels = int(options.get("max_pixels", self._max_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.
         from polymux._native.media import media
 
@@ -71,7 +71,7 @@ class MediaEngine(Engine):
             from polymux.engines.media.images import load_pictures
 
             pictures = load_pictures(
-                request.values["file"], request.values, self._most_pixels, sink, token
+                request.values["file"], request.values, self._max_pixels, sink, token
             )
             return Output({"pictures": pictures})
         if request.operation == LOAD_FRAMES:
@@ -216,10 +216,10 @@ class MediaEngine(Engine):
                 width=width,
                 height=height,
                 fps=int(wanted["fps"]),
-                most_frames=most,
+                max_frames=most,
                 cancel=token,
                 limits=self._limits,
-                frame_pixels=self._most_pixels,
+                frame_pixels=self._max_pixels,
                 overwrite=False,
             )
         except errors.OperationCancelledError:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink
 
-_MOST_PROFILE_BYTES = 4 << 20
+_MAX_PROFILE_BYTES = 4 << 20
 _RGB = "RGB "
 _MODES = ("RGB", "RGBA")
 
@@ -36,7 +36,7 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
     broken, or of other colours than the samples are, changes nothing.
     """
     profile = picture.info.get("icc_profile")
-    if not profile or len(profile) > _MOST_PROFILE_BYTES:
+    if not profile or len(profile) > _MAX_PROFILE_BYTES:
         return picture
     if picture.mode in ("P", "PA"):
         picture = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
@@ -87,13 +87,13 @@ _BROKEN = (
     struct.error,
     zlib.error,
 )
-_MOST_PAGES = 200
+_MAX_PAGES = 200
 #: Readers of PDF look no further for its first words.
 _PDF_WITHIN_BYTES = 1024
 #: A progressive JPEG has ten or so; each costs a pass over all of it, and few bytes.
-_MOST_SCANS = 50
+_MAX_SCANS = 50
 _START_OF_SCAN = b"\xff\xda"
-_MOST_TEXT_BYTES = 1 << 20
+_MAX_TEXT_BYTES = 1 << 20
 _DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 _DEEPEST = 0xFFFF
 _ORIENTATION = 0x0112
@@ -109,7 +109,7 @@ def _moves(picture: Image) -> bool:
 def load_pictures(
     source: Upload,
     wanted: Mapping[str, Any],
-    most_pixels: int,
+    max_pixels: int,
     sink: EngineSink,
     token: Token,
 ) -> list[dict[str, Any]]:
@@ -118,9 +118,9 @@ def load_pictures(
     Args:
         source: The file.
         wanted: ``pages``, how many pictures at most; ``mode``, ``"rgb"`` or ``"any"``: the latter
-            keeps transparency, grey and 16 bits; ``longest_side``, to which larger ones are made
+            keeps transparency, grey and 16 bits; ``max_side_px``, to which larger ones are made
             smaller (``"rgb"`` only; default: as they are).
-        most_pixels: Most that a picture may have; of all pages together twice as many.
+        max_pixels: Most that a picture may have; of all pages together twice as many.
         sink: Where drafts come from.
         token: Looked at between pages.
 
@@ -140,23 +140,23 @@ def load_pictures(
     with _opened(source) as picture:
         most = int(wanted.get("pages", 1))
         pages = _pages_of(picture)
-        if most > 1 and pages > _MOST_PAGES:
-            raise _too_large(f"it has more than the {_MOST_PAGES} pages that are taken")
+        if most > 1 and pages > _MAX_PAGES:
+            raise _too_large(f"it has more than the {_MAX_PAGES} pages that are taken")
         if pages > most == 1 or _moves(picture):
             sink.log("it has several pictures: the first is taken")
         for number in range(min(pages, most)):
             token.check()
             picture.seek(number)
             total += picture.width * picture.height
-            if picture.width * picture.height > most_pixels or total > 2 * most_pixels:
+            if picture.width * picture.height > max_pixels or total > 2 * max_pixels:
                 raise _too_large(
                     f"{picture.width} x {picture.height} pixels are more than the "
-                    f"{most_pixels / 1e6:g} megapixels that are taken"
+                    f"{max_pixels / 1e6:g} megapixels that are taken"
                 )
             keep = wanted.get("mode") == "any"
             pixels = _deep_colours(picture, source, sink) if keep and number == 0 else None
             if pixels is None:
-                pixels = _pixels(picture, sink, keep=keep, longest=wanted.get("longest_side"))
+                pixels = _pixels(picture, sink, keep=keep, longest=wanted.get("max_side_px"))
             path = sink.draft(pixels.nbytes)
             write_new(path, pixels.data.cast("B"))
             found.append(
@@ -191,8 +191,8 @@ def measured(source: Upload) -> dict[str, int]:
 def _opened(source: Upload) -> Iterator[Image]:
     from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
-    PngImagePlugin.MAX_TEXT_CHUNK = _MOST_TEXT_BYTES
-    PngImagePlugin.MAX_TEXT_MEMORY = 4 * _MOST_TEXT_BYTES
+    PngImagePlugin.MAX_TEXT_CHUNK = _MAX_TEXT_BYTES
+    PngImagePlugin.MAX_TEXT_MEMORY = 4 * _MAX_TEXT_BYTES
     # The own limit is looked at before anything is decoded; Pillow's would only warn.
     Image.MAX_IMAGE_PIXELS = None
     try:
@@ -234,8 +234,8 @@ def _opened(source: Upload) -> Iterator[Image]:
 
 def _check_scans(source: Upload) -> None:
     scans = source.path.read_bytes().count(_START_OF_SCAN)
-    if scans > _MOST_SCANS:
-        raise _too_large(f"it comes in {scans} passes, and {_MOST_SCANS} are taken")
+    if scans > _MAX_SCANS:
+        raise _too_large(f"it comes in {scans} passes, and {_MAX_SCANS} are taken")
 
 
 def _pages_of(picture: Image) -> int:
@@ -249,7 +249,7 @@ def _pages_of(picture: Image) -> int:
     # Pillow would look for the last of them, however many there are.
     pages = 1
     with suppress(EOFError):
-        while pages <= _MOST_PAGES:
+        while pages <= _MAX_PAGES:
             picture.seek(pages)
             pages += 1
     picture.seek(0)

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _TURNS = (0, 1, 2, 3)
 #: A page that reads as well as this stands upright: the other ways are not tried.
 _GOOD = 0.9
-_LONGEST_SIDE = 2500
+_MAX_SIDE_PX = 2500
 #: How many times as high as wide, and as wide as high, pages are at most as the models see them.
 #: The shorter side is made 736 pixels long: one beside 400 would be more memory than there is.
 _HIGHEST, _WIDEST = 10, 64
 #: How many times as long as wide a strip is at least, and how far around a cut is looked.
 _STRIP, _AROUND = 4, 25
 #: Of pixels: nothing that is lower has letters, and what is longer would take minutes.
-_LOWEST, _LONGEST_STRIP = 10, 50_000
+_LOWEST, _MAX_STRIP = 10, 50_000
 #: What the models in the package read.
 _LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "jpn")
 
@@ -55,7 +55,7 @@ class RapidOcrEngine(Engine):
                 "EngineConfig.onnxruntime.intra_op_num_threads": threads(),
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
                 "Global.log_level": "error",
-                "Global.max_side_len": _LONGEST_SIDE,
+                "Global.max_side_len": _MAX_SIDE_PX,
                 # It would turn each line by itself, and leave the last one first.
                 "Global.use_cls": False,
             }
@@ -78,13 +78,13 @@ class RapidOcrEngine(Engine):
         texts = []
         for number, page in enumerate(pages):
             # Made smaller it would have no letters left, and padded be gigabytes.
-            if max(page.shape) > _LONGEST_STRIP and _is_strip(page):
-                raise too_long(number, page, _LONGEST_STRIP)
+            if max(page.shape) > _MAX_STRIP and _is_strip(page):
+                raise too_long(number, page, _MAX_STRIP)
         for number, page in enumerate(pages):
-            if max(page.shape) > _LONGEST_SIDE and not (_is_strip(page) or _is_thread(page)):
+            if max(page.shape) > _MAX_SIDE_PX and not (_is_strip(page) or _is_thread(page)):
                 sink.log(
                     f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are made smaller, "
-                    f"to {_LONGEST_SIDE} on the longer side, before they are read"
+                    f"to {_MAX_SIDE_PX} on the longer side, before they are read"
                 )
             texts.append(self._read(page, token))
             sink.report((number + 1) / len(pages))
@@ -136,13 +136,13 @@ class RapidOcrEngine(Engine):
 
 def _is_strip(page: Page) -> bool:
     shortest, longest = sorted(page.shape[:2])
-    return bool(longest > _LONGEST_SIDE and shortest >= _LOWEST and longest >= _STRIP * shortest)
+    return bool(longest > _MAX_SIDE_PX and shortest >= _LOWEST and longest >= _STRIP * shortest)
 
 
 def _is_thread(page: Page) -> bool:
     """Whether it is too long to be read as it is, and too thin for letters."""
     shortest, longest = sorted(page.shape[:2])
-    return bool(longest > _LONGEST_SIDE and shortest < _LOWEST)
+    return bool(longest > _MAX_SIDE_PX and shortest < _LOWEST)
 
 
 def _cuts(page: Page) -> list[tuple[int, int, Page]]:
@@ -163,8 +163,8 @@ def _cuts(page: Page) -> list[tuple[int, int, Page]]:
     # Of the places around each as well: the middle of a gap is better than its edge.
     contrast = numpy.convolve(contrast, numpy.ones(_AROUND), "same")
     edges = [0]
-    while longest - edges[-1] > _LONGEST_SIDE:
-        first, last = edges[-1] + _LONGEST_SIDE // 2, edges[-1] + _LONGEST_SIDE
+    while longest - edges[-1] > _MAX_SIDE_PX:
+        first, last = edges[-1] + _MAX_SIDE_PX // 2, edges[-1] + _MAX_SIDE_PX
         edges.append(first + int(contrast[first:last].argmin()))
     pieces = list(pairwise([*edges, longest]))
     if wide:

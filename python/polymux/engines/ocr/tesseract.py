@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     Page = NDArray[np.uint8]
 
-_LONGEST_S = 600.0
+_MAX_RUN_S = 600.0
 #: It keeps places in 16 bits, and fails at pages with more pixels on a side.
-_LONGEST_SIDE = 32_767
+_MAX_SIDE_PX = 32_767
 _TURNED = re.compile(r"^Rotate: (\d+)$", re.MULTILINE)
 _SURE = re.compile(r"^Orientation confidence: ([\d.]+)$", re.MULTILINE)
 _SURE_ENOUGH = 1.0
@@ -83,8 +83,8 @@ class TesseractEngine(Engine):
             )
         pages = pages_of(request.values)
         for number, page in enumerate(pages):
-            if max(page.shape) > _LONGEST_SIDE:
-                raise too_long(number, page, _LONGEST_SIDE)
+            if max(page.shape) > _MAX_SIDE_PX:
+                raise too_long(number, page, _MAX_SIDE_PX)
         texts = []
         for number, page in enumerate(pages):
             token.check()
@@ -130,11 +130,11 @@ class TesseractEngine(Engine):
             token.on_cancel(process.kill)
         try:
             data = None if page is None else _ppm(page)
-            out, wrong = process.communicate(data, timeout=_LONGEST_S)
+            out, wrong = process.communicate(data, timeout=_MAX_RUN_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            raise engine_failed(f"tesseract took more than {_LONGEST_S:.0f} s") from None
+            raise engine_failed(f"tesseract took more than {_MAX_RUN_S:.0f} s") from None
         if token is not None:
             token.check()
         if process.returncode != 0:

@@ -36,8 +36,8 @@ _PIECE_BYTES = 1 << 20
 _HEARTBEAT_S = 1.0
 #: A chunk in so many bytes is one whose taking the server tells of; two may be untaken.
 _MARK_BYTES = 64 << 10
-_MOST_UNTAKEN = 2
-_MOST_WAITING_DRAFTS_S = 60.0
+_MAX_UNACKNOWLEDGED_CHUNKS = 2
+_MAX_TEMPORARY_FILE_WAIT_S = 60.0
 
 
 class _Flow:
@@ -51,7 +51,7 @@ class _Flow:
     def wait(self, token: Token) -> None:
         """Until another chunk may be sent, or nobody wants one any more."""
         with self._changed:
-            while self._untaken >= _MOST_UNTAKEN and not token.cancelled:
+            while self._untaken >= _MAX_UNACKNOWLEDGED_CHUNKS and not token.cancelled:
                 self._changed.wait()
 
     def is_marked(self, size_bytes: int) -> bool:
@@ -241,7 +241,7 @@ class Child:
         if answers is None:
             raise Cancelled  # It is over.
         self.send({"kind": "draft", "id": number, "bytes": expected_bytes})
-        frame = answers.get(timeout=_MOST_WAITING_DRAFTS_S)
+        frame = answers.get(timeout=_MAX_TEMPORARY_FILE_WAIT_S)
         if frame is None:
             answers.put(None)  # Other threads of the work may wait as well.
             raise Cancelled

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from polymux.errors import InvalidRequestError
 
 #: Six times the longest chat: JSON escapes letters that are not ASCII.
-LONGEST_HEADER_BYTES = 192 << 20
-LONGEST_PAYLOAD_BYTES = 64 << 20
+MAX_HEADER_BYTES = 192 << 20
+MAX_PAYLOAD_BYTES = 64 << 20
 _LENGTHS = struct.Struct(">II")
 
 
@@ -53,7 +53,7 @@ def encoded(frame: Frame) -> bytes:
         ValueError: The header is no JSON, or one part is too long.
     """
     header = _written(frame.header)
-    if len(header) > LONGEST_HEADER_BYTES or len(frame.payload) > LONGEST_PAYLOAD_BYTES:
+    if len(header) > MAX_HEADER_BYTES or len(frame.payload) > MAX_PAYLOAD_BYTES:
         raise ValueError(f"a frame of {len(header)} and {len(frame.payload)} bytes is too long")
     total = _LENGTHS.size - 4 + len(header) + len(frame.payload)
     return b"".join((_LENGTHS.pack(total, len(header)), header, frame.payload))
@@ -106,7 +106,7 @@ class FrameReader:
             return None
         total, header_bytes = _LENGTHS.unpack_from(self._data)
         payload_bytes = total - 4 - header_bytes
-        if header_bytes > LONGEST_HEADER_BYTES or not 0 <= payload_bytes <= LONGEST_PAYLOAD_BYTES:
+        if header_bytes > MAX_HEADER_BYTES or not 0 <= payload_bytes <= MAX_PAYLOAD_BYTES:
             raise FrameError(f"a frame of {total} bytes with a header of {header_bytes}")
         end = total + 4
         if len(self._data) < end:

@@ -57,7 +57,7 @@ class Turns:
 
 
 _KEPT_LINES = 50
-_LONGEST_LINE = 500
+_MAX_LINE_CHARACTERS = 500
 #: Of lines, that are logged in so many seconds: a library that warns of each frame fills a disk.
 _LOGGED_LINES = 500
 _WITHIN_S = 10.0
@@ -93,7 +93,7 @@ class Said:
             self._tell_left_out()
             self._since, self._logged = now, 0
         *lines, rest = (self._rest + (piece or b"\n")).split(b"\n")
-        self._rest = rest[:_LONGEST_LINE]
+        self._rest = rest[:_MAX_LINE_CHARACTERS]
         room = _LOGGED_LINES - self._logged
         for line in lines[:room]:
             self._keep(line, is_logged=True)
@@ -103,8 +103,8 @@ class Said:
             self._keep(line, is_logged=False)
 
     def _keep(self, line: bytes, *, is_logged: bool) -> None:
-        plain = line[: 4 * _LONGEST_LINE].decode("utf-8", "replace").rstrip()
-        text = shortened(printable(plain), _LONGEST_LINE)
+        plain = line[: 4 * _MAX_LINE_CHARACTERS].decode("utf-8", "replace").rstrip()
+        text = shortened(printable(plain), _MAX_LINE_CHARACTERS)
         if not text:
             return
         self.lines.append(text)
@@ -482,7 +482,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-_LONGEST_S = 2.0
+_MAX_END_S = 2.0
 _PAUSE_S = 0.005
 
 _RUNNING: WeakKeyDictionary[EngineProcess, asyncio.AbstractEventLoop] = WeakKeyDictionary()
@@ -505,7 +505,7 @@ def kill_all() -> None:
     running = [(one, one.pid) for one in found if _is_there(one.pid)]
     for process, _ in running:
         process.discard()
-    until = time.monotonic() + _LONGEST_S
+    until = time.monotonic() + _MAX_END_S
     for _, number in running:
         while _is_there(number) and time.monotonic() < until:
             time.sleep(_PAUSE_S)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from polymux.service.model import Sink, Work
 
-MOST_CRASHES = 3
+MAX_CRASHES = 3
 CRASHES_WITHIN_S = 300.0
 _FIRST_PAUSE_S = 0.2
 
@@ -39,7 +39,7 @@ class Crashes:
 
     def __init__(self) -> None:
         """There was none."""
-        self._noted: deque[float] = deque(maxlen=MOST_CRASHES)
+        self._noted: deque[float] = deque(maxlen=MAX_CRASHES)
 
     def note(self, now: float) -> None:
         """There was one."""
@@ -51,13 +51,13 @@ class Crashes:
 
     def blocked_s(self, now: float) -> float:
         """For how long no process is started, after so many; 0 where one may be."""
-        if self.count(now) < MOST_CRASHES:
+        if self.count(now) < MAX_CRASHES:
             return 0.0
         return self._noted[0] + CRASHES_WITHIN_S - now
 
     def told(self) -> str:
         """Why the engine is left alone."""
-        return f"{MOST_CRASHES} crashes in {CRASHES_WITHIN_S:.0f} s"
+        return f"{MAX_CRASHES} crashes in {CRASHES_WITHIN_S:.0f} s"
 
     def check(self, name: str, now: float) -> None:
         """Refuses work for an engine that is left alone.
@@ -69,7 +69,7 @@ class Crashes:
         if blocked_s > 0:
             raise refusal(
                 errors.OverloadedError,
-                f"the engine {name} has crashed {MOST_CRASHES} times in "
+                f"the engine {name} has crashed {MAX_CRASHES} times in "
                 f"{CRASHES_WITHIN_S / 60:.0f} minutes and is left alone for a while",
                 code="engine_broken",
                 retry_after_s=blocked_s,
@@ -83,7 +83,7 @@ class Crashes:
 
 _log = logging.getLogger("polymux.engines")
 #: How often work that has begun is begun anew, because its process ended and nothing was told yet.
-_MOST_TRIES = 2
+_MAX_TRIES = 2
 #: For /readyz, which anybody may ask: paths are for the log.
 _NOT_LOADED = "it could not be loaded: the log says why"
 
@@ -330,7 +330,7 @@ class EngineBackend(Backend):
                     if isinstance(frame, CrashError):
                         ended = True
                         tries += self._counts(process, errand.number)
-                        if begun or tries == _MOST_TRIES:
+                        if begun or tries == _MAX_TRIES:
                             raise engine_failed(f"the engine {self.name} ended at this")
                         break
                     ended = frame.kind in LAST_KINDS
@@ -355,7 +355,7 @@ class EngineBackend(Backend):
         if process.was_wanted:
             return int(process.has_begun(number))
         self._note_end(process)
-        return _MOST_TRIES if self._crashes.blocked_s(time.monotonic()) > 0 else 1
+        return _MAX_TRIES if self._crashes.blocked_s(time.monotonic()) > 0 else 1
 
     def _rest(self) -> None:
         """Where nothing is left to do, the process is ended after a while."""

@@ -115,15 +115,15 @@ async def next_frame(
     if stalled_s is None or not frames.empty():
         return await frames.get()
     sizes = [one.size_bytes for one in work.values.values() if isinstance(one, Upload)]
-    longest_s = stalled_s + sum(sizes) / _READ_BYTES_PER_S
+    max_s = stalled_s + sum(sizes) / _READ_BYTES_PER_S
     before = None
     while True:
         written = _written_bytes(drafts) if begun() else None
         if written is not None and written == before:
-            raise StalledError(longest_s)
+            raise StalledError(max_s)
         before = written
         with suppress(TimeoutError):
-            async with asyncio.timeout(longest_s):
+            async with asyncio.timeout(max_s):
                 return await frames.get()
 
 
@@ -286,10 +286,10 @@ class Errand:
         return self._process.wanted > 0 and mute_s < self._supervision.silence_s
 
 
-async def _wait_for_all(waiting: asyncio.Future[Any], longest_s: float | None) -> None:
+async def _wait_for_all(waiting: asyncio.Future[Any], max_s: float | None) -> None:
     """Waits whatever happens to whoever waits: the task is being cancelled already."""
     loop = asyncio.get_running_loop()
-    until = None if longest_s is None else loop.time() + longest_s
+    until = None if max_s is None else loop.time() + max_s
     while not waiting.done():
         left = None if until is None else until - loop.time()
         if left is not None and left <= 0:

@@ -62,7 +62,7 @@ class SpeechEngine(Engine):
         self._model = model
         self._batched = faster_whisper.BatchedInferencePipeline(model=model)
         self._beam = int(options.get("beam", 5))
-        self._most_at_once = int(options.get("batch", _CPU_BATCH))
+        self._max_concurrency = int(options.get("batch", _CPU_BATCH))
         self._version = hash_of(folder / "model.bin")
         return {"model": folder.name, "version": self._version}
 
@@ -73,7 +73,7 @@ class SpeechEngine(Engine):
         heard = _without_pauses(samples)
         words = request.values.get("timestamp") == "word"
         wanted = int(request.values.get("batch_size") or 1)
-        at_once = min(wanted, self._most_at_once)
+        at_once = min(wanted, self._max_concurrency)
         if at_once < wanted:
             sink.log(f"batch_size {wanted}: {at_once} at once is what this machine does")
         # Left over from one that was cancelled, it would move this one's words.

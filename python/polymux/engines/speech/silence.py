@@ -66,14 +66,14 @@ class ShortPauses:
 
             self.samples = numpy.concatenate([samples[a:b] for a, b, _ in self._stretches])
 
-    def windows(self, longest_s: float) -> list[tuple[float, float]]:
+    def windows(self, max_s: float) -> list[tuple[float, float]]:
         """What to give to a model at a time: whole stretches of speech, in short time, in seconds.
 
         Args:
-            longest_s: Of a window; no stretch is longer.
+            max_s: Of a window; no stretch is longer.
         """
         found: list[tuple[int, int]] = []
-        longest, before = longest_s * self._rate_hz, 0
+        longest, before = max_s * self._rate_hz, 0
         for start, end in self._speech:
             first, last = self._shortened(start), self._shortened(end)
             near = start - before <= _NEW_WINDOW_S * self._rate_hz

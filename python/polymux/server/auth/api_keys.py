@@ -62,7 +62,7 @@ class Key:
             ``"administration"``; None for all.
         requests_per_minute: None for no limit.
         concurrent: How many requests at once; None for no limit.
-        longest_estimate_s: Work that is thought to take longer is refused; None for no limit but
+        max_estimate_s: Work that is thought to take longer is refused; None for no limit but
             that of the server for generations.
         expires_at: Seconds since 1970; None for never.
     """
@@ -74,7 +74,7 @@ class Key:
     scopes: tuple[str, ...] | None = None
     requests_per_minute: float | None = None
     concurrent: int | None = None
-    longest_estimate_s: float | None = None
+    max_estimate_s: float | None = None
     expires_at: float | None = None
 
     def allows(self, scope: str) -> bool:
@@ -267,6 +267,8 @@ class KeyFile:
 
 
 def _key(plain: dict[str, Any]) -> Key:
+    if "longest_estimate_s" in plain:  # As polymux 0.1 wrote it.
+        plain["max_estimate_s"] = plain.pop("longest_estimate_s")
     scopes = plain.get("scopes")
     made = Key(**{**plain, "scopes": None if scopes is None else tuple(scopes)})
     if len(bytes.fromhex(made.sha256)) != hashlib.sha256().digest_size:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from polymux.server.settings.settings import ServerSettings
 
 _log = logging.getLogger("polymux.server")
-_LONGEST_TARGET_BYTES = 8 << 10
-_MOST_HEADER_BYTES = 64 << 10
-_MOST_FIELDS = 200
+_MAX_TARGET_BYTES = 8 << 10
+_MAX_HEADER_BYTES = 64 << 10
+_MAX_FIELDS = 200
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _HOST = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 _TOKEN = re.compile(rb"bearer ([\x21-\x7e]{1,512})", re.ASCII | re.IGNORECASE)
@@ -95,7 +95,7 @@ class Gate:
                 transfer coding that is not chunked, or one and a length (400); a target that is too
                 long (414).
         """
-        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_TARGET_BYTES:
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MAX_TARGET_BYTES:
             raise refusal(
                 errors.APIStatusError,
                 "the request's target is too long",
@@ -104,7 +104,7 @@ class Gate:
             )
         fields = scope["headers"]
         size = sum(len(name) + len(value) for name, value in fields)
-        if len(fields) > _MOST_FIELDS or size > _MOST_HEADER_BYTES:
+        if len(fields) > _MAX_FIELDS or size > _MAX_HEADER_BYTES:
             raise refusal(
                 errors.APIStatusError,
                 "the request's header is too large",
@@ -227,7 +227,7 @@ class Gate:
             raise refusal(
                 errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
             )
-        caller = Caller(key.id, key.name, key.longest_estimate_s)
+        caller = Caller(key.id, key.name, key.max_estimate_s)
         return Access(caller, key, request_id, headers, _declared(headers))
 
     @contextmanager
@@ -268,9 +268,7 @@ _ONCE = frozenset(
 _LISTS = frozenset((b"if-none-match", b"prefer"))
 
 
-def check_body(
-    access: Access, operation: str, longest_json_bytes: int, longest_form_bytes: int
-) -> str:
+def check_body(access: Access, operation: str, max_json_bytes: int, max_form_bytes: int) -> str:
     """The encoding of a body that is announced, where it can be taken.
 
     Raises:
@@ -284,17 +282,17 @@ def check_body(
         )
     given = access.headers.get(b"content-type")
     encoding = contract.encoding_of(None if given is None else given.decode("latin-1"))
-    longest = longest_json_bytes if encoding == "json" else longest_form_bytes
+    longest = max_json_bytes if encoding == "json" else max_form_bytes
     if access.length_bytes is not None and access.length_bytes > longest:
         raise too_large(longest, operation)
     return encoding
 
 
-def too_large(longest_bytes: int, operation: str) -> errors.RequestTooLargeError:
+def too_large(max_bytes: int, operation: str) -> errors.RequestTooLargeError:
     """A body over its limit."""
     return refusal(
         errors.RequestTooLargeError,
-        f"the body is over the {longest_bytes} bytes that {operation} takes",
+        f"the body is over the {max_bytes} bytes that {operation} takes",
     )
 
 

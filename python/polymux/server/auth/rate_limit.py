@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from polymux.server.auth.api_keys import Key
 
-_MOST_KEPT = 10_000
+_MAX_BUCKETS = 10_000
 
 
 class _Use:
@@ -78,7 +78,7 @@ class Quotas:
     def _use(self, key: Key) -> _Use:
         use = self._uses.get(key.id)
         if use is None:
-            if len(self._uses) >= _MOST_KEPT:
+            if len(self._uses) >= _MAX_BUCKETS:
                 self._uses = {name: one for name, one in self._uses.items() if one.running}
             use = self._uses[key.id] = _Use()
         return use

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from polymux.service.temporary_files import Draft
 
 #: Names of files have 255 letters at most, of up to four bytes; some clients send them twice.
-_LONGEST_BYTES = 4 << 10
-_MOST_PARAMETERS = 16
+_MAX_DISPOSITION_BYTES = 4 << 10
+_MAX_PARAMETERS = 16
 _FIRST = re.compile(r"[ \t]*+([^;,\s\"]*+)[ \t]*+")
 #: One, with its semicolon; or nothing, as behind the last. Nothing is looked at twice.
 _PARAMETER = re.compile(
@@ -52,8 +52,8 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
         >>> parameters(b'Form-Data; Name="a; b"; filename=c.wav;', "a part")
         ('form-data', {'name': b'a; b', 'filename': b'c.wav'})
     """
-    if len(field) > _LONGEST_BYTES:
-        raise invalid(f"{what} says more than {_LONGEST_BYTES} bytes of what it is")
+    if len(field) > _MAX_DISPOSITION_BYTES:
+        raise invalid(f"{what} says more than {_MAX_DISPOSITION_BYTES} bytes of what it is")
     text = field.decode("latin-1")
     first = _FIRST.match(text)
     assert first is not None  # noqa: S101 - nothing matches as well
@@ -61,7 +61,7 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
     while place < len(text):
         matched = _PARAMETER.match(text, place)
         count += 1
-        if matched is None or count > _MOST_PARAMETERS:
+        if matched is None or count > _MAX_PARAMETERS:
             raise invalid(f"{what} says what it is in a form that cannot be read")
         place = matched.end()
         if matched[1] is None:
@@ -81,14 +81,14 @@ def _plain(value: str) -> bytes:
     return value.encode("latin-1")
 
 
-_MOST_PARTS = 1_000
-_MOST_PART_HEADERS = 20
-_MOST_PART_HEADER_BYTES = 16 << 10
-_LONGEST_FIELD_BYTES = 1 << 20
-_MOST_TEXT_BYTES = 4 << 20
+_MAX_PARTS = 1_000
+_MAX_PART_HEADERS = 20
+_MAX_PART_HEADER_BYTES = 16 << 10
+_MAX_FIELD_BYTES = 1 << 20
+_MAX_TEXT_BYTES = 4 << 20
 #: Each is open until it is written.
-_MOST_FILES = 16
-_LONGEST_BOUNDARY = 70
+_MAX_FILES = 16
+_MAX_BOUNDARY_CHARACTERS = 70
 #: Of a part's header: what decides, of which two readers would believe different ones.
 _ONCE = (b"content-disposition", b"content-type")
 _RESERVED_STEP_BYTES = 8 << 20
@@ -106,7 +106,7 @@ async def gone(receive: Receive) -> None:
 
 
 async def pieces(
-    receive: Receive, longest_bytes: int, limits: Limits, what: str
+    receive: Receive, max_bytes: int, limits: Limits, what: str
 ) -> AsyncIterator[bytes]:
     """The body as it comes.
 
@@ -115,16 +115,16 @@ async def pieces(
         APIStatusError: It came too slowly (408).
         ClientGoneError: It ended before its end.
     """
-    reader = _BodyReader(receive, longest_bytes, limits, what)
+    reader = _BodyReader(receive, max_bytes, limits, what)
     while not reader.ended:
         piece = await reader.read()
         if piece:
             yield piece
 
 
-async def whole(receive: Receive, longest_bytes: int, limits: Limits, what: str) -> bytes:
+async def whole(receive: Receive, max_bytes: int, limits: Limits, what: str) -> bytes:
     """The body in memory."""
-    reader = _BodyReader(receive, longest_bytes, limits, what)
+    reader = _BodyReader(receive, max_bytes, limits, what)
     found = [await reader.read()]
     while not reader.ended:
         found.append(await reader.read())
@@ -132,7 +132,7 @@ async def whole(receive: Receive, longest_bytes: int, limits: Limits, what: str)
 
 
 async def whole_object(
-    receive: Receive, longest_bytes: int, limits: Limits, what: str
+    receive: Receive, max_bytes: int, limits: Limits, what: str
 ) -> dict[str, Any]:
     """The body as a JSON object; a long one is no load for the event loop.
 
@@ -141,7 +141,7 @@ async def whole_object(
     """
     from polymux._native.core import core
 
-    data = await whole(receive, longest_bytes, limits, what)
+    data = await whole(receive, max_bytes, limits, what)
     try:
         value = await asyncio.to_thread(core.parse_json, data)
     except errors.DecodeError:
@@ -154,9 +154,9 @@ async def whole_object(
 class _BodyReader:
     """Takes a body out of ASGI's messages, no more of it and no slower than it may be."""
 
-    def __init__(self, receive: Receive, longest_bytes: int, limits: Limits, what: str) -> None:
+    def __init__(self, receive: Receive, max_bytes: int, limits: Limits, what: str) -> None:
         self._receive = receive
-        self._longest_bytes = longest_bytes
+        self._max_bytes = max_bytes
         self._what = what
         self._now = asyncio.get_running_loop().time
         self._until = self._now() + limits.body_first_s
@@ -181,8 +181,8 @@ class _BodyReader:
             raise ClientGoneError
         piece: bytes = message.get("body", b"")
         self._size += len(piece)
-        if self._size > self._longest_bytes:
-            raise too_large(self._longest_bytes, self._what)
+        if self._size > self._max_bytes:
+            raise too_large(self._max_bytes, self._what)
         self.ended = not message.get("more_body", False)
         return piece
 
@@ -221,7 +221,7 @@ class Form:
 async def read_form(
     receive: Receive,
     content_type: str,
-    longest_bytes: int,
+    max_bytes: int,
     limits: Limits,
     store: MediaStore,
     what: str,
@@ -236,7 +236,7 @@ async def read_form(
     """
     reader = _FormReader(_boundary(content_type), store)
     try:
-        async for piece in pieces(receive, longest_bytes, limits, what):
+        async for piece in pieces(receive, max_bytes, limits, what):
             reader.feed(piece)
             if reader.waiting_bytes >= _SPOOLED_PIECE_BYTES:
                 await asyncio.to_thread(reader.spool)
@@ -253,7 +253,7 @@ async def read_form(
 def _boundary(content_type: str) -> bytes:
     _, options = parameters(content_type.encode("latin-1"), "the form")
     boundary = options.get("boundary", b"")
-    if not 1 <= len(boundary) <= _LONGEST_BOUNDARY:
+    if not 1 <= len(boundary) <= _MAX_BOUNDARY_CHARACTERS:
         raise invalid("the form's boundary is missing, or longer than RFC 2046 allows")
     return boundary
 
@@ -321,8 +321,8 @@ class _FormReader:
 
     def _part_begins(self) -> None:
         self._parts += 1
-        if self._parts > _MOST_PARTS:
-            raise invalid(f"the form has more than {_MOST_PARTS} parts")
+        if self._parts > _MAX_PARTS:
+            raise invalid(f"the form has more than {_MAX_PARTS} parts")
         self._headers = {}
         self._header_bytes = 0
 
@@ -336,7 +336,7 @@ class _FormReader:
 
     def _count(self, size: int) -> None:
         self._header_bytes += size
-        if self._header_bytes > _MOST_PART_HEADER_BYTES:
+        if self._header_bytes > _MAX_PART_HEADER_BYTES:
             raise invalid("a part's header is too long")
 
     def _header_ends(self) -> None:
@@ -344,7 +344,7 @@ class _FormReader:
         if name in self._headers and name in _ONCE:
             raise invalid(f"a part has the field {name.decode('latin-1')} more than once")
         self._headers[name] = self._value
-        if len(self._headers) > _MOST_PART_HEADERS:
+        if len(self._headers) > _MAX_PART_HEADERS:
             raise invalid("a part has too many header fields")
         self._name = self._value = b""
 
@@ -361,8 +361,8 @@ class _FormReader:
             self._text = bytearray()
             return
         name = _without_folders(options["filename"].decode("utf-8", "backslashreplace"))
-        if len(self.form.drafts) >= _MOST_FILES:
-            raise invalid(f"the form has more than {_MOST_FILES} files")
+        if len(self.form.drafts) >= _MAX_FILES:
+            raise invalid(f"the form has more than {_MAX_FILES} files")
         draft = self._store.draft()
         self.form.drafts.append(draft)
         declared = self._headers.get(b"content-type", b"").decode("latin-1")
@@ -370,11 +370,11 @@ class _FormReader:
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._text is not None:
-            if len(self._text) + end - start > _LONGEST_FIELD_BYTES:
-                raise too_large(_LONGEST_FIELD_BYTES, f"the field {self._field[:100]}")
+            if len(self._text) + end - start > _MAX_FIELD_BYTES:
+                raise too_large(_MAX_FIELD_BYTES, f"the field {self._field[:100]}")
             self._text_bytes += end - start
-            if self._text_bytes > _MOST_TEXT_BYTES:
-                raise too_large(_MOST_TEXT_BYTES, "all fields together")
+            if self._text_bytes > _MAX_TEXT_BYTES:
+                raise too_large(_MAX_TEXT_BYTES, "all fields together")
             self._text += data[start:end]
         elif self._upload is not None:
             self._upload.size_bytes += end - start

@@ -11,8 +11,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from polymux._native.version import __version__
 
-_MOST_DESCRIPTORS = 1 << 16
-_LEAST_CONNECTIONS = 8
+_MAX_DESCRIPTORS = 1 << 16
+_MIN_CONNECTIONS = 8
 #: What one address may have where nothing is said is so much of all.
 _SHARE = 2
 
@@ -31,7 +31,7 @@ class Crowd:
 
     def __init__(self, most: int | None = None, of_one: int | None = None) -> None:
         """Nobody is there."""
-        self.most = _most_connections() if most is None else most
+        self.most = _max_connections() if most is None else most
         self._of_one = of_one
         self._counts: dict[str, int] = {}
         self._all = 0
@@ -76,9 +76,9 @@ def _network(address: str) -> tuple[str, bool]:
     return str(found), found.is_loopback
 
 
-def _most_connections() -> int:
+def _max_connections() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(_LEAST_CONNECTIONS, min(soft, _MOST_DESCRIPTORS) * 3 // 4)
+    return max(_MIN_CONNECTIONS, min(soft, _MAX_DESCRIPTORS) * 3 // 4)
 
 
 _REASONS = {

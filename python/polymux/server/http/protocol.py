@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from polymux.server.settings.settings import Limits
 
-_MOST_HEADER_BYTES = 64 << 10
-_MOST_FIELDS = 200
+_MAX_HEADER_BYTES = 64 << 10
+_MAX_FIELDS = 200
 _LINGER_S = 2.0
 _LINGER_BYTES = 4 << 20
 _HALF_CLOSED_S = 0.1
@@ -34,14 +34,14 @@ _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 #: The same in a stream of events, as a chunk: a comment, which all readers leave out.
 _COMMENT = b"3\r\n:\n\n\r\n"
 #: Of a chunked body: sizes, extensions, ends of lines; and so many times what it holds.
-_MOST_FRAMING_BYTES = 64 << 10
+_MAX_FRAMING_BYTES = 64 << 10
 _FRAMING_TIMES = 16
 #: In that time a peer must take so many bytes of what waits for it.
 _WRITE_S = 60.0
-_LEAST_TAKEN_BYTES_PER_S = 256
+_MIN_SEND_BYTES_PER_S = 256
 _VERSIONS = ("1.0", "1.1")
 #: That a peer may send behind a request which is not answered yet, and is read.
-_MOST_AHEAD_BYTES = 128 << 10
+_MAX_PIPELINED_BYTES = 128 << 10
 #: What is read at once before somebody has looked at the header, and of a body that is wanted.
 _FIRST_READ_BYTES, _BODY_READ_BYTES = 64 << 10, 256 << 10
 
@@ -111,7 +111,7 @@ class BoundedProtocol(OffersLeftAlone):
             self._refuse(408)
         elif name == "write":
             taken = self._unsent_bytes - self._count_unsent()
-            if taken < _LEAST_TAKEN_BYTES_PER_S * _WRITE_S:
+            if taken < _MIN_SEND_BYTES_PER_S * _WRITE_S:
                 self._plain.abort()
             else:
                 self._arm_write()
@@ -250,10 +250,10 @@ class BoundedProtocol(OffersLeftAlone):
             self._hear_behind(len(data))
         if self._plain.is_closing() or self._lingered_bytes >= 0:
             return
-        if self._in_body and self._framing_bytes > _MOST_FRAMING_BYTES:
+        if self._in_body and self._framing_bytes > _MAX_FRAMING_BYTES:
             self._refused = self._refused or 400
         # What came with the header's last bytes is of the body, and not counted.
-        if self._in_header and self._header_bytes > _MOST_HEADER_BYTES:
+        if self._in_header and self._header_bytes > _MAX_HEADER_BYTES:
             self._refused = self._refused or 431
         if self._in_header and self._header_bytes and "header" not in self._timers:
             # Most headers come in one piece, and need no deadline.
@@ -267,7 +267,7 @@ class BoundedProtocol(OffersLeftAlone):
         uvicorn reads no more there. Of a peer that sends ever more, it is found out by writing.
         """
         self._ahead_bytes += size_bytes
-        if self._ahead_bytes <= _MOST_AHEAD_BYTES:
+        if self._ahead_bytes <= _MAX_PIPELINED_BYTES:
             self.flow.resume_reading()
             return
         self.flow.pause_reading()
@@ -280,7 +280,7 @@ class BoundedProtocol(OffersLeftAlone):
         """Counts."""
         self._fields += 1
         self._field_bytes += len(name) + len(value)
-        if self._fields > _MOST_FIELDS or self._field_bytes > _MOST_HEADER_BYTES:
+        if self._fields > _MAX_FIELDS or self._field_bytes > _MAX_HEADER_BYTES:
             self._refused = 431
             return
         if self._in_header:  # What follows a body is a trailer, and no field of the header.

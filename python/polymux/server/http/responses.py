@@ -75,7 +75,7 @@ def metrics_fields(metrics: Mapping[str, float]) -> Fields:
     return ((b"polymux-metrics", words.encode("ascii")),)
 
 
-_MOST_WARNINGS = 20
+_MAX_WARNINGS = 20
 
 
 def warnings_fields(lines: Sequence[str]) -> Fields:
@@ -92,9 +92,9 @@ def warnings_fields(lines: Sequence[str]) -> Fields:
     """
     if not lines:
         return ()
-    told = [shortened(printable(one)) for one in lines[:_MOST_WARNINGS]]
-    if len(lines) > _MOST_WARNINGS:
-        told.append(f"and {len(lines) - _MOST_WARNINGS} more")
+    told = [shortened(printable(one)) for one in lines[:_MAX_WARNINGS]]
+    if len(lines) > _MAX_WARNINGS:
+        told.append(f"and {len(lines) - _MAX_WARNINGS} more")
     plain = (one.encode("ascii", "backslashreplace").decode() for one in told)
     quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in plain)
     return ((b"polymux-warnings", ", ".join(f'"{one}"' for one in quoted).encode()),)

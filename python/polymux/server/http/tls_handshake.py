@@ -25,16 +25,16 @@ class Handshake(asyncio.Protocol):
     Args:
         make: Makes the protocol that the connection gets.
         context: What is agreed on, and the certificate.
-        longest_s: How long it may take.
+        max_s: How long it may take.
     """
 
     def __init__(
-        self, make: Callable[[], BoundedProtocol], context: ssl.SSLContext, longest_s: float
+        self, make: Callable[[], BoundedProtocol], context: ssl.SSLContext, max_s: float
     ) -> None:
         """Nobody is there yet."""
         self._protocol = make()
         self._context = context
-        self._longest_s = longest_s
+        self._max_s = max_s
         self._address: str | None = None
         self._agreeing: asyncio.Task[None] | None = None
         self._came: list[bytes] = []
@@ -59,7 +59,7 @@ class Handshake(asyncio.Protocol):
                 self,
                 self._context,
                 server_side=True,
-                ssl_handshake_timeout=self._longest_s,
+                ssl_handshake_timeout=self._max_s,
                 ssl_shutdown_timeout=_GOODBYE_S,
             )
         except (OSError, ValueError):  # The peer's doing, of which a log would be full.

@@ -22,7 +22,7 @@ ACCESS_LOGGER = "polymux.access"
 #: What its records tell of a request, in this order; `key` is an id, or ``-`` without one.
 ACCESS = ("method", "path", "status", "duration_ms", "key", "request_id")
 #: What may wait for a reader; lines beyond it are left out, and counted.
-_MOST_WAITING_BYTES = 4 << 20
+_MAX_WAITING_BYTES = 4 << 20
 #: Of a pipe that says that it can be written, so much is taken at once (pipe(7), PIPE_BUF).
 _TAKEN_AT_ONCE_BYTES = 4096
 _LAST_WORDS_S = 0.3
@@ -58,7 +58,7 @@ class PatientHandler(logging.Handler):
         except Exception:
             self._left_out += 1  # What cannot be told must not end what tells it.
             return
-        if self._waiting_bytes + len(data) > _MOST_WAITING_BYTES:
+        if self._waiting_bytes + len(data) > _MAX_WAITING_BYTES:
             self._left_out += 1
             return
         self._waiting.append(data)
@@ -88,13 +88,13 @@ class PatientHandler(logging.Handler):
             self._waiting.append(words)
             self._waiting_bytes += len(words)
 
-    def _can_be_written(self, longest_s: float | None) -> bool:
+    def _can_be_written(self, max_s: float | None) -> bool:
         if self._is_file:
             return True
         poll = select.poll()
         poll.register(self._descriptor, select.POLLOUT)
         # What has failed for good "can be written" as well: the write tells.
-        return bool(poll.poll(None if longest_s is None else longest_s * 1000))
+        return bool(poll.poll(None if max_s is None else max_s * 1000))
 
     def _write_later(self) -> None:
         self._filled.set()

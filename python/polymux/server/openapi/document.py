@@ -24,7 +24,7 @@ from polymux.server.openapi.components import (
 )
 from polymux.server.openapi.schemas import body_schema
 from polymux.server.routes.admin import PATH
-from polymux.server.routes.api_keys import KEYS, LONGEST_NAME, QUOTAS
+from polymux.server.routes.api_keys import KEYS, MAX_NAME_CHARACTERS, QUOTAS
 
 if TYPE_CHECKING:
     from polymux.contract import Operation
@@ -127,7 +127,7 @@ def _body(more: dict[str, Any]) -> dict[str, Any]:
     }
     scopes = {"type": "array", "minItems": 1, "items": {"enum": list(known_scopes())}}
     properties = {
-        "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+        "name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARACTERS},
         "scopes": {"anyOf": [scopes, {"type": "null"}], "description": "Null for all."},
         **numbers,
     }

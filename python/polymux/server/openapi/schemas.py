@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TYPES = frozenset(("integer", "number", "boolean", "string", "array", "object", "null"))
 #: Of integers without bounds of their own: they must fit 64 bits.
 _LARGEST = (1 << 63) - 1
-_LONGEST_NAME = 256
+_MAX_NAME_CHARACTERS = 256
 #: Texts with a form of their own, as people are advised to write them.
 _FORMATS: dict[str, dict[str, Any]] = {
     "bitrate": {"pattern": r"^([89]|[1-9][0-9]|[12][0-9]{2}|3[01][0-9]|320)k$"},
@@ -27,10 +27,13 @@ _FORMATS: dict[str, dict[str, Any]] = {
         "pattern": r"^((14[4-9]|1[5-9][0-9]|[2-9][0-9]{2}|[1-3][0-9]{3}|4[0-2][0-9]{2}|43[01][0-9]"
         r"|4320)p?|best)?$"
     },
-    "languages": {"pattern": r"^[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*$", "maxLength": _LONGEST_NAME},
-    "name": {"pattern": r"^[^\x00-\x1f\x7f]+$", "maxLength": _LONGEST_NAME},
+    "languages": {
+        "pattern": r"^[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*$",
+        "maxLength": _MAX_NAME_CHARACTERS,
+    },
+    "name": {"pattern": r"^[^\x00-\x1f\x7f]+$", "maxLength": _MAX_NAME_CHARACTERS},
 }
-_LONGEST_ADDRESS = 8192
+_MAX_URL_CHARACTERS = 8192
 
 
 def body_schema(variant: Variant, refused: Sequence[str], *, form: bool) -> dict[str, Any]:
@@ -167,7 +170,7 @@ def _address(schemes: Sequence[str]) -> dict[str, Any]:
     if "data" in schemes:
         # A picture itself is as long as the body may be.
         return {"pattern": rf"^({pattern}|data:image/.*)$"}
-    return {"pattern": rf"^{pattern}$", "maxLength": _LONGEST_ADDRESS}
+    return {"pattern": rf"^{pattern}$", "maxLength": _MAX_URL_CHARACTERS}
 
 
 def _written(one: Field) -> dict[str, Any]:

@@ -161,7 +161,8 @@ def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
         "scopes": None if key.scopes is None else list(key.scopes),
         "requests_per_minute": key.requests_per_minute,
         "concurrent": key.concurrent,
-        "longest_estimate_s": key.longest_estimate_s,
+        "max_estimate_s": key.max_estimate_s,
+        "longest_estimate_s": key.max_estimate_s,  # Its old name, until 0.3.
         "requests": requests,
     }
 

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from polymux import errors
+from polymux._util.deprecation import with_new_keys
 from polymux._util.text import shown
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
 from polymux.server.auth.gate import check_body
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 _Given = TypeVar("_Given")
 
 KEYS = f"{PATH}/keys"
-LONGEST_NAME = 100
-_LONGEST_BODY_BYTES = 64 << 10
+MAX_NAME_CHARACTERS = 100
+_MAX_BODY_BYTES = 64 << 10
 _DAY_S = 86400.0
 #: What was just made stays in no cache (RFC 9111, `no-store`).
 _NOT_STORED: Fields = ((b"cache-control", b"no-store"),)
@@ -54,7 +55,7 @@ class Bounds(NamedTuple):
 QUOTAS: Mapping[str, Bounds] = {
     "requests_per_minute": Bounds(0.01),
     "concurrent": Bounds(1, is_whole=True),
-    "longest_estimate_s": Bounds(0.001),
+    "max_estimate_s": Bounds(0.001),
     "expires_in_days": Bounds(0.001),
 }
 
@@ -75,6 +76,7 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
         {'name': 'site', 'scopes': ('chat',), 'expires_at': 86400.0}
     """
     found: dict[str, Any] = {}
+    plain = with_new_keys(plain, {"longest_estimate_s": "max_estimate_s"}, _log.warning)
     for name, value in plain.items():
         if name == "name":
             found[name] = _name(value)
@@ -92,8 +94,11 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value.strip()) <= len(value) <= LONGEST_NAME:
-        raise invalid(f"name: must be a text of 1 to {LONGEST_NAME} characters", "name")
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value.strip()) <= len(value) <= MAX_NAME_CHARACTERS
+    ):
+        raise invalid(f"name: must be a text of 1 to {MAX_NAME_CHARACTERS} characters", "name")
     if not value.isprintable():
         raise invalid("name: must be a text of characters that can be printed", "name")
     return value
@@ -128,7 +133,7 @@ def _number(name: str, value: Any) -> float | None:
 class _KeyEndpoint(AdministrationEndpoint):
     async def _values(self, asked: Asked) -> dict[str, Any]:
         """What the body says of a key."""
-        limits, longest = self.state.settings.limits, _LONGEST_BODY_BYTES
+        limits, longest = self.state.settings.limits, _MAX_BODY_BYTES
         if check_body(asked.access, self.name, longest, longest) != "json":
             raise errors.UnsupportedEncodingError("this address takes json, not multipart")
         value = await whole_object(asked.receive, longest, limits, self.name)

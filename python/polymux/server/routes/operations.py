@@ -68,13 +68,13 @@ class OperationEndpoint(Endpoint):
         self.accepted = {one for variant in operation.variants for one in variant.accepts}
 
     @property
-    def longest_json_bytes(self) -> int:
+    def max_json_bytes(self) -> int:
         """Of a JSON body."""
         limits = self.state.settings.limits
         return limits.chat_bytes if self.name in _CHATS else limits.json_bytes
 
     @property
-    def longest_form_bytes(self) -> int:
+    def max_form_bytes(self) -> int:
         """Of a form."""
         limits = self.state.settings.limits
         if self.name in _UPLOADS:
@@ -150,19 +150,19 @@ class OperationEndpoint(Endpoint):
         """
         if self.state.stopping.is_set():
             raise draining()
-        encoding = check_body(access, self.name, self.longest_json_bytes, self.longest_form_bytes)
+        encoding = check_body(access, self.name, self.max_json_bytes, self.max_form_bytes)
         if encoding not in self.accepted:
             wanted = " or ".join(sorted(self.accepted))
             raise errors.UnsupportedEncodingError(f"{self.name} takes {wanted}, not {encoding}")
         return encoding
 
     async def _read_json(self, receive: Receive, model: str | None) -> CheckedRequest:
-        longest = self.longest_json_bytes
+        longest = self.max_json_bytes
         data = await bodies.whole(receive, longest, self.state.settings.limits, self.name)
         if len(data) < _LONG_BYTES:
-            return contract.read_json(self.name, data, model=model, longest_bytes=longest)
+            return contract.read_json(self.name, data, model=model, max_bytes=longest)
         return await asyncio.to_thread(
-            contract.read_json, self.name, data, model=model, longest_bytes=longest
+            contract.read_json, self.name, data, model=model, max_bytes=longest
         )
 
     async def _read_form(
@@ -178,7 +178,7 @@ class OperationEndpoint(Endpoint):
         form = await bodies.read_form(
             receive,
             access.headers[b"content-type"].decode("latin-1"),
-            self.longest_form_bytes,
+            self.max_form_bytes,
             self.state.settings.limits,
             self.state.service.store.media,
             self.name,
@@ -322,7 +322,7 @@ def _is_there(name: str, value: Any) -> bool:
     return False
 
 
-def _preference(access: Access, longest_s: float) -> tuple[float | None, bool]:
+def _preference(access: Access, max_s: float) -> tuple[float | None, bool]:
     """How long to wait for a job, and whether it goes on without its caller."""
     field = access.headers.get(b"prefer")
     if field is None:
@@ -331,7 +331,7 @@ def _preference(access: Access, longest_s: float) -> tuple[float | None, bool]:
     asynchronous = "respond-async" in wanted
     wait = wanted.get("wait", "")
     if wait.isascii() and wait.isdigit():
-        return min(float(wait), longest_s), asynchronous
+        return min(float(wait), max_s), asynchronous
     return (0.0, True) if asynchronous else (None, False)
 
 

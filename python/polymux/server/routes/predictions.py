@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PATH = "/api/v1/predictions"
 _ON_A_PAGE = 100
 #: Letters of one text of a job's input in a list; alone the job has all of them.
-_LONGEST_LISTED = 2_000
+_MAX_LISTED_TEXT_CHARACTERS = 2_000
 
 
 def linked(state: ServerState, job: Job, value: Any) -> Any:
@@ -39,7 +39,7 @@ def link(state: ServerState, job: Job, name: str) -> str:
     store = state.service.store
     now = store.clock()
     kept_until = (job.completed_at or now) + state.settings.store.keep_s
-    end = min(kept_until, now + store.links.longest_life_s)
+    end = min(kept_until, now + store.links.max_lifetime_s)
     path = f"/media/{name}"
     return f"{state.settings.base_url}{path}?{store.links.query(path, end)}"
 
@@ -60,7 +60,11 @@ def _in_list(state: ServerState, job: Job) -> dict[str, Any]:
 
 def _cut(value: Any) -> Any:
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_LISTED else f"{value[:_LONGEST_LISTED]}…"
+        return (
+            value
+            if len(value) <= _MAX_LISTED_TEXT_CHARACTERS
+            else f"{value[:_MAX_LISTED_TEXT_CHARACTERS]}…"
+        )
     if isinstance(value, list):
         return [_cut(one) for one in value]
     if isinstance(value, dict):

@@ -62,8 +62,8 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
         ClientGoneError: Whoever asked has gone; the engine was told.
     """
     sink = heard_at_the_end(state.service.store.media.draft)
-    longest_bytes = state.settings.limits.event_bytes
-    chunks = _as_events(state.service.stream(work, sink), longest_bytes)
+    max_bytes = state.settings.limits.event_bytes
+    chunks = _as_events(state.service.stream(work, sink), max_bytes)
 
     def told() -> Sequence[str]:
         """What was left out or changed so far."""
@@ -72,14 +72,14 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
     await send_events(state, chunks, receive, send, work.request_id, warnings=told)
 
 
-async def _as_events(chunks: AsyncIterator[Chunk], longest_bytes: int) -> AsyncGenerator[bytes]:
+async def _as_events(chunks: AsyncIterator[Chunk], max_bytes: int) -> AsyncGenerator[bytes]:
     async with aclosing(chunks) as pieces:  # type: ignore[type-var]
         async for chunk in pieces:
             encoded = chunk_event(chunk)
-            if len(encoded) > longest_bytes:
+            if len(encoded) > max_bytes:
                 raise engine_failed(
                     f"a piece of the answer has {len(encoded)} bytes as an event, and may have "
-                    f"{longest_bytes}: ask for the answer whole"
+                    f"{max_bytes}: ask for the answer whole"
                 )
             yield encoded
     yield b"data: [DONE]\n\n"

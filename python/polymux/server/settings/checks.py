@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LARGEST_PORT = 65535
 #: Of limits, below which nothing works at all.
-_LEAST = {
+_MIN_LIMITS = {
     "event_bytes": 1024, "pixels": 1, "chat_bytes": 1, "json_bytes": 1, "upload_bytes": 1,
     "image_bytes": 1, "song_bytes": 1, "form_bytes": 1,
 }  # fmt: skip
@@ -193,7 +193,7 @@ def _of_numbers(values: Mapping[str, Any]) -> Iterator[str]:
     limits = values.get("limits")
     if limits is not None and limits.connections_per_address == 0:
         yield "limits.connections_per_address=0: must be 1 or more"
-    for name, least in _LEAST.items() if limits is not None else ():
+    for name, least in _MIN_LIMITS.items() if limits is not None else ():
         if getattr(limits, name) < least:
             yield f"limits.{name}={getattr(limits, name)}: lets nothing through: at least {least}"
     for name, one in (values.get("engines") or {}).items():

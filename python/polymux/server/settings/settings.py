@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
-from polymux.client.options import LONGEST_GENERATION_S
+from polymux.client.options import MAX_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
@@ -46,11 +48,20 @@ class DoorSettings:
     replicate: bool | None = None
 
 
+_log = logging.getLogger("polymux.server")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+#: Old names of keys, by table; ``""`` is the top.
+_RENAMED: Mapping[str, Mapping[str, str]] = {
+    "limits": {"longest_generation_s": "max_generation_s"},
+    "songs": {"least_confidence": "min_confidence"},
+    "download": {"most_bytes": "max_bytes"},
+    "summaries": {"most_parts": "max_parts"},
+}
 #: Where no end is meant by ``inf``.
-_ENDLESS = ("longest_generation_s",)
+_ENDLESS = ("max_generation_s",)
 
 
+@renamed_arguments(longest_generation_s="max_generation_s")
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What requests may cost.
@@ -75,7 +86,7 @@ class Limits:
         event_bytes: Longest event of a stream that is sent; a longer one ends it. Default: 1 MiB.
         wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
         memory_bytes: Most that one piece of work may take. Default: no limit.
-        longest_generation_s: Longest that a picture, its detail, a video or music may be thought to
+        max_generation_s: Longest that a picture, its detail, a video or music may be thought to
             take, of keys that have no limit of their own. Default: 300; ``inf``: no limit.
         engines_memory_bytes: Most that all engines may take together. Default: what the machine
             has.
@@ -100,7 +111,7 @@ class Limits:
     event_bytes: int = 1 << 20
     wait_s: float = 60.0
     memory_bytes: int | None = None
-    longest_generation_s: float = LONGEST_GENERATION_S
+    max_generation_s: float = MAX_GENERATION_S
     engines_memory_bytes: int | None = None
     duration_s: float = 4 * 3600.0
     pixels: int = 40_000_000
@@ -331,7 +342,8 @@ class _Reader:
 
     def _values(self, kind: type[Any], plain: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         known = {one.name: str(one.type) for one in fields(kind)}
-        found = {}
+        found: dict[str, Any] = {}
+        plain = with_new_keys(plain, _RENAMED.get(prefix.rstrip("."), {}), _log.warning)
         for name, value in plain.items():
             if name not in known:
                 self._problems.append(f"{prefix}{name} is not known")

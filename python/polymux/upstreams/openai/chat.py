@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._native.json_numbers import finite
 from polymux.client.answer import told_error
-from polymux.engines.chat.backend import MOST_PICTURES, param_of, picture_data, pictures_of
+from polymux.engines.chat.backend import MAX_IMAGES, param_of, picture_data, pictures_of
 from polymux.service.errors import invalid, refusal
 from polymux.upstreams.error_mapping import failed, told_at_once
 from polymux.upstreams.image_validation import BrokenPictureError, check
@@ -80,8 +80,8 @@ async def _with_pictures(
     urls = pictures_of(work)
     if not urls:
         return messages
-    if len(urls) > MOST_PICTURES:
-        message = f"{len(urls)} pictures are more than the {MOST_PICTURES} that are taken"
+    if len(urls) > MAX_IMAGES:
+        message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
         raise invalid(message, param_of(work))
     async with fetching if any(map(_is_elsewhere, urls)) else nullcontext():
         inline = await _all_inline(urls, param_of(work), policy)

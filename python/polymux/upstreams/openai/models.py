@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 _PATH = "/models"
 #: For the answer: whoever asks for a list of models waits as long at most.
-_LONGEST_S = 3.0
+_MAX_LISTING_S = 3.0
 _KEPT_S, _KEPT_AFTER_FAILURE_S = 60.0, 10.0
-_MOST_NAMES = 1000
-_LONGEST_NAME = 200
+_MAX_NAMES = 1000
+_MAX_NAME_CHARACTERS = 200
 
 
 class ModelListing:
@@ -52,7 +52,7 @@ class ModelListing:
             if self._clock() >= self._until:
                 kept_s = _KEPT_S
                 try:
-                    async with asyncio.timeout(_LONGEST_S):
+                    async with asyncio.timeout(_MAX_LISTING_S):
                         value = await self._server.ask_json("models", "GET", self._path)
                     self._names = _names_in(value)
                 except (errors.PolymuxError, TimeoutError):
@@ -66,8 +66,8 @@ def _names_in(value: Any) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for one in told if isinstance(told, list) else ():
         name = one.get("id") if isinstance(one, dict) else None
-        if isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable():
+        if isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARACTERS and name.isprintable():
             found[name] = None
-            if len(found) == _MOST_NAMES:
+            if len(found) == _MAX_NAMES:
                 break
     return tuple(found)

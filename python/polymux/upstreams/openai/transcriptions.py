@@ -22,9 +22,9 @@ TIMED = "verbose_json"
 FORMS = (TIMED, "json")
 _UNTOLD_LANGUAGES = ("", "none", "auto")
 #: Between two words of a text: what is longer has words of its own.
-_LONGEST_GAP = 40
+_MAX_GAP_CHARACTERS = 40
 #: Of a recording: a year.
-_LONGEST_S = 365 * 24 * 3600.0
+_MAX_RECORDING_S = 365 * 24 * 3600.0
 
 
 def refuse_transcription(name: str, work: Work, *, form: str = TIMED) -> None:
@@ -152,7 +152,7 @@ def spelled_in(text: str, words: Sequence[str]) -> list[str]:
         if not word:
             found.append("")
             continue
-        start = text.find(word, place, place + len(word) + _LONGEST_GAP)
+        start = text.find(word, place, place + len(word) + _MAX_GAP_CHARACTERS)
         gap = text[place:start] if start >= 0 else ""
         if start < 0 or (not lost and any(one.isalnum() for one in gap)):
             found.append(f"{space if found else ''}{word}")
@@ -171,7 +171,7 @@ def spelled_in(text: str, words: Sequence[str]) -> list[str]:
 def seconds_of(value: dict[str, Any]) -> dict[str, float]:
     """How long the recording is, where the answer tells it."""
     duration = value.get("duration")
-    if not _is_number(duration) or not 0 <= duration <= _LONGEST_S:
+    if not _is_number(duration) or not 0 <= duration <= _MAX_RECORDING_S:
         return {}
     return {"audio_seconds": float(duration)}
 
@@ -205,7 +205,7 @@ def time_of(name: str, value: Any) -> float | None:
     """
     if value is None:
         return None
-    if not _is_number(value) or not value <= _LONGEST_S:
+    if not _is_number(value) or not value <= _MAX_RECORDING_S:
         raise failed(name, "its answer is no transcript")
     # By so little words are said to begin early.
     return max(0.0, float(value))

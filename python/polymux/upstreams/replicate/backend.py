@@ -40,8 +40,8 @@ _KIND = "replicate"
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 #: What is cancelled with the server takes no longer.
 _LAST_WORDS_S = 2.0
-_SHORTEST_CANCEL_AFTER_S = 5
-_LONGEST_CANCEL_AFTER_S = 86_400
+_MIN_CANCEL_AFTER_S = 5
+_MAX_CANCEL_AFTER_S = 86_400
 _VERSION = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _METRIC = re.compile(r"[a-z][a-z_]{0,40}", re.ASCII)
 
@@ -190,7 +190,7 @@ def _deadline_fields(limit_s: float) -> list[str]:
     """What ends a prediction there that nobody here could cancel any more."""
     if math.isinf(limit_s):
         return []
-    seconds = min(_LONGEST_CANCEL_AFTER_S, max(_SHORTEST_CANCEL_AFTER_S, math.ceil(limit_s)))
+    seconds = min(_MAX_CANCEL_AFTER_S, max(_MIN_CANCEL_AFTER_S, math.ceil(limit_s)))
     return [f"Cancel-After: {seconds}s"]
 
 

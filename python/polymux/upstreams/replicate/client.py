@@ -27,8 +27,8 @@ _READ_S = 30.0
 #: Of all the time that the work has: an answer that drips leaves some for another look.
 _READ_SHARE = 0.25
 _CLEANING_S = 2.0
-_MOST_PAGES = 100
-_LONGEST_FILE_NAME_BYTES = 200
+_MAX_PAGES = 100
+_MAX_FILE_NAME_BYTES = 200
 #: What an address or a query may be made of.
 _PLAIN = re.compile(r"[!-~]{1,4096}", re.ASCII)
 _WHOLE_VERSION = 64
@@ -112,7 +112,7 @@ class ReplicateServer(UpstreamServer):
     async def _found_version(self, operation: str, target: Target) -> str:
         path = f"/models/{target.model}/versions"
         query = ""
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             page = await self.read(operation, f"{path}{query}")
             listed = page.get("results")
             if listed is not None and not isinstance(listed, list):
@@ -233,7 +233,7 @@ def _is_about_version(error: errors.PolymuxError) -> bool:
 
 def _short_name(name: str) -> str:
     """A file's name, cut so that its extension stays."""
-    if len(name.encode("utf-8", "replace")) <= _LONGEST_FILE_NAME_BYTES:
+    if len(name.encode("utf-8", "replace")) <= _MAX_FILE_NAME_BYTES:
         return name or "file"
     suffix = PurePath(name).suffix[:20]
     return f"file{suffix}"

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from polymux.service.model import Sink
     from polymux.upstreams.replicate.client import ReplicateServer
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 5.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.25, 5.0
 _GROWTH = 1.5
 #: In a row; what asks for patience does not count.
-_MOST_FAILURES = 8
+_MAX_FAILURES = 8
 #: How long a request that nobody waits for any more may still tell what it has begun.
 _GRACE_S = 0.7
-_MOST_LINES = 500
-_MOST_PERCENT = 100
+_MAX_LINES = 500
+_MAX_PERCENT = 100
 _ENDS = {
     "succeeded": "",
     "failed": "its prediction failed",
@@ -106,7 +106,7 @@ async def _ended(
     pause_s, failures = _FIRST_PAUSE_S, 0
     while not told.is_end(value):
         await asyncio.sleep(pause_s)
-        pause_s = min(_LONGEST_PAUSE_S, pause_s * _GROWTH)
+        pause_s = min(_MAX_PAUSE_S, pause_s * _GROWTH)
         try:
             value = await server.read(operation, f"/predictions/{name}")
             failures = 0
@@ -116,7 +116,7 @@ async def _ended(
             raise
         except errors.InternalServerError:
             failures += 1
-            if failures >= _MOST_FAILURES:
+            if failures >= _MAX_FAILURES:
                 raise
     return value
 
@@ -150,11 +150,11 @@ class _Told:
         complete = new if whole else new[: new.rfind("\n") + 1]
         self._characters += len(complete)
         for line in complete.splitlines():
-            if line.strip() and self._lines < _MOST_LINES:
+            if line.strip() and self._lines < _MAX_LINES:
                 self._lines += 1
                 self._sink.log(cleaned(line))
         # Bars of progress are drawn again and again in one line.
         last = new.rstrip().replace("\r", "\n").rpartition("\n")[2]
         found = _PERCENT.findall(last)
-        if found and int(found[-1]) <= _MOST_PERCENT:
-            self._sink.report(int(found[-1]) / _MOST_PERCENT)
+        if found and int(found[-1]) <= _MAX_PERCENT:
+            self._sink.report(int(found[-1]) / _MAX_PERCENT)

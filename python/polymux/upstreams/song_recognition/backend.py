@@ -38,7 +38,7 @@ REMEDY = (
 #: Most of them wait for a turn; how often others are asked is bounded elsewhere.
 _SLOTS = 64
 #: Of less nobody can tell the song (`contracts.md` G.2.8).
-_LEAST_SIGNAL_S = 1.0
+_MIN_SIGNAL_S = 1.0
 
 
 class SongRecognitionBackend(Backend):
@@ -113,7 +113,7 @@ class SongRecognitionBackend(Backend):
             RateLimitError: Nobody has answered, and one can be asked again later.
             InternalServerError: Nobody has answered (502 or 504).
         """
-        if not signature.peak_count or signature.duration_s < _LEAST_SIGNAL_S:
+        if not signature.peak_count or signature.duration_s < _MIN_SIGNAL_S:
             return None
         return await self._recogniser.recognise(signature)
 

@@ -28,7 +28,7 @@ class SongCache:
     """Songs by catalogue, text and how many were wanted; of the text capitals do not count.
 
     Args:
-        most_bytes: Of memory, about; 0 keeps nothing.
+        max_bytes: Of memory, about; 0 keeps nothing.
         keep_s: How long songs are kept.
         keep_empty_s: How long it is kept that there were none.
         clock: Seconds that only grow. Default: `time.monotonic`.
@@ -36,13 +36,13 @@ class SongCache:
 
     def __init__(
         self,
-        most_bytes: int,
+        max_bytes: int,
         keep_s: float,
         keep_empty_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """It is empty."""
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._keep_s = keep_s
         self._keep_empty_s = min(keep_s, keep_empty_s)
         self._clock = clock
@@ -74,7 +74,7 @@ class SongCache:
         life_s = self._keep_s if songs else self._keep_empty_s
         self._kept[key] = _Kept(self._clock() + life_s, tuple(songs), size)
         self.size_bytes += size
-        while self.size_bytes > self._most_bytes:
+        while self.size_bytes > self._max_bytes:
             self._forget(next(iter(self._kept)))
 
     def _forget(self, key: tuple[str, str, int]) -> None:

@@ -14,7 +14,7 @@ from polymux.service.errors import invalid, refusal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LONGEST_RETRY_AFTER_S = 3600.0
+_MAX_RETRY_AFTER_S = 3600.0
 
 
 class TroubleKind(IntEnum):
@@ -100,4 +100,4 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
             seconds = parsedate_to_datetime(value).timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
-    return None if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_RETRY_AFTER_S)
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), _MAX_RETRY_AFTER_S)

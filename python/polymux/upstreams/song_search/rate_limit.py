@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     Clock = Callable[[], float]
 
 _FIRST_PAUSE_S = 2.0
-_LONGEST_PAUSE_S = 300.0
-_MOST_DOUBLINGS = 10
+_MAX_PAUSE_S = 300.0
+_MAX_DOUBLINGS = 10
 #: Of a token; sums of fractions are never whole.
 _ALMOST = 1e-6
 
@@ -58,17 +58,17 @@ class TokenBucket:
         #: Held by the first of those who wait: it alone watches the clock.
         self._head = asyncio.Lock()
 
-    async def take(self, longest_s: float) -> float | None:
+    async def take(self, max_s: float) -> float | None:
         """Waits for a turn, where that comes in time. Cancelled, it costs no turn.
 
         Args:
-            longest_s: Most that may be waited.
+            max_s: Most that may be waited.
 
         Returns:
             None with a turn; else after how many seconds there would be one.
         """
         wait_s = self._wait_s(self._waiting)
-        if wait_s > longest_s:
+        if wait_s > max_s:
             return wait_s
         self._waiting += 1
         try:
@@ -119,8 +119,8 @@ class BackOff:
         """It has failed at what it was asked then; what was asked before the pause counts once."""
         if asked_at < self._began_at:
             return
-        doubled_s = _FIRST_PAUSE_S * 2 ** min(self._failures, _MOST_DOUBLINGS)
-        pause_s = min(doubled_s, _LONGEST_PAUSE_S) * (1 + self._chance()) / 2
+        doubled_s = _FIRST_PAUSE_S * 2 ** min(self._failures, _MAX_DOUBLINGS)
+        pause_s = min(doubled_s, _MAX_PAUSE_S) * (1 + self._chance()) / 2
         self._failures += 1
         self._began_at = self._clock()
         self._until = self._began_at + max(pause_s, trouble.retry_after_s or 0.0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polymux.upstreams.song_search.rate_limit import Rate
 
 #: A turn is waited for only where so much is left for the answer.
-_LEAST_FOR_ANSWER_S = 1.0
+_MIN_ANSWER_S = 1.0
 _NO_TIME = "there was no time left for its answer"
 
 
@@ -113,7 +113,7 @@ class Lanes(Generic[Source]):
             Trouble: It is left alone, or its turn would come too late.
         """
         lane.check()
-        left_s = until - self._clock() - _LEAST_FOR_ANSWER_S
+        left_s = until - self._clock() - _MIN_ANSWER_S
         later_s = await lane.bucket.take(max(left_s, 0.0))
         if later_s is not None:
             raise Trouble(TroubleKind.LIMITED, "the limit of requests to it is reached", later_s)

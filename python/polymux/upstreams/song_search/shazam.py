@@ -13,7 +13,7 @@ from polymux.upstreams.song_search.songs import Song, not_the_interface, song, s
 from polymux.upstreams.song_search.source import SongSource, member, with_query
 
 #: Most that the catalogue gives at once.
-_MOST_SONGS = 25
+_MAX_SONGS = 25
 _COVER_SIZE = "400"
 
 
@@ -37,7 +37,7 @@ class Shazam(SongSource):
 
     def path(self, text: str, limit: int) -> str:
         """As `SongSource.path`."""
-        query = {"term": text, "types": "songs", "limit": min(limit, _MOST_SONGS)}
+        query = {"term": text, "types": "songs", "limit": min(limit, _MAX_SONGS)}
         return with_query(f"/services/amapi/v1/catalog/{self._country}/search", query)
 
     def songs(self, answer: Any, limit: int) -> list[Song]:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Longest text that is looked for; the catalogues know no song by more.
-LONGEST_SEARCH_CHARACTERS = 300
-_LONGEST_PART_CHARACTERS = 250
-_LONGEST_URL_CHARACTERS = 2000
+MAX_SEARCH_CHARACTERS = 300
+_MAX_PART_CHARACTERS = 250
+_MAX_URL_CHARACTERS = 2000
 #: Marks that turn the direction of a line, and the byte order mark: invisible, and never needed.
 _UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _CONTROL_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
@@ -59,7 +59,7 @@ def song(title: object, artist: object, url: object, image_url: object) -> Song 
 def _part(text: object) -> str:
     if not isinstance(text, str):
         return ""
-    return cleaned(text[: 4 * _LONGEST_PART_CHARACTERS])[:_LONGEST_PART_CHARACTERS].rstrip()
+    return cleaned(text[: 4 * _MAX_PART_CHARACTERS])[:_MAX_PART_CHARACTERS].rstrip()
 
 
 def cleaned(text: str) -> str:
@@ -77,7 +77,7 @@ def cleaned(text: str) -> str:
 
 
 def _url(url: object) -> str:
-    if not isinstance(url, str) or not 0 < len(url) <= _LONGEST_URL_CHARACTERS:
+    if not isinstance(url, str) or not 0 < len(url) <= _MAX_URL_CHARACTERS:
         return ""
     if _NOT_IN_URLS.search(url):
         return ""
@@ -100,10 +100,10 @@ def search_text(text: str, field: str = "song") -> str:
     Raises:
         BadRequestError: Nothing is left of it, or it is longer than 300 characters.
     """
-    if len(text) <= 4 * LONGEST_SEARCH_CHARACTERS:
+    if len(text) <= 4 * MAX_SEARCH_CHARACTERS:
         text = cleaned(text)
-    if len(text) > LONGEST_SEARCH_CHARACTERS:
-        raise invalid(f"{field}: at most {LONGEST_SEARCH_CHARACTERS} characters", field)
+    if len(text) > MAX_SEARCH_CHARACTERS:
+        raise invalid(f"{field}: at most {MAX_SEARCH_CHARACTERS} characters", field)
     if not text:
         raise invalid(f"{field}: must say what to look for", field)
     return text

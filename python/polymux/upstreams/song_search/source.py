@@ -34,7 +34,7 @@ _CONNECT_MS = 5000
 #: A connection that rested so long may have been closed by the other side.
 _IDLE_S = 1.0
 #: Fifty songs take a tenth of it.
-_LONGEST_ANSWER_BYTES = 4 << 20
+_MAX_ANSWER_BYTES = 4 << 20
 
 
 class _Request(NamedTuple):
@@ -179,8 +179,8 @@ class CatalogueServer:
             longest_backoff_ms=0,
             longest_retry_after_ms=0,
             repeatable=False,
-            longest_answer_bytes=_LONGEST_ANSWER_BYTES,
-            longest_event_bytes=_LONGEST_ANSWER_BYTES,
+            longest_answer_bytes=_MAX_ANSWER_BYTES,
+            longest_event_bytes=_MAX_ANSWER_BYTES,
         )
         url, headers = f"{self._base_url}{request.path}", list(request.headers)
         exchange = session.start(

@@ -146,7 +146,7 @@ def test_music(client: polymux.Client, tmp_path: Path) -> None:
 def test_estimates_have_numbers_and_remedies(
     server: PolymuxServer, call: Any, words: tuple[str, ...]
 ) -> None:
-    key, _ = server.keys.add("hurried", longest_estimate_s=0.000001)
+    key, _ = server.keys.add("hurried", max_estimate_s=0.000001)
     with (
         polymux.Client(server.url, key) as hurried,
         pytest.raises(errors.UnprocessableEntityError) as caught,

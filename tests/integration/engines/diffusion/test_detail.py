@@ -311,7 +311,7 @@ def test_what_nothing_here_does_is_refused(engine: DiffusionEngine, tmp_path: Pa
 
 
 def test_too_much_is_refused_before_work(models: dict[str, Path], tmp_path: Path) -> None:
-    engine = diffusing.engine(models, most_detail_pixels=10_000)
+    engine = diffusing.engine(models, max_detail_pixels=10_000)
     with pytest.raises(errors.RequestTooLargeError, match="120 x 100") as caught:
         worked(engine, tmp_path, SMALL)
     assert caught.value.status == 413

@@ -321,7 +321,7 @@ def test_what_nothing_here_can_do_is_refused(client: polymux.Client) -> None:
 def test_an_estimate_over_a_key_s_limit_tells_numbers_and_remedies(
     server: PolymuxServer, client: polymux.Client
 ) -> None:
-    key, _ = server.keys.add("hurried", longest_estimate_s=0.001)
+    key, _ = server.keys.add("hurried", max_estimate_s=0.001)
     with (
         polymux.Client(server.url, key) as hurried,
         pytest.raises(errors.UnprocessableEntityError) as caught,

@@ -90,7 +90,7 @@ def test_a_server_refuses_what_would_take_hours_by_default(server: PolymuxServer
 
 
 def test_a_key_that_allows_long_work_is_not_refused(server: PolymuxServer) -> None:
-    key, _ = server.keys.add("patient", longest_estimate_s=86400.0 * 30)
+    key, _ = server.keys.add("patient", max_estimate_s=86400.0 * 30)
     with (
         polymux.Client(server.url, key) as client,
         pytest.raises(errors.APIError) as caught,
@@ -103,11 +103,11 @@ def test_a_key_that_allows_long_work_is_not_refused(server: PolymuxServer) -> No
 def test_local_refuses_it_too_and_can_be_told_to_do_it(engines: dict[str, EngineSettings]) -> None:
     with polymux.Local(engines=engines) as local:
         told = refused(lambda: local.generate_image("a house", model=B, **SLOW))
-        assert "longest_generation_s of Local" in told
+        assert "max_generation_s of Local" in told
         assert local.generate_image("a house", model=A, **QUICK).status == "succeeded"
     for lifted in (None, 1e9):
         with (
-            polymux.Local(engines=engines, longest_generation_s=lifted) as local,
+            polymux.Local(engines=engines, max_generation_s=lifted) as local,
             pytest.raises(errors.APIError, match="cannot be used"),
         ):
             local.generate_image("a house", model=B, **SLOW)
@@ -129,24 +129,24 @@ def test_the_command_refuses_it_too_and_has_an_option(slow: Path, tmp_path: Path
     found = run(*words, "--local")
     assert found.returncode != 0
     assert "1 x 50 steps of 1024 x 1024" in found.stderr
-    assert "--longest-generation" in found.stderr
-    allowed = run(*words, "--local", "--longest-generation", "none")
+    assert "--max-generation" in found.stderr
+    allowed = run(*words, "--local", "--max-generation", "none")
     assert "cannot be used" in allowed.stderr
-    lost = run(*words, "--server", "http://127.0.0.1:9", "--longest-generation", "60")
-    assert "--longest-generation is for --local" in lost.stderr
+    lost = run(*words, "--server", "http://127.0.0.1:9", "--max-generation", "60")
+    assert "--max-generation is for --local" in lost.stderr
 
 
 def test_a_model_that_was_timed_is_held_to_the_limit(
     engines: dict[str, EngineSettings], tmp_path: Path
 ) -> None:
-    limits = Limits(longest_generation_s=1e-6)
+    limits = Limits(max_generation_s=1e-6)
     with (
         PolymuxServer(tmp_path / "s", engines=engines, limits=limits) as server,
         polymux.Client(server.url, server.key) as client,
     ):
         with pytest.raises(errors.UnprocessableEntityError, match="TFLOP/s"):
             client.generate_image("a house", model=A, **QUICK)
-        key, _ = server.keys.add("patient", longest_estimate_s=600)
+        key, _ = server.keys.add("patient", max_estimate_s=600)
         with polymux.Client(server.url, key) as patient:
             assert patient.generate_image("a house", model=A, **QUICK).status == "succeeded"
 
@@ -167,8 +167,8 @@ def pair(
 
 def test_an_estimate_waits_for_nobody(pair: PolymuxServer) -> None:
     """Two are at work, and who asks for too much is told at once."""
-    patient, _ = pair.keys.add("patient", longest_estimate_s=86_400)
-    key, _ = pair.keys.add("hurried", longest_estimate_s=0.001)
+    patient, _ = pair.keys.add("patient", max_estimate_s=86_400)
+    key, _ = pair.keys.add("hurried", max_estimate_s=0.001)
     with polymux.Client(pair.url, patient) as client, polymux.Client(pair.url, key) as hurried:
         client.generate_image("a house", model=B, **QUICK)  # It is loaded.
         begun = [

@@ -14,7 +14,7 @@ from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import folders, watermark
-from polymux.engines.diffusion.prompts import MOST_CHUNKS, encoded, parsed
+from polymux.engines.diffusion.prompts import MAX_CHUNKS, encoded, parsed
 from polymux.service.model import Upload
 from safetensors.torch import load_file, save
 from support import diffusing, diffusion_models
@@ -102,9 +102,9 @@ def test_a_prompt_is_read_so_far_and_no_further(engine: DiffusionEngine) -> None
     reads = [parts["tokenizer"], parts["text_encoder"], torch.device("cpu")]
     told: list[str] = []
     words = encoded([parsed("barn " * 10_000), parsed("a")], *reads, told.append)
-    assert words.shape[:2] == (2, MOST_CHUNKS * 77)
+    assert words.shape[:2] == (2, MAX_CHUNKS * 77)
     assert told == ["a prompt is longer than 20 chunks of 75 tokens: the rest is not read"]
-    assert encoded([parsed("BREAK " * 30)], *reads).shape[1] == MOST_CHUNKS * 77
+    assert encoded([parsed("BREAK " * 30)], *reads).shape[1] == MAX_CHUNKS * 77
     assert torch.isfinite(encoded([parsed("(((a:99):99):99) [b:-99]")], *reads)).all()
     encoded([parsed("barn " * 100)], *reads, told.append)
     assert len(told) == 1

@@ -150,7 +150,7 @@ def test_pictures_that_are_too_small_are_refused(
 def test_pictures_that_would_be_too_large_are_refused(
     models: dict[str, Path], sink: HeardSink
 ) -> None:
-    own = diffusing.engine(models, most_pixels=256 * 256)
+    own = diffusing.engine(models, max_pixels=256 * 256)
     with pytest.raises(errors.RequestTooLargeError, match=r"0\.1 megapixels"):
         made(own, sink, width=264)
 

@@ -45,7 +45,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Studio:
         for name, maker in makers.items()
     }
     os.environ["POLYMUX_THREADS"] = "1"
-    return Studio({"models": models, "most_pixels": WIDTH * HEIGHT * 4})
+    return Studio({"models": models, "max_pixels": WIDTH * HEIGHT * 4})
 
 
 def request(model: str, **given: Any) -> Request:

@@ -25,7 +25,7 @@ _QUALITY = 95
 #: How far a filter looks beyond the edge of a pattern, in pixels of the source.
 _MARGIN_PX = 16
 #: More than a network's own enlargement may have is made by the filter alone.
-_MOST_ENLARGED_PIXELS = 100_000_000
+_MAX_ENLARGED_PIXELS = 100_000_000
 #: Rows that are sharpened at once: they are floats for that long.
 _ROWS = 256
 
@@ -87,7 +87,7 @@ class Enlarger:
             return resized(pixels, size, around=around)
         margin = _MARGIN_PX if around else 0
         wide = _with_margin(pixels, margin)
-        if wide.shape[0] * wide.shape[1] * self._factor**2 > _MOST_ENLARGED_PIXELS:
+        if wide.shape[0] * wide.shape[1] * self._factor**2 > _MAX_ENLARGED_PIXELS:
             self._sink.log(
                 f"{width} x {height} pixels are too many for the network: a filter enlarges them"
             )

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 CELL_PX = 8
 #: The network halves latents three times more; sizes that are no multiple of both are awkward.
 _GRID_PX = 64
-MOST_PIXELS = 64_000_000
-_MOST_FACTOR = 2.0
+MAX_PIXELS = 64_000_000
+_MAX_FACTOR = 2.0
 #: Of a tile, so much is painted by its neighbour too; never less than so many cells.
-_OVERLAP_SHARE, _LEAST_OVERLAP = 8, 4
+_OVERLAP_SHARE, _MIN_OVERLAP = 8, 4
 #: Of tiles of the encoder and decoder, in cells.
 CODED_TILE, CODED_OVERLAP = 128, 16
 #: What the formats can say of a side, in pixels.
-_MOST_SIDE_PX = {"png": (1 << 31) - 1, "jpg": 65_500, "webp": 16_383}
+_MAX_SIDE_PX = {"png": (1 << 31) - 1, "jpg": 65_500, "webp": 16_383}
 
 
 class Span(NamedTuple):
@@ -101,9 +101,9 @@ def factors(factor: float) -> list[float]:
         ([2.0, 2.0, 1.25], [2.0, 2.0], [0.5])
     """
     passes = []
-    while factor > _MOST_FACTOR:
-        passes.append(_MOST_FACTOR)
-        factor /= _MOST_FACTOR
+    while factor > _MAX_FACTOR:
+        passes.append(_MAX_FACTOR)
+        factor /= _MAX_FACTOR
     return [*passes, factor]
 
 
@@ -140,28 +140,28 @@ def planned(values: Mapping[str, Any], width: int, height: int) -> Plan:
     return Plan(start, tuple(passes))
 
 
-def check(plan: Plan, output_format: str, most_pixels: int = MOST_PIXELS) -> None:
+def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
     """Refuses what would be too large.
 
     Args:
         plan: Of the request.
         output_format: ``"png"``, ``"jpg"`` or ``"webp"``.
-        most_pixels: Most that may be made.
+        max_pixels: Most that may be made.
 
     Raises:
         RequestTooLargeError: The picture would have more pixels, or sides that are too long for
             its format.
     """
     width, height = plan.size
-    if width * height > most_pixels:
+    if width * height > max_pixels:
         raise refusal(
             errors.RequestTooLargeError,
             f"scale_factor: {width} x {height} pixels would be made, {width * height / 1e6:.1f} "
-            f"megapixels, and {most_pixels / 1e6:g} are the most: ask for a smaller factor, or for "
+            f"megapixels, and {max_pixels / 1e6:g} are the most: ask for a smaller factor, or for "
             "downscaling",
             param="scale_factor",
         )
-    longest = _MOST_SIDE_PX[output_format]
+    longest = _MAX_SIDE_PX[output_format]
     if max(width, height) > longest:
         raise refusal(
             errors.RequestTooLargeError,
@@ -204,7 +204,7 @@ def overlap_of(tile: int) -> int:
         >>> overlap_of(144), overlap_of(16)
         (18, 4)
     """
-    return max(_LEAST_OVERLAP, tile // _OVERLAP_SHARE)
+    return max(_MIN_OVERLAP, tile // _OVERLAP_SHARE)
 
 
 def painted_spans(values: Mapping[str, Any], canvas: Size) -> tuple[list[Span], list[Span]]:

@@ -18,7 +18,7 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.upscale import images, models
-from polymux.engines.diffusion.upscale.plan import MOST_PIXELS, calls, check, planned, units
+from polymux.engines.diffusion.upscale.plan import MAX_PIXELS, calls, check, planned, units
 from polymux.engines.diffusion.upscale.tiled_diffusion import Painter
 from polymux.service.errors import invalid, refusal
 
@@ -43,7 +43,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
 
     Args:
         studio: Models and a device; whoever calls holds its lock. Its options may have
-            ``most_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
+            ``max_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
             what ``<lora:name:weight>`` means, and what `detail_pictures.Enlarger` reads.
         request: `upscale_image`, variant A.
         sink: Told of progress at each tile of each step, and of what is left out or in the place
@@ -70,7 +70,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
             param="handfix",
         )
     plan = planned(values, *picture.size)
-    most = int(studio.options.get("most_detail_pixels", MOST_PIXELS))
+    most = int(studio.options.get("max_detail_pixels", MAX_PIXELS))
     check(plan, str(values.get("output_format", "png")), most)
     member = models.chosen(studio, values, sink)
     work = _Work(studio, request, plan, member, sink, token)

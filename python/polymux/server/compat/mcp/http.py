@@ -43,7 +43,7 @@ _log = logging.getLogger("polymux.server")
 _IDLE_S = 600.0
 #: Bodies were measured before the SDK sees them.
 _NO_LIMIT = 1 << 62
-_LONGEST_READ_REQUEST = 64 << 10
+_MAX_READ_REQUEST_BYTES = 64 << 10
 #: Of a request's scope: who asks, and when they have left.
 _ACCESS, _LEFT = "polymux.access", "polymux.left"
 _SESSION = b"mcp-session-id"
@@ -251,7 +251,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 def _reads(body: bytes) -> bool:
     """Whether it asks for a resource."""
-    if len(body) > _LONGEST_READ_REQUEST or b"resources/read" not in body:
+    if len(body) > _MAX_READ_REQUEST_BYTES or b"resources/read" not in body:
         return False
     try:
         asked = json.loads(body)
@@ -341,11 +341,11 @@ class _HttpDoor:
         ends = {self._state.stopping: draining, scope[_LEFT]: _gone}
         return Visitor(access.caller, access.request_id, key.allows, ends)
 
-    def longest_json_bytes(self, operation: Operation) -> int:
-        return self._limits[operation.name].longest_json_bytes
+    def max_json_bytes(self, operation: Operation) -> int:
+        return self._limits[operation.name].max_json_bytes
 
-    def longest_file_bytes(self, operation: Operation) -> int:
-        return self._limits[operation.name].longest_form_bytes
+    def max_file_bytes(self, operation: Operation) -> int:
+        return self._limits[operation.name].max_form_bytes
 
     def check_place(self, context: Context) -> None:
         """The request itself has one already; jobs that go on without one have others."""
@@ -361,7 +361,7 @@ class _HttpDoor:
         del context, params
         from polymux.mcp.files import embedded
 
-        longest = self.longest_file_bytes(arguments.operation)
+        longest = self.max_file_bytes(arguments.operation)
         return {
             name: await asyncio.to_thread(embedded, name, text, longest)
             for name, text in arguments.files.items()

@@ -12,8 +12,8 @@ from polymux.service.errors import refusal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_SESSIONS = 1000
-MOST_OF_ONE = 100
+MAX_SESSIONS = 1000
+MAX_SESSIONS_PER_CALLER = 100
 _RETRY_S = 5
 
 
@@ -39,14 +39,16 @@ class OpenSessions:
     the first to go.
 
     Args:
-        most: Of all callers together. Default: 1,000.
-        most_of_one: Of one caller. Default: 100.
+        max_sessions: Of all callers together. Default: 1,000.
+        max_per_caller: Of one caller. Default: 100.
     """
 
-    def __init__(self, most: int = MOST_SESSIONS, most_of_one: int = MOST_OF_ONE) -> None:
+    def __init__(
+        self, max_sessions: int = MAX_SESSIONS, max_per_caller: int = MAX_SESSIONS_PER_CALLER
+    ) -> None:
         """None is open."""
-        self._most = most
-        self._most_of_one = most_of_one
+        self._max_sessions = max_sessions
+        self._max_per_caller = max_per_caller
         #: The longest idle first.
         self._open: dict[str, OpenSession] = {}
 
@@ -57,21 +59,21 @@ class OpenSessions:
             OverloadedError: There is not: all are at work.
         """
         own = self._of(owner)
-        if len(own) >= self._most_of_one and _idle(own) is None:
+        if len(own) >= self._max_per_caller and _idle(own) is None:
             raise _full(f"your key has {len(own)} sessions open")
         everyone = list(self._open.values())
-        if len(everyone) >= self._most and _idle(everyone) is None:
+        if len(everyone) >= self._max_sessions and _idle(everyone) is None:
             raise _full(f"{len(everyone)} sessions are open here")
 
     def add(self, name: str, owner: str) -> list[OpenSession]:
         """A session that was begun; those to be ended for it are counted no more."""
         leaving: list[OpenSession] = []
-        for sessions, most in (
-            (self._of(owner), self._most_of_one),
-            (list(self._open.values()), self._most),
+        for sessions, max_sessions in (
+            (self._of(owner), self._max_per_caller),
+            (list(self._open.values()), self._max_sessions),
         ):
             idle = _idle(sessions)
-            if not leaving and len(sessions) >= most and idle is not None:
+            if not leaving and len(sessions) >= max_sessions and idle is not None:
                 leaving.append(self._open.pop(idle.name))
         self._open[name] = OpenSession(name, owner)
         return leaving

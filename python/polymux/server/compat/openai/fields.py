@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from polymux.contract import CheckedRequest
 
-_MOST_NAMED = 20
-_LONGEST_PARAM = 100
+_MAX_NAMED_FIELDS = 20
+_MAX_PARAM_CHARACTERS = 100
 
 
 class GivenFields:
@@ -119,9 +119,10 @@ class GivenFields:
         rest, self._left = self._left, {}
         unknown = [name for name in rest if name not in frozenset(known)]
         if unknown:
-            names = ", ".join(shown(one) for one in unknown[:_MOST_NAMED])
+            names = ", ".join(shown(one) for one in unknown[:_MAX_NAMED_FIELDS])
             raise invalid(
-                f"{names}: this server does not know that field here", unknown[0][:_LONGEST_PARAM]
+                f"{names}: this server does not know that field here",
+                unknown[0][:_MAX_PARAM_CHARACTERS],
             )
         return [(name, value) for name, values in rest.items() for value in values]
 
@@ -153,4 +154,6 @@ def checked(
             for one in error.problems
         ]
         first = error.problems[0].field
-        raise invalid("; ".join(told[:_MOST_NAMED]), names.get(first, first) or None) from None
+        raise invalid(
+            "; ".join(told[:_MAX_NAMED_FIELDS]), names.get(first, first) or None
+        ) from None

@@ -101,7 +101,7 @@ class ImageGenerations(ImageEndpoint):
         return wanted_images(await self._members(asked.receive))
 
     async def _members(self, receive: Receive) -> list[tuple[str, Any]]:
-        limits, longest = self.state.settings.limits, self.longest_json_bytes
+        limits, longest = self.state.settings.limits, self.max_json_bytes
         return list((await bodies.whole_object(receive, longest, limits, self.name)).items())
 
 

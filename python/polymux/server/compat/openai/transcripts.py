@@ -21,7 +21,7 @@ _TYPES = {"text": _PLAIN, "srt": _PLAIN, "vtt": b"text/vtt; charset=utf-8"}
 #: What ends a stretch that is put together of words: the end of a sentence, a pause, its length.
 _SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
 _PAUSE_S = 1.0
-_LONGEST_S = 30.0
+_MAX_SEGMENT_S = 30.0
 
 
 class Span(NamedTuple):
@@ -168,7 +168,7 @@ def of_words(words: Iterable[Span]) -> list[Span]:
         if (
             last is None
             or word.start_s - last.end_s >= _PAUSE_S
-            or word.end_s - last.start_s > _LONGEST_S
+            or word.end_s - last.start_s > _MAX_SEGMENT_S
         ):
             found.append(word)
         else:

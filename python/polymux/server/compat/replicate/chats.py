@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHATS = ("chat", "free_chat")
-_MOST_NAMED = 20
+_MAX_NAMED_FIELDS = 20
 #: Fields of the operation that the input has by other names.
 _SENT_AS = {"max_completion_tokens": "max_tokens", "stop": "stop_sequences"}
 _TEXT = {"type": "string"}
@@ -117,7 +117,7 @@ def chat_body(
     refused = set(contract.describe(operation)[0].get("refused_fields", ()))
     body |= {name: given[name] for name in refused & given.keys()}
     unknown = [one for one in given if one not in {*known, *_own_names(operation), *refused}]
-    names = [shortened(printable(one)) for one in unknown[:_MOST_NAMED]]
+    names = [shortened(printable(one)) for one in unknown[:_MAX_NAMED_FIELDS]]
     return body, [f"{one}: is not known here and was left out" for one in names]
 
 

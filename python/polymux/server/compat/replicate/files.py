@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from polymux.service.media_store import StoredFile
     from polymux.service.temporary_files import Draft
 
-_LONGEST_NAME_BYTES = 255
-_LONGEST_METADATA = 16 << 10
-_MOST_LISTED = 1000
+_MAX_NAME_BYTES = 255
+_MAX_METADATA_BYTES = 16 << 10
+_MAX_LISTED = 1000
 _TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,100}", re.ASCII)
 _ANY_TYPE = "application/octet-stream"
 _FIELDS = ("filename", "type", "metadata")
@@ -84,7 +84,7 @@ class Files(FileEndpoint):
             body, status = described_file(self.state, await self._kept(asked)), 201
         else:
             store = self.state.service.store
-            found = await store.run(store.media.sent_by, asked.access.caller.id, _MOST_LISTED)
+            found = await store.run(store.media.sent_by, asked.access.caller.id, _MAX_LISTED)
             results = [described_file(self.state, one) for one in found]
             body, status = {"previous": None, "next": None, "results": results}, 200
         await send_json(asked.send, status, body, request_id=asked.access.request_id)
@@ -185,8 +185,8 @@ def _draft_of(form: Form, upload: Upload) -> Draft:
 
 def _name_of(told: dict[str, str], upload: Upload) -> str:
     name = told.get("filename") or upload.file_name or "file"
-    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME_BYTES:
-        raise invalid_input(f"filename: has more than {_LONGEST_NAME_BYTES} bytes", "filename")
+    if len(name.encode("utf-8", "replace")) > _MAX_NAME_BYTES:
+        raise invalid_input(f"filename: has more than {_MAX_NAME_BYTES} bytes", "filename")
     return name
 
 
@@ -198,8 +198,10 @@ def _metadata_of(text: str | None) -> str:
     """
     if text is None:
         return "{}"
-    if len(text) > _LONGEST_METADATA:
-        raise invalid_input(f"metadata: is longer than {_LONGEST_METADATA} characters", "metadata")
+    if len(text) > _MAX_METADATA_BYTES:
+        raise invalid_input(
+            f"metadata: is longer than {_MAX_METADATA_BYTES} characters", "metadata"
+        )
     from polymux._native.core import core
 
     try:

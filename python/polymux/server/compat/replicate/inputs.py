@@ -43,7 +43,7 @@ _DEEPEST = 64
 _SHARE = 0.3
 #: Files that are fetched, and how long each may take.
 _AT_ONCE = 4
-_LONGEST_FETCH_S = 600.0
+_MAX_FETCH_S = 600.0
 
 
 class Input(NamedTuple):
@@ -89,8 +89,8 @@ class Inputs:
             RequestTooLargeError: It is too long, or a file of it.
             InternalServerError: There is no room for its files (code ``storage_full``).
         """
-        longest_bytes = self._state.settings.limits.json_bytes
-        told = await asyncio.to_thread(_told, sent, longest_bytes)
+        max_bytes = self._state.settings.limits.json_bytes
+        told = await asyncio.to_thread(_told, sent, max_bytes)
         given = {name: value for name, value in sent.items() if value is not None}
         if model.iterates:
             body, warnings = chat_body(model.operation, given, model.chat)
@@ -136,7 +136,7 @@ class Inputs:
         """A file that is here now; or the address that it is to be brought from."""
         if not isinstance(value, str):
             raise invalid_input(f"{field}: must be the address of a file, or a data: URL", field)
-        longest = longest_file_bytes(self._state, model.operation)
+        longest = max_file_bytes(self._state, model.operation)
         if value[: len(_DATA)].lower() == _DATA:
             return await self._embedded(field, value, longest, files)
         kept = await self._kept(field, value, access)
@@ -150,11 +150,9 @@ class Inputs:
             f"{field}: must be an http(s) address, a file of this server, or a data: URL", field
         )
 
-    async def _embedded(
-        self, field: str, value: str, longest_bytes: int, files: ExitStack
-    ) -> Upload:
+    async def _embedded(self, field: str, value: str, max_bytes: int, files: ExitStack) -> Upload:
         try:
-            found = await asyncio.to_thread(embedded, field, value, longest_bytes)
+            found = await asyncio.to_thread(embedded, field, value, max_bytes)
         except errors.BadRequestError as error:
             raise invalid_input(str(error), field) from None
         media = self._state.service.store.media
@@ -201,11 +199,11 @@ class Inputs:
         """What brings the files that lie elsewhere, by the guard; None where there are none."""
         if not addresses:
             return None
-        longest = longest_file_bytes(self._state, model.operation)
+        longest = max_file_bytes(self._state, model.operation)
         bringer = Bringer(
             self._state.settings.fetch,
             longest,
-            total_s=_LONGEST_FETCH_S,
+            total_s=_MAX_FETCH_S,
             pages=self._pages() if model.operation in FIELDS else None,
         )
 
@@ -238,12 +236,12 @@ async def _brought(
         raise
 
 
-def longest_file_bytes(state: ServerState, operation: str) -> int:
+def max_file_bytes(state: ServerState, operation: str) -> int:
     """The longest file that an operation takes, as at its own address."""
-    return OperationEndpoint(state, contract.operation(operation)).longest_form_bytes
+    return OperationEndpoint(state, contract.operation(operation)).max_form_bytes
 
 
-def _told(sent: Mapping[str, Any], longest_bytes: int) -> dict[str, Any]:
+def _told(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
     """The input as predictions keep it. Chats have no longer one than all else.
 
     Raises:
@@ -256,17 +254,15 @@ def _told(sent: Mapping[str, Any], longest_bytes: int) -> dict[str, Any]:
         length = len(json.dumps(told, allow_nan=False))
     except ValueError:
         raise invalid_input("input: holds a number that JSON does not have", "input") from None
-    if length > longest_bytes:
-        raise _too_long("input", "it", longest_bytes, ", files not counted")
+    if length > max_bytes:
+        raise _too_long("input", "it", max_bytes, ", files not counted")
     return told
 
 
-def _too_long(
-    field: str, what: str, longest_bytes: int, more: str = ""
-) -> errors.RequestTooLargeError:
+def _too_long(field: str, what: str, max_bytes: int, more: str = "") -> errors.RequestTooLargeError:
     return refusal(
         errors.RequestTooLargeError,
-        f"{field}: {what} is over the {longest_bytes} bytes that are taken{more}",
+        f"{field}: {what} is over the {max_bytes} bytes that are taken{more}",
         param=field,
     )
 

@@ -120,10 +120,10 @@ class CreatingEndpoint(ReplicateEndpoint):
     async def _answer(self, asked: Asked, job: Job) -> None:
         """201, whatever becomes of it; after its end, where that is wanted and comes in time."""
         prefer = asked.access.headers.get(b"prefer", b"").decode("latin-1")
-        longest_s = wait_s(prefer, self.state.settings.limits.wait_s)
-        if longest_s is not None:
-            job = await unless_gone(self.state.service.jobs.wait(job, longest_s), asked.receive)
-        unfinished = longest_s is not None and not job.ended
+        max_s = wait_s(prefer, self.state.settings.limits.wait_s)
+        if max_s is not None:
+            job = await unless_gone(self.state.service.jobs.wait(job, max_s), asked.receive)
+        unfinished = max_s is not None and not job.ended
         body = prediction_of(self.state, job, unfinished=unfinished)
         fields = [(b"location", body["urls"]["get"].encode())]
         await send_json(asked.send, 201, body, fields, request_id=asked.access.request_id)

@@ -22,10 +22,10 @@ _MEMBERS = (
     "webhook_completed",
     "webhook_events_filter",
 )
-_LONGEST_WEBHOOK = 2048
+_MAX_WEBHOOK_URL_CHARACTERS = 2048
 _DEFAULT_WAIT_S = 60.0
 _SPAN = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s?)?", re.ASCII)
-_SHORTEST_SPAN_S = 5
+_MIN_LIFETIME_S = 5
 
 
 class Creation(NamedTuple):
@@ -73,7 +73,9 @@ def creation(body: Mapping[str, Any]) -> Creation:
     webhook, events = given.get("webhook"), given.get("webhook_events_filter", list(EVENTS))
     if webhook is None and "webhook_completed" in given:
         webhook, events = given["webhook_completed"], ["completed"]
-    if webhook is not None and not (isinstance(webhook, str) and len(webhook) <= _LONGEST_WEBHOOK):
+    if webhook is not None and not (
+        isinstance(webhook, str) and len(webhook) <= _MAX_WEBHOOK_URL_CHARACTERS
+    ):
         raise invalid_input("webhook: must be an https address", "webhook")
     if not isinstance(events, list) or any(one not in EVENTS for one in events):
         raise invalid_input(
@@ -84,12 +86,12 @@ def creation(body: Mapping[str, Any]) -> Creation:
     return Creation(given.get("version"), input_, stream, webhook, ordered)
 
 
-def wait_s(prefer: str, longest_s: float) -> float | None:
+def wait_s(prefer: str, max_s: float) -> float | None:
     """How long ``Prefer: wait`` asks to wait (RFC 7240); None where it asks for nothing.
 
     Args:
         prefer: The header field, all its lines joined by commas.
-        longest_s: Most that can be asked for, in seconds.
+        max_s: Most that can be asked for, in seconds.
 
     Example:
         >>> wait_s("wait", 60), wait_s("wait=5", 60), wait_s("wait=500", 60)
@@ -100,7 +102,7 @@ def wait_s(prefer: str, longest_s: float) -> float | None:
     wait = preferences(prefer).get("wait")
     if wait is None or not (wait == "" or (wait.isascii() and wait.isdigit())):
         return None
-    return min(longest_s, float(wait or _DEFAULT_WAIT_S))
+    return min(max_s, float(wait or _DEFAULT_WAIT_S))
 
 
 def span_s(cancel_after: str) -> float:
@@ -119,9 +121,9 @@ def span_s(cancel_after: str) -> float:
     found = _SPAN.fullmatch(cancel_after.strip().lower())
     hours, minutes, seconds = found.groups() if found is not None else (None, None, None)
     total = 3600 * int(hours or 0) + 60 * int(minutes or 0) + int(seconds or 0)
-    if total < _SHORTEST_SPAN_S:
+    if total < _MIN_LIFETIME_S:
         raise invalid_input(
-            f"Cancel-After: {shown(cancel_after)} is no time from {_SHORTEST_SPAN_S} s on, such as "
+            f"Cancel-After: {shown(cancel_after)} is no time from {_MIN_LIFETIME_S} s on, such as "
             "90s, 1m or 1h30m",
             "Cancel-After",
         )

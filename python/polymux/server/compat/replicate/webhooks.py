@@ -119,7 +119,7 @@ PAUSES_S = (1.0, 5.0, 25.0, 120.0)
 #: Messages on their way, of all keys and of one.
 _AT_ONCE, _AT_ONCE_OF_ONE = 16, 4
 #: Predictions whose webhooks run or are tried again; those of more are not told of.
-_MOST_WATCHED = 2000
+_MAX_WATCHED_PREDICTIONS = 2000
 
 
 class Webhooks:
@@ -177,7 +177,7 @@ class Webhooks:
         asked = job.asked or {}
         if not asked.get("webhook") or not asked.get("webhook_events_filter"):
             return
-        if len(self._watching) >= _MOST_WATCHED:
+        if len(self._watching) >= _MAX_WATCHED_PREDICTIONS:
             _log.warning("the webhook of prediction %s: too many are under way", job.id)
             return
         if self._delivery is None:

@@ -1,0 +1,81 @@
+"""Old names of arguments, attributes and settings: they work, with a warning, until 0.3."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_Target = TypeVar("_Target", bound="Callable[..., Any]")
+
+
+def notice(old: str, new: str) -> str:
+    """The warning about an old name."""
+    return f"{old} is deprecated and will be removed in polymux 0.3: use {new}"
+
+
+class RenamedAttribute:
+    """The old name of an attribute."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self._old = old
+        self._new = new
+
+    def __get__(self, owner: object, kind: type | None = None) -> Any:
+        if owner is None:
+            return self
+        warnings.warn(notice(self._old, self._new), DeprecationWarning, stacklevel=2)
+        return getattr(owner, self._new)
+
+    def __set__(self, owner: object, value: object) -> None:
+        warnings.warn(notice(self._old, self._new), DeprecationWarning, stacklevel=2)
+        setattr(owner, self._new, value)
+
+
+def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:
+    """Lets a function accept old names of keyword arguments: ``old="new"``.
+
+    A class accepts them in its constructor, and its instances have them as attributes.
+    """
+
+    def decorate(target: _Target) -> _Target:
+        if not isinstance(target, type):
+            return cast("_Target", _accepting(target, new_names))
+        target.__init__ = _accepting(target.__init__, new_names)  # type: ignore[misc]
+        for old, new in new_names.items():
+            setattr(target, old, RenamedAttribute(old, new))
+        return target
+
+    return decorate
+
+
+def _accepting(function: Callable[..., Any], new_names: Mapping[str, str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        for old in new_names.keys() & named.keys():
+            new = new_names[old]
+            if new in named:
+                raise TypeError(f"{old} and {new} are the same argument: give {new} alone")
+            warnings.warn(notice(old, new), DeprecationWarning, stacklevel=2)
+            named[new] = named.pop(old)
+        return function(*arguments, **named)
+
+    return call
+
+
+def with_new_keys(
+    found: Mapping[str, Any], new_names: Mapping[str, str], warn: Callable[[str], object]
+) -> dict[str, Any]:
+    """Settings under their new names; `warn` gets a line for each old one.
+
+    If both names of a setting are there, the new one counts.
+    """
+    renamed = {}
+    for old, new in new_names.items():
+        if old in found:
+            warn(notice(old, new))
+            renamed[new] = found[old]
+    return renamed | {name: value for name, value in found.items() if name not in new_names}

@@ -1,0 +1,58 @@
+"""Old spellings of options and commands: they work, with a line on standard error, until 0.3."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from polymux._util.deprecation import notice
+from polymux.cli.errors import say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: A group and the old name of a command in it to the new name.
+_COMMANDS = {("keys", "change"): "update", ("songs", "remove"): "rm"}
+
+
+class _OldOption(argparse.Action):
+    def __init__(
+        self, option_strings: Sequence[str], dest: str, new: argparse.Action, **_: Any
+    ) -> None:
+        del dest
+        super().__init__(
+            option_strings, new.dest, nargs=new.nargs, type=new.type, choices=new.choices,
+            default=argparse.SUPPRESS, metavar=new.metavar, help=argparse.SUPPRESS,
+        )  # fmt: skip
+        self._new = new
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        new = self._new.option_strings[-1]
+        say(notice(str(option_string), new))
+        self._new.required = False
+        self._new(parser, namespace, values, new)
+
+
+def add_old_option(
+    parser: argparse._ActionsContainer, old: str, new: argparse.Action
+) -> argparse.Action:
+    """Accepts an option's old spelling, which help and completion do not show."""
+    return parser.add_argument(old, action=_OldOption, new=new)
+
+
+def with_new_command(arguments: Sequence[str] | None) -> Sequence[str]:
+    """The words of a command line, with the new name of a renamed command."""
+    words = sys.argv[1:] if arguments is None else arguments
+    group, command = words[:1], words[1:2]
+    new = _COMMANDS.get((group[0], command[0])) if group and command else None
+    if new is None:
+        return words
+    say(notice(f"polymux {group[0]} {command[0]}", f"polymux {group[0]} {new}"))
+    return [group[0], new, *words[2:]]

@@ -1,0 +1,111 @@
+"""Old names of arguments, settings, options and commands: they work, and warn."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import polymux
+from polymux import contract
+from polymux._util.deprecation import with_new_keys
+from polymux.cli import main
+from polymux.server.auth.api_keys import KeyFile
+from polymux.server.routes.api_keys import key_values
+from polymux.server.settings.settings import Limits, read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("call", "old"),
+    [
+        (lambda: polymux.Retry(longest_backoff=3), "longest_backoff"),
+        (lambda: polymux.Client("http://x.example", longest_event_bytes=9), "longest_event_bytes"),
+        (lambda: polymux.decode_chat_stream([], longest_event_bytes=9), "longest_event_bytes"),
+        (lambda: contract.read_json("chat", b"{}", longest_bytes=9), "longest_bytes"),
+        (lambda: Limits(longest_generation_s=9), "longest_generation_s"),
+    ],
+)
+def test_old_arguments_warn(call: Callable[[], object], old: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"^{old} is deprecated"):
+        try:
+            call()
+        except polymux.PolymuxError:
+            pass
+
+
+def test_old_names_have_the_new_values() -> None:
+    with pytest.warns(DeprecationWarning):
+        retry = polymux.Retry(first_backoff=0.25, longest_retry_after=7)
+    assert retry == polymux.Retry(first_backoff_s=0.25, max_retry_after_s=7)
+    with pytest.warns(DeprecationWarning, match="use max_retry_after_s"):
+        assert retry.longest_retry_after == 7  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="same argument"):
+        polymux.Retry(max_backoff_s=1, longest_backoff=2)  # type: ignore[call-arg]
+
+
+def test_the_warning_is_of_the_line_that_calls() -> None:
+    with pytest.warns(DeprecationWarning) as found:
+        polymux.Retry(longest_backoff=3)  # type: ignore[call-arg]
+    assert found[0].filename == __file__
+
+
+def test_settings_under_old_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "polymux.toml"
+    path.write_text("[limits]\nlongest_generation_s = 5\n[songs]\nleast_confidence = 0.9\n")
+    with caplog.at_level(logging.WARNING):
+        settings = read_settings(path)
+    assert settings.limits.max_generation_s == 5
+    assert settings.songs.min_confidence == 0.9
+    assert "use limits.max_generation_s" in caplog.text
+    assert "use songs.min_confidence" in caplog.text
+
+
+def test_a_new_key_counts_before_its_old_one() -> None:
+    told: list[str] = []
+    assert with_new_keys({"new": 1, "old": 2, "x": 3}, {"old": "new"}, told.append) == {
+        "new": 1,
+        "x": 3,
+    }
+    assert len(told) == 1
+
+
+def test_keys_of_version_0_1(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "keys.json")
+    file.add("site", max_estimate_s=60.0)
+    text = file.path.read_text()
+    assert '"max_estimate_s"' in text
+    file.path.write_text(text.replace("max_estimate_s", "longest_estimate_s"))
+    assert KeyFile(file.path).keys()[0].max_estimate_s == 60
+
+
+def test_requests_for_keys(caplog: pytest.LogCaptureFixture) -> None:
+    assert key_values({"longest_estimate_s": 60}, now=0) == {"max_estimate_s": 60.0}
+    assert "use max_estimate_s" in caplog.text
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
+    assert main([str(word) for word in words]) == 0
+    return capsys.readouterr().err
+
+
+def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = "keys", "add", "site", "--store", tmp_path
+    said = run(capsys, *keys, "--longest-estimate", "60")
+    assert "--longest-estimate is deprecated and will be removed in polymux 0.3: use --max" in said
+    said = run(capsys, "keys", "change", "site", "--store", tmp_path, "--name", "other")
+    assert "polymux keys change is deprecated" in said
+    (key,) = KeyFile(tmp_path / "keys.json").keys()
+    assert (key.name, key.max_estimate_s) == ("other", 60)
+
+
+def test_help_has_no_old_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["keys", "add", "--help"])
+    said = capsys.readouterr().out
+    assert "--max-estimate" in said
+    assert "longest" not in said
