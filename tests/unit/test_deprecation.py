@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 import polymux
+import pytest
 from polymux import contract
 from polymux._util.deprecation import with_new_keys
 from polymux.cli import main
+from polymux.runtime.settings import Limits
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.routes.api_keys import key_values
-from polymux.server.settings.settings import Limits, read_settings
+from polymux.server.settings.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

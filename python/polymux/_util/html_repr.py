@@ -118,7 +118,9 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
         lines.append("".join(f"<th>{escaped(name)}</th>" for name in head))
     style = ' style="text-align: left"'
     lines += ["".join(f"<td{style}>{cell}</td>" for cell in row) for row in kept[:_MAX_TABLE_ROWS]]
-    more = f"<div>and {len(kept) - _MAX_TABLE_ROWS} more</div>" if len(kept) > _MAX_TABLE_ROWS else ""
+    more = (
+        f"<div>and {len(kept) - _MAX_TABLE_ROWS} more</div>" if len(kept) > _MAX_TABLE_ROWS else ""
+    )
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{more}"
 
 

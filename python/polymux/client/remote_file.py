@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polymux._util.html_repr import embedded, escaped, link
 from polymux._util.redaction import hidden
-from polymux._util.text import printable, shortened
+from polymux._util.text import path_in, printable, shortened
 from polymux.media.media_file import MediaFile, refuse_asynchronous
 
 if TYPE_CHECKING:
@@ -310,17 +310,6 @@ class RemoteFile(MediaFile):
             verified=self._verified,
         )
         return made, ()
-
-
-def path_in(url: str) -> str:
-    """The path in an address; of what is none, such as ``http://[x/a.png``, what looks like it."""
-    from urllib.parse import urlsplit
-
-    try:
-        return urlsplit(url).path
-    except ValueError:
-        bare = url.partition("#")[0].partition("?")[0].partition("://")[2]
-        return "".join(bare.partition("/")[1:])
 
 
 def _name_of(url: str) -> str:

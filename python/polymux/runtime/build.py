@@ -22,10 +22,10 @@ from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.unavailable import WithoutModel
 from polymux.models.families import FAMILIES
 from polymux.models.role_assignment import cast_of
+from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
-from polymux.runtime.model_selection import available, chosen
+from polymux.runtime.settings import EngineSettings
 from polymux.runtime.upstream_settings import upstreams_of
-from polymux.server.settings.settings import EngineSettings
 from polymux.service.backend import Backend
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.links import SignedAddresses
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from polymux.downloads.downloader import PageDownloader
     from polymux.ray.deployment import Cluster
     from polymux.ray.settings import RaySettings
-    from polymux.server.settings.settings import ServerSettings
+    from polymux.runtime.settings import ServiceSettings
     from polymux.service.model import Estimate, Product, Sink, Work
 
 
@@ -134,7 +134,7 @@ def cluster_of(settings: RaySettings | None) -> Cluster | None:
 
 
 def backends_of(
-    settings: ServerSettings, media: Backend | None = None, songs: Backend | None = None
+    settings: ServiceSettings, media: Backend | None = None, songs: Backend | None = None
 ) -> list[Backend]:
     """The backends of a server, none of them loaded.
 
@@ -170,7 +170,7 @@ def backends_of(
     return backends + upstreams_of(settings.upstreams, settings.fetch, taken, bringer)
 
 
-def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
+def _songs(media: Backend, settings: ServiceSettings) -> Backend | None:
     """The catalogue of songs, for strangers; None where none is named and there is none."""
     folder = served_folder(settings.songs.catalogue)
     if folder is None:
@@ -182,7 +182,7 @@ def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
     )
 
 
-def pages_of(settings: ServerSettings) -> PageDownloader | None:
+def pages_of(settings: ServiceSettings) -> PageDownloader | None:
     """What fetches what pages show; None where that is not installed, or not wanted."""
     enabled = settings.download.enabled
     if not (downloads.is_installed() if enabled is None else enabled):
@@ -195,13 +195,13 @@ def pages_of(settings: ServerSettings) -> PageDownloader | None:
     )
 
 
-def bringer_of(settings: ServerSettings, pages: PageDownloader | None) -> Bringer:
+def bringer_of(settings: ServiceSettings, pages: PageDownloader | None) -> Bringer:
     """What brings files from addresses."""
     return Bringer(settings.fetch, settings.limits.upload_bytes, pages=pages)
 
 
 def _media(
-    engines: Mapping[str, EngineSettings], settings: ServerSettings, places: Places
+    engines: Mapping[str, EngineSettings], settings: ServiceSettings, places: Places
 ) -> Backend:
     """The backend that opens strangers' files: the one that is named, else one of its own."""
     for name, one in engines.items():
@@ -235,7 +235,7 @@ def installed_engines() -> dict[str, EngineSettings]:
 def _backend(
     name: str,
     engine: EngineSettings,
-    settings: ServerSettings,
+    settings: ServiceSettings,
     places: Places,
     media: Backend,
     bringer: Bringer,
@@ -282,7 +282,9 @@ def chat_names(name: str, engine: EngineSettings) -> list[str]:
     return list(dict.fromkeys([*map(str, told), name]))
 
 
-def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places: Places) -> Backend:
+def _engine(
+    name: str, engine: EngineSettings, settings: ServiceSettings, places: Places
+) -> Backend:
     options: dict[str, Any] = {"slots": engine.slots, **engine.options}
     confinement = model_confinement(settings)
     if engine.family == "media":
@@ -317,7 +319,7 @@ def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places:
     return made
 
 
-def model_confinement(settings: ServerSettings) -> dict[str, Any]:
+def model_confinement(settings: ServiceSettings) -> dict[str, Any]:
     """What a process with a model may still do: all but reach a network, and grow without end.
 
     It sees samples, pixels and texts, never a stranger's file; and its files, wherever the operator
@@ -331,7 +333,7 @@ def model_confinement(settings: ServerSettings) -> dict[str, Any]:
     }
 
 
-def media_confinement(settings: ServerSettings) -> dict[str, Any]:
+def media_confinement(settings: ServiceSettings) -> dict[str, Any]:
     """What the process that opens strangers' files may still do: read them, write drafts."""
     package = Path(__file__).parents[1]
     own = {sys.prefix, sys.base_prefix, str(package.parent), *(one for one in sys.path if one)}

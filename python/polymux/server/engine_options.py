@@ -10,7 +10,7 @@ from polymux._util.text import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.server.settings.settings import EngineSettings
+    from polymux.runtime.settings import EngineSettings
 
 _TEXT, _TEXTS = "a text", "an array of texts"
 _FLAG, _TABLE = "true or false", "a table"

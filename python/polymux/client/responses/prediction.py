@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from polymux.media.media_file import MediaFile
 
+
 _MAX_FILES = 50
 
 _FAILED = frozenset({"failed", "canceled", "aborted"})
@@ -317,3 +318,26 @@ def _transcript_html(text: str, chunks: Sequence[TranscriptChunk]) -> str:
 
 def _moment(time_s: float | None) -> str:
     return "" if time_s is None else f"{clock(time_s)}.{int(time_s * 10 % 10)}"
+
+
+def files_of(result: Any) -> list[tuple[str, MediaFile]]:
+    """The files of a result, each with what tells it from the others where that needs a word."""
+    from polymux.media.media_file import MediaFile
+
+    if isinstance(result, MediaFile):
+        return [("", result)]
+    if not isinstance(result, Prediction):
+        return []
+    output = result.output
+    if isinstance(output, dict) and "audio" in output:
+        found = (("", result.audio), ("spectrogram", result.spectrogram))
+        return [(label, file) for label, file in found if file is not None]
+    addresses = [output] if isinstance(output, str) else output
+    if isinstance(addresses, list) and addresses and all(map(_is_address, addresses)):
+        return [("", file) for file in result.images]
+    return []
+
+
+def _is_address(value: object) -> bool:
+    # file: is of this computer's own engines; of a server it is refused where it is fetched.
+    return isinstance(value, str) and value.startswith(("https://", "http://", "data:", "file:"))

@@ -99,7 +99,7 @@ def test_memory_that_is_short_is_made_by_giving_up_the_oldest(
     assert studio.is_loaded("picture:B")
     assert studio.is_loaded("picture:C")
     del studio._loaded[studio.member("picture:C").path]
-    monkeypatch.setattr("polymux.runtime.memory_budget.machine_free_bytes", lambda: 1)
+    monkeypatch.setattr("polymux._util.memory.machine_free_bytes", lambda: 1)
     studio.parts("picture:C")
     assert not studio.is_loaded("picture:B")
     assert studio.is_loaded("picture:C")

@@ -121,7 +121,7 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
         values: Of the request, for those that name a model. Default: what requests mostly name.
 
     Example:
-        >>> from polymux.runtime.model_selection import remedy
+        >>> from polymux.models.selection import remedy
         >>> remedy("parse_json")
         ''
     """
