@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from polymux.fetch.fetcher import Fetched, FetchPolicy
+    from polymux.service.backend import ServiceAccess
     from polymux.service.chunks import Chunk
     from polymux.service.model import Product, Sink, Work
-    from polymux.service.service import Service
     from polymux.service.temporary_files import Draft
 
     class Pages(Protocol):
@@ -263,7 +263,7 @@ class AddressedBackend(Backend):
         self._inner = inner
         self._bringer = bringer
 
-    def bind(self, service: Service) -> None:
+    def bind(self, service: ServiceAccess) -> None:
         """Tells the inner one."""
         self._inner.bind(service)
 

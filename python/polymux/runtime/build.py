@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 from dataclasses import replace
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import Bringer, addressed
-from polymux.engines import estimates
 from polymux.engines.base import context_tokens
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
-from polymux.engines.media.decoding_backend import reading, refuse_addresses, speech, upscaling
+from polymux.engines.media.backend import MediaBackend
+from polymux.engines.media.decoding_backend import reading, speech, upscaling
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.unavailable import WithoutModel
 from polymux.models.families import FAMILIES
@@ -26,7 +25,6 @@ from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings
 from polymux.runtime.upstream_settings import upstreams_of
-from polymux.service.backend import Backend
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.links import SignedAddresses
 from polymux.songs.reader import Library
@@ -42,38 +40,7 @@ if TYPE_CHECKING:
     from polymux.ray.deployment import Cluster
     from polymux.ray.settings import RaySettings
     from polymux.runtime.settings import ServiceSettings
-    from polymux.service.model import Estimate, Product, Sink, Work
-
-
-class MediaWork(Backend):
-    """What the media engine's backends have in common, before that which does the work."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        """No process is started."""
-        super().__init__(*arguments, **named)
-        self._measure = estimates.sound(_CONVERSION_S)
-
-    def refuse(self, work: Work) -> None:
-        """Addresses are no files."""
-        refuse_addresses(work, "file")
-        super().refuse(work)
-
-    async def estimate(self, work: Work) -> Estimate:
-        """By the recording's length."""
-        return await self._measure.estimate(work, "file", super().run)  # type: ignore[safe-super]
-
-    async def run(self, work: Work, sink: Sink) -> Product:
-        """Does it in the process."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        product = await super().run(work, sink)  # type: ignore[safe-super]
-        if work.operation == "convert_to_mp3":
-            self._measure.pace.learn(product.metrics["duration"], loop.time() - began)
-        return product
-
-
-class MediaBackend(MediaWork, EngineBackend):
-    """The media engine: of an address it would have to fetch the file first."""
+    from polymux.service.backend import Backend
 
 
 #: Family to the operations of its engine.
@@ -103,8 +70,6 @@ _READABLE = (
 #: long what opens strangers' files may neither tell nor write anything: a decoder may be in a loop.
 _PATIENCE = {"diffusion": {"grace_s": 10.0}, "media": {"stalled_s": 120.0}}
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
-#: Of a second of sound, until conversions were measured.
-_CONVERSION_S = 0.01
 
 
 class Places(NamedTuple):
