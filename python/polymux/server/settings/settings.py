@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
+import warnings
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
 from polymux.runtime.route_checks import route_problems
 from polymux.runtime.upstream_settings import UpstreamSettings, read_upstreams
-from polymux.server.engine_options import option_problems
+from polymux.server.engine_options import option_problems, with_new_options
 from polymux.server.settings.checks import is_every_address, no_origin, origin_of, problems_with
 from polymux.service.routes import Route
 from polymux.songs.selection import SongSettings
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class DoorSettings:
+class CompatSettings:
     """Addresses in the shapes of others' interfaces.
 
     Attributes:
@@ -50,12 +51,14 @@ class DoorSettings:
 
 _log = logging.getLogger("polymux.server")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-#: Old names of keys, by table; ``""`` is the top.
+#: Old names of keys, by the table's prefix; ``""`` is the top.
 _RENAMED: Mapping[str, Mapping[str, str]] = {
-    "limits": {"longest_generation_s": "max_generation_s"},
-    "songs": {"least_confidence": "min_confidence"},
-    "download": {"most_bytes": "max_bytes"},
-    "summaries": {"most_parts": "max_parts"},
+    "": {"grace_s": "shutdown_timeout_s", "doors": "compat"},
+    "limits.": {"longest_generation_s": "max_generation_s"},
+    "store.": {"keep_s": "retention_s"},
+    "songs.": {"least_confidence": "min_confidence"},
+    "download.": {"most_bytes": "max_bytes", "slots": "max_concurrency"},
+    "summaries.": {"most_parts": "max_parts"},
 }
 #: Where no end is meant by ``inf``.
 _ENDLESS = ("max_generation_s",)
@@ -117,6 +120,7 @@ class Limits:
     pixels: int = 40_000_000
 
 
+@renamed_arguments(keep_s="retention_s")
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where jobs and files are kept.
@@ -124,14 +128,15 @@ class StoreSettings:
     Attributes:
         folder: Default: ``polymux/server`` in the XDG folder for state.
         bytes: Most that all files may take. Default: 20 GiB.
-        keep_s: How long results are kept. Default: a day.
+        retention_s: How long results are kept. Default: a day.
     """
 
     folder: Path = field(default_factory=lambda: state_folder() / "server")
     bytes: int = 20 << 30
-    keep_s: float = 86400.0
+    retention_s: float = 86400.0
 
 
+@renamed_arguments(slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """An engine.
@@ -139,7 +144,7 @@ class EngineSettings:
     Attributes:
         family: As `polymux.runtime.registry` knows it.
         options: What it is loaded with.
-        slots: How much of it at once. Default: 1.
+        max_concurrency: How much of it at once. Default: 1.
         threads: For its libraries. Default: one for each processor.
         idle_s: After how long without work it is ended. Default: 300.
         operations: What it can do. Default: all that its family can; an engine of one's own, whose
@@ -148,12 +153,22 @@ class EngineSettings:
 
     family: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    slots: int = 1
+    max_concurrency: int = 1
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     idle_s: float = 300.0
     operations: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Accepts old names of options."""
 
+        def warn(text: str) -> None:
+            warnings.warn(text, DeprecationWarning, stacklevel=6)
+
+        options = with_new_options(self.family, self.options, warn)
+        object.__setattr__(self, "options", options)
+
+
+@renamed_arguments(grace_s="shutdown_timeout_s", doors="compat")
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """Everything.
@@ -167,13 +182,13 @@ class ServerSettings:
             loopback its names; else the public URL's and any.
         allowed_origins: Web pages of other sites that may ask, such as ``"https://site.example"``;
             kept as browsers send them, in lower case and without the scheme's own port.
-        grace_s: How long work may go on when the server is told to stop. Default: 10.
+        shutdown_timeout_s: How long work may go on when the server is told to stop. Default: 10.
         tls_cert: File of the certificate, PEM. Default: no TLS.
         tls_key: File of its key.
         limits: What requests may cost.
         fetch: What may be fetched beyond the public Internet, such as pictures of chats.
         store: Where jobs and files are kept.
-        doors: Addresses in the shapes of others' interfaces.
+        compat: Addresses in the shapes of others' interfaces.
         songs: One's own songs, which are asked before all others.
         song_recognition: Who else is asked for the song of a recording. Default: nobody.
         song_search: Which catalogues of others are searched for songs. Default: none.
@@ -196,13 +211,13 @@ class ServerSettings:
     keys: Path | None = None
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
-    grace_s: float = 10.0
+    shutdown_timeout_s: float = 10.0
     tls_cert: Path | None = None
     tls_key: Path | None = None
     limits: Limits = field(default_factory=Limits)
     fetch: FetchPolicy = field(default_factory=FetchPolicy)
     store: StoreSettings = field(default_factory=StoreSettings)
-    doors: DoorSettings = field(default_factory=DoorSettings)
+    compat: CompatSettings = field(default_factory=CompatSettings)
     songs: SongSettings = field(default_factory=SongSettings)
     song_recognition: SongRecognitionSettings = field(default_factory=SongRecognitionSettings)
     song_search: SongSearchSettings = field(default_factory=SongSearchSettings)
@@ -229,19 +244,19 @@ class ServerSettings:
         return self.host in _LOOPBACK and self.public_url is None
 
     @property
-    def openai_door(self) -> bool:
+    def openai_compat(self) -> bool:
         """Whether there is ``/v1``, in OpenAI's shape."""
-        return self.loopback_only if self.doors.openai is None else self.doors.openai
+        return self.loopback_only if self.compat.openai is None else self.compat.openai
 
     @property
-    def mcp_door(self) -> bool:
+    def mcp_compat(self) -> bool:
         """Whether ``/mcp`` is wanted, the Model Context Protocol."""
-        return self.loopback_only if self.doors.mcp is None else self.doors.mcp
+        return self.loopback_only if self.compat.mcp is None else self.compat.mcp
 
     @property
-    def replicate_door(self) -> bool:
+    def replicate_compat(self) -> bool:
         """Whether there is ``/replicate/v1``, in Replicate's shape."""
-        return self.loopback_only if self.doors.replicate is None else self.doors.replicate
+        return self.loopback_only if self.compat.replicate is None else self.compat.replicate
 
     @property
     def key_file(self) -> Path:
@@ -298,13 +313,14 @@ class _Reader:
         self._problems = problems
 
     def server(self, plain: dict[str, Any]) -> ServerSettings:
+        plain = with_new_keys(plain, _RENAMED[""], _log.warning)
         own = {name: value for name, value in plain.items() if not isinstance(value, dict)}
         values = self._values(ServerSettings, own, "")
         groups = {
             "limits": Limits,
             "store": StoreSettings,
             "fetch": FetchPolicy,
-            "doors": DoorSettings,
+            "compat": CompatSettings,
             "songs": SongSettings,
             "song_recognition": SongRecognitionSettings,
             "song_search": SongSearchSettings,
@@ -343,7 +359,7 @@ class _Reader:
     def _values(self, kind: type[Any], plain: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         known = {one.name: str(one.type) for one in fields(kind)}
         found: dict[str, Any] = {}
-        plain = with_new_keys(plain, _RENAMED.get(prefix.rstrip("."), {}), _log.warning)
+        plain = with_new_keys(plain, _RENAMED.get(prefix, {}), _log.warning, prefix)
         for name, value in plain.items():
             if name not in known:
                 self._problems.append(f"{prefix}{name} is not known")
@@ -364,16 +380,21 @@ class _Reader:
 
         found = {}
         for name in plain:
+            prefix = f"engines.{name}."
             table = self._table(plain, name)
-            values = self._values(EngineSettings, table, f"engines.{name}.")
+            table = with_new_keys(table, {"slots": "max_concurrency"}, _log.warning, prefix)
+            values = self._values(EngineSettings, table, prefix)
             family = values.setdefault("family", name)
             if family not in FAMILIES and ":" not in family:
                 known = ", ".join(sorted(FAMILIES))
                 self._problems.append(
                     f"engines.{name}.family={shown(family)}: must be one of {known}"
                 )
+            values["options"] = with_new_options(
+                family, values.get("options", {}), _log.warning, f"{prefix}options."
+            )
             self._check_operations(name, family, values.get("operations", ()))
-            for problem in option_problems(family, values.get("options", {})):
+            for problem in option_problems(family, values["options"]):
                 self._problems.append(f"engines.{name}.options.{problem}")
             found[name] = EngineSettings(**values)
         return found
