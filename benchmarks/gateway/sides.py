@@ -47,18 +47,18 @@ def upstream() -> Iterator[Running]:
 
 
 @contextmanager
-def in_front(side: str, fake: Running, slots: int) -> Iterator[Running]:
+def in_front(side: str, fake: Running, max_concurrency: int) -> Iterator[Running]:
     """A gateway to the fake upstream, or that itself.
 
     Args:
         side: Its name.
         fake: The upstream.
-        slots: How many requests it may have at the upstream at once; the plain proxy has no limit.
+        max_concurrency: Requests at the upstream at once; the plain proxy has no limit.
     """
     if side == DIRECT:
         yield fake
     elif side == OURS:
-        with serving(settings(fake.port, slots)) as (server, _):
+        with serving(settings(fake.port, max_concurrency)) as (server, _):
             yield server
     else:
         command = [Environment("gateway").python, "-m", "benchmarks.gateway.proxy", str(fake.port)]
@@ -68,9 +68,9 @@ def in_front(side: str, fake: Running, slots: int) -> Iterator[Running]:
                 yield Running(int(line), process.pid, "none", folder, process)
 
 
-def settings(port: int, slots: int) -> str:
+def settings(port: int, max_concurrency: int) -> str:
     """Of `polymux serve`: one upstream, and no engine that could answer in its place."""
     return (
         f'[engines]\n[upstreams.fake]\nkind = "openai"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
-        f'slots = {slots}\nmodels = ["default"]\n'
+        f'max_concurrency = {max_concurrency}\nmodels = ["default"]\n'
     )

@@ -19,7 +19,7 @@ class EchoEngine(Engine):
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Loads nothing."""
-        self.slots = int(options["slots"])
+        self.max_concurrency = int(options["max_concurrency"])
         return {}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:  # noqa: ARG002

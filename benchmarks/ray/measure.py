@@ -90,13 +90,18 @@ async def engine(backend: Backend, count: int) -> tuple[float, float]:
 
 async def engines(rounds: int, count: int) -> dict[str, list[tuple[float, float]]]:
     """Both sides in turns."""
-    options = {"slots": _AT_ONCE}
+    options = {"max_concurrency": _AT_ONCE}
     cluster = Cluster(RaySettings(ray_cluster.AUTO))
     supervision = Supervision(threads=1)
     plan = Plan("echo", FAMILY, ("free_chat",), options, _AT_ONCE, supervision._asdict())
     sides: dict[str, Backend] = {
         "child process": EngineBackend(
-            "echo", FAMILY, ("free_chat",), options, slots=_AT_ONCE, supervision=supervision
+            "echo",
+            FAMILY,
+            ("free_chat",),
+            options,
+            max_concurrency=_AT_ONCE,
+            supervision=supervision,
         ),
         "Ray Serve": cluster.deploy(plan),
     }

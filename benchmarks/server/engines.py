@@ -62,7 +62,7 @@ class NoopEngine(Engine):
     """Answers at once; streams by the clock; waits, listening or not, where it is told to."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.slots = int(options["slots"])
+        self.max_concurrency = int(options["max_concurrency"])
         self._conductors: dict[int, Conductor] = {}
         return {}
 
@@ -111,10 +111,10 @@ class NoopEngine(Engine):
 class NoopBackend(Backend):
     """The same without a process of its own: what is left is the server alone."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, max_concurrency: int) -> None:
         self.name = "noop"
         self.operations = frozenset(("chat",))
-        self.slots = slots
+        self.max_concurrency = max_concurrency
 
     async def run(self, work: Work, sink: Sink) -> Product:  # noqa: ARG002
         return Product(COMPLETION)

@@ -59,7 +59,7 @@ def leaving(side: str, count: int) -> dict[str, Any]:
     """Each kind so many times, one after the other; one engine with one place."""
     if side != OURS:
         return leaving_peers.leaving(side, count)
-    with running(side, slots=1, limits={"queue": 4}) as server:
+    with running(side, max_concurrency=1, limits={"queue": 4}) as server:
         queued = [_queued(server) for _ in range(count)]
         streaming = [_at_work(server, streamed=True) for _ in range(count)]
         whole = [_at_work(server, streamed=False) for _ in range(count)]

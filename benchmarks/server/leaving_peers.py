@@ -60,7 +60,7 @@ def leaving(side: str, count: int) -> dict[str, Any]:
     """In a stream and before a whole answer; a place that is kept ends the row, as it stays so."""
     if side == LLAMA:
         return _leaving_llama(min(count, _LLAMA_TIMES))
-    with running(side, slots=1) as server:
+    with running(side, max_concurrency=1) as server:
         taken: dict[str, list[float | None]] = {"streaming": [], "whole": []}
         for name, found in taken.items():
             while len(found) < count and None not in found:

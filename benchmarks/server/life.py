@@ -72,7 +72,10 @@ def drain(side: str, count: int) -> dict[str, Any]:
     Raises:
         SystemExit: A stream of ours was not ended by an event, or our exit code is not 0.
     """
-    with running(side, slots=count + 1, grace_s=GRACE_S) as server, ExitStack() as open_ones:
+    with (
+        running(side, max_concurrency=count + 1, shutdown_timeout_s=GRACE_S) as server,
+        ExitStack() as open_ones,
+    ):
         streams = [
             open_ones.enter_context(asked(server, body(HOLD, stream=True))) for _ in range(count)
         ]

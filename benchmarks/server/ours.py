@@ -1,9 +1,9 @@
 """ours FOLDER OPTIONS: `polymux serve` with an engine that does nothing; prints its port and a key.
 
 What ``polymux serve`` runs, with its log, but for the engine, which no file of settings can give an
-operation. OPTIONS is JSON: ``slots``, ``limits``, ``grace_s``, ``log``, ``in_process``, ``uvloop``
-(the folder it is in), and ``count``: bytes that were read before and behind an answer's beginning
-are then in the file ``counted``.
+operation. OPTIONS is JSON: ``max_concurrency``, ``limits``, ``shutdown_timeout_s``, ``log``,
+``in_process``, ``uvloop`` (the folder it is in), and ``count``: bytes that were read before and
+behind an answer's beginning are then in the file ``counted``.
 """
 
 from __future__ import annotations
@@ -33,12 +33,19 @@ if TYPE_CHECKING:
 STORE_BYTES = 40 << 30
 
 
-def backend(slots: int, *, in_process: bool) -> Backend:
+def backend(max_concurrency: int, *, in_process: bool) -> Backend:
     """The engine that does nothing."""
     if in_process:
-        return NoopBackend(slots)
+        return NoopBackend(max_concurrency)
     how = Supervision(threads=1)
-    return EngineBackend("noop", FAMILY, OPERATIONS, {"slots": slots}, slots=slots, supervision=how)
+    return EngineBackend(
+        "noop",
+        FAMILY,
+        OPERATIONS,
+        {"max_concurrency": max_concurrency},
+        max_concurrency=max_concurrency,
+        supervision=how,
+    )
 
 
 def main() -> None:
@@ -50,7 +57,7 @@ def main() -> None:
         port=0,
         store=StoreSettings(folder / "store", bytes=STORE_BYTES),
         limits=Limits(**options.get("limits", {})),
-        grace_s=options.get("grace_s", 10.0),
+        shutdown_timeout_s=options.get("shutdown_timeout_s", 10.0),
     )
     # A quota that is counted, and is never used up.
     key, _ = KeyFile(settings.key_file).add("benchmark", requests_per_minute=1e9, concurrent=10_000)
@@ -67,7 +74,9 @@ def main() -> None:
         spare_the_collector()
         print(json.dumps({"port": int(address.rpartition(":")[2]), "key": key}), flush=True)
 
-    made = backend(int(options.get("slots", 64)), in_process=bool(options.get("in_process")))
+    made = backend(
+        int(options.get("max_concurrency", 64)), in_process=bool(options.get("in_process"))
+    )
     sys.exit(serve(settings, backends=[made], on_ready=tell))
 
 

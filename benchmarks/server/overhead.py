@@ -37,7 +37,7 @@ def streams(side: str, count: int, tokens: int, rate: int) -> dict[str, Any]:
     Raises:
         SystemExit: Tokens are missing.
     """
-    with running(side, slots=count) as server:
+    with running(side, max_concurrency=count) as server:
         expect(
             load(server, "closed", count, count, request(server.key, streamed(2, rate))), 200, count
         )

@@ -102,7 +102,7 @@ def flood(side: str, count: int) -> dict[str, Any]:
 
 def queue_full(side: str, count: int) -> dict[str, Any]:
     """One is at work, one waits, and the others are told so; uvicorn has both at work."""
-    with running(side, slots=1, limits={"queue": 1}) as server:
+    with running(side, max_concurrency=1, limits={"queue": 1}) as server:
         load(server, "closed", WARM_UP, 1, request(server.key, body()))
         held = body(HOLD, stream=True)
         with asked(server, held) as at_work, asked(server, held):

@@ -11,7 +11,7 @@ from benchmarks.server.sides import expect, load, running
 
 def uploads(side: str, count: int, mebibytes: int) -> dict[str, Any]:
     """All at once, from the first byte to the last answer."""
-    with running(side, slots=count) as server:
+    with running(side, max_concurrency=count) as server:
         small = upload(server.key, bytes(1024))
         expect(load(server, "closed", 2 * count, count, small), 200, 2 * count)
         data = bytes(range(256)) * (mebibytes << 12)

@@ -159,10 +159,10 @@ def _settings(folder: Path, samples: Samples) -> str:
         "media": {"threads": 1},
         "rapidocr": {"threads": 1},
         "assistant": {"family": "chat", "threads": 1, "options": {
-            "model": str(model_path()), "names": ["smollm2"], "context": 512}},
+            "model": str(model_path()), "aliases": ["smollm2"], "context": 512}},
         "speech": {"threads": 1, "options": {"model": str(weights.whisper(folder / "models"))}},
         "upscale": {"threads": 1, "options": {"model": str(weights.upscaler()), "factor": 2}},
-        "stub": {"family": FAMILY, "slots": 4, "operations": list(OPERATIONS),
+        "stub": {"family": FAMILY, "max_concurrency": 4, "operations": list(OPERATIONS),
                  "options": {"samples": str(samples.folder)}},
     }  # fmt: skip
     lines = [

@@ -50,7 +50,7 @@ class StubEngine(Engine):
     """
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.slots = int(options.get("slots", 1))
+        self.max_concurrency = int(options.get("max_concurrency", 1))
         self._samples = Path(options["samples"])
         return {}
 

@@ -60,7 +60,7 @@ class Proxy:
         self.folder = folder
 
     def make(self) -> list[Scripted]:
-        self.backend = Scripted(slots=4)
+        self.backend = Scripted(max_concurrency=4)
         return [self.backend]
 
     @contextmanager

@@ -134,7 +134,7 @@ def test_the_lists_name_what_is_there() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "polymux btach convert-to-mp3 music/ --out mp3/",
+        "polymux btach convert-to-mp3 music/ --output-dir mp3/",
         "polymux batch convert-to-mp3 music/ --outt mp3/",
         "runuser -u polymux -- /opt/polymux/bin/polymux keys ad website",
         "podman run --rm polymux keys add website --confg x",

@@ -73,7 +73,7 @@ def test_answers_that_are_printed(server: ReferenceServer, folder: Path, name: s
 @pytest.mark.parametrize("name", SAVED)
 def test_files_are_addresses_or_saved(server: ReferenceServer, folder: Path, name: str) -> None:
     words, names = SAVED[name]
-    done = run(name, *words, "--save", "made/here", cwd=folder, server=server)
+    done = run(name, *words, "--output-dir", "made/here", cwd=folder, server=server)
     assert done.stdout.decode().splitlines() == [f"made/here/{one}" for one in names]
     for one, served in zip(names, server.media.files.values(), strict=True):
         assert (folder / "made/here" / one).read_bytes() == served.content
@@ -136,7 +136,14 @@ def test_nothing_is_overwritten(server: ReferenceServer, folder: Path) -> None:
     (folder / "a-cat.png").write_bytes(b"mine")
     (folder / "a-cat-2.png").symlink_to("nowhere")
     done = run(
-        "generate-image", "a cat", "--save", ".", "--num-outputs", "2", cwd=folder, server=server
+        "generate-image",
+        "a cat",
+        "--output-dir",
+        ".",
+        "--num-outputs",
+        "2",
+        cwd=folder,
+        server=server,
     )
     assert done.stdout == b"a-cat-3.png\na-cat-4.png\n"
     assert (folder / "a-cat.png").read_bytes() == b"mine"
@@ -151,23 +158,27 @@ def test_nothing_to_save_is_no_success(
     job = b'{"id": "j", "status": "succeeded", "output": %s}' % output
     for more in ((), ("--json",)):
         server.fail(200, body=job)
-        done = run("generate-image", "x", "--save", "out", *more, cwd=folder, server=server, code=9)
+        done = run(
+            "generate-image", "x", "--output-dir", "out", *more, cwd=folder, server=server, code=9
+        )
         assert b"no file in the answer that could be saved" in done.stderr
         assert list((folder / "out").iterdir()) == []
 
 
 def test_saved_files_beside_json(server: ReferenceServer, folder: Path) -> None:
-    done = run("generate-image", "a cat", "--save", ".", "--json", cwd=folder, server=server)
+    done = run("generate-image", "a cat", "--output-dir", ".", "--json", cwd=folder, server=server)
     assert json.loads(done.stdout)["status"] == "succeeded"
     assert done.stderr == b"saved a-cat.png\n"
-    quiet = run("generate-image", "a cat", "--save", ".", "--json", "-q", cwd=folder, server=server)
+    quiet = run(
+        "generate-image", "a cat", "--output-dir", ".", "--json", "-q", cwd=folder, server=server
+    )
     assert quiet.stderr == b""
 
 
 def test_a_folder_that_cannot_be_is_refused_before_the_work(
     server: ReferenceServer, folder: Path
 ) -> None:
-    done = run("generate-image", "x", "--save", "pic.png", cwd=folder, server=server, code=1)
+    done = run("generate-image", "x", "--output-dir", "pic.png", cwd=folder, server=server, code=1)
     assert b"cannot save into the folder 'pic.png'" in done.stderr
     assert server.calls == []
 
@@ -175,7 +186,7 @@ def test_a_folder_that_cannot_be_is_refused_before_the_work(
 def test_an_address_is_told_where_saving_fails(server: ReferenceServer, folder: Path) -> None:
     path = "/media/000001-0.png"
     server.fail(404, path=path)
-    done = run("generate-image", "x", "--save", "out", cwd=folder, server=server, code=5)
+    done = run("generate-image", "x", "--output-dir", "out", cwd=folder, server=server, code=5)
     assert f"the file is at {server.url}{path}?exp=".encode() in done.stderr
     assert list((folder / "out").iterdir()) == []
 
@@ -220,7 +231,7 @@ def test_a_job_that_nobody_waits_for(server: ReferenceServer, folder: Path) -> N
     listed = run("predictions", "list", cwd=folder, server=server).stdout.decode()
     assert listed.startswith(f"{identity}\t")
     assert "\tanotherjesse/zeroscope-v2-xl\t20" in listed
-    waited = run("predictions", "wait", identity, "--save", "out", cwd=folder, server=server)
+    waited = run("predictions", "wait", identity, "--output-dir", "out", cwd=folder, server=server)
     assert waited.stdout == b"out/000001-0.mp4\n"
     shown = run("predictions", "get", identity, cwd=folder, server=server).stdout.decode()
     assert f"id         {identity}\nstatus     succeeded\n" in shown

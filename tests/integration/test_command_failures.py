@@ -124,7 +124,7 @@ def test_no_song_matches(server: ReferenceServer, tmp_path: Path) -> None:
         (["generate-image"], 2, "prompt: is missing"),
         (["generate-image", "x", "--width", "7"], 2, "width=7"),
         (["generate-image", "x", "--seed", "many"], 2, "--seed: 'many' is no whole number"),
-        (["generate-image", "x", "--save", "a", "--no-wait"], 2, "--no-wait"),
+        (["generate-image", "x", "--output-dir", "a", "--no-wait"], 2, "--no-wait"),
         (["transcribe", "missing.wav"], 5, "missing.wav"),
         (["transcribe", "."], 1, "folder"),
         (["transcribe", "a", "--json", "--format", "srt"], 2, "--format"),
@@ -189,7 +189,7 @@ def test_a_traceback_only_when_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "polymux_defect.py").write_text(
         "from polymux.cli import download\ndownload.name_in = None\n"
     )
-    words = ["generate-image", "x", "--save", "."]
+    words = ["generate-image", "x", "--output-dir", "."]
     program = (
         "import sys, polymux_defect\nfrom polymux.cli import main\nsys.exit(main(sys.argv[1:]))\n"
     )

@@ -43,13 +43,15 @@ def test_text_chats_and_pictures(tmp_path: Path, models: dict[str, str]) -> None
     whole = run(*words, "--json", "--model", "small", cwd=tmp_path, **models)
     assert json.loads(whole.stdout)["model"] == "small"
     larger = ("upscale-image", page, "--model", "nightmareai/real-esrgan", "--scale", "2")
-    done = run(*larger, "--local", "--save", "made", cwd=tmp_path, **models)
+    done = run(*larger, "--local", "--output-dir", "made", cwd=tmp_path, **models)
     (saved,) = done.stdout.decode().splitlines()
     assert (tmp_path / saved).stat().st_size > 1000
 
 
 def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None:
-    done = run("generate-video", "waves", "--local", "--save", "v", cwd=tmp_path, code=9, **models)
+    done = run(
+        "generate-video", "waves", "--local", "--output-dir", "v", cwd=tmp_path, code=9, **models
+    )
     assert "nothing here can do generate_video" in done.stderr.decode()
     assert "server" not in done.stderr.decode()
     done = run("chat", "x", "--model", "other", "--local", cwd=tmp_path, code=6, **models)
@@ -62,8 +64,8 @@ def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None
     [
         (("chat", "x", "--local", "--server", "http://127.0.0.1:9"), "asks no server"),
         (("chat", "x", "--local", "--retries", "1"), "asks no server"),
-        (("upscale-image", "x.png", "--local", "--no-wait", "--save", "f"), "--no-wait"),
-        (("upscale-image", "x.png", "--local"), "--save FOLDER"),
+        (("upscale-image", "x.png", "--local", "--no-wait", "--output-dir", "f"), "--no-wait"),
+        (("upscale-image", "x.png", "--local"), "--output-dir FOLDER"),
     ],
 )
 def test_what_makes_no_sense_with_it(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
@@ -74,7 +76,7 @@ def test_what_makes_no_sense_with_it(tmp_path: Path, words: tuple[str, ...], tol
     "words",
     [
         ("free-chat", "x", "--local"),
-        ("batch", "read-text", "a.png", "--out", "out"),
+        ("batch", "read-text", "a.png", "--output-dir", "out"),
         ("convert-to-mp3", "a.wav"),
     ],
 )
@@ -96,7 +98,7 @@ def test_options_that_need_a_server(words: tuple[str, ...], tmp_path: Path) -> N
     "words",
     [
         ("read-text", "page.png"),
-        ("upscale-image", "page.png", "--model", "nightmareai/real-esrgan", "--save", "made"),
+        ("upscale-image", "page.png", "--model", "nightmareai/real-esrgan", "--output-dir", "made"),
         ("chat", "Name a colour."),
         ("chat", "Name a colour.", "--json"),
     ],

@@ -78,7 +78,7 @@ def test_a_file_that_is_gone_keeps_no_other_from_being_saved(
     server: ReferenceServer, folder: Path, *, as_json: bool
 ) -> None:
     server.fail(404, path="/media/000001-1.png")
-    words = ["generate-image", "x", "--num-outputs", "3", "--save", "d"]
+    words = ["generate-image", "x", "--num-outputs", "3", "--output-dir", "d"]
     done = run(*words, *(["--json"] * as_json), cwd=folder, server=server, code=5)
     assert len(os.listdir(folder / "d")) == 2  # noqa: PTH208
     assert done.stderr.count(b"polymux: the file is at ") == 1
@@ -95,7 +95,7 @@ def test_addresses_that_are_none_are_no_defect(folder: Path) -> None:
         server.script(steps.answer(200, said), times=None)
         done = run("generate-image", "x", cwd=folder, server=server)
         assert done.stdout.decode() == f"{address}\n"
-        done = run("generate-image", "x", "--save", "d", cwd=folder, server=server, code=1)
+        done = run("generate-image", "x", "--output-dir", "d", cwd=folder, server=server, code=1)
         assert f"polymux: the file is at {address}" in done.stderr.decode()
         assert b"the URL is refused" in done.stderr
         assert b"defect" not in done.stderr
@@ -145,7 +145,7 @@ def test_a_server_of_ipv6_below_a_path(folder: Path) -> None:
             for end in ("", "/", "/api/v1", "/api/v1/"):
                 seen.clear()
                 url = f"http://[::1]:{server.server_port}/pre{end}"
-                words = ("generate-image", "x", "--server", url, "--save", f"d{len(end)}")
+                words = ("generate-image", "x", "--server", url, "--output-dir", f"d{len(end)}")
                 done = run(*words, cwd=folder, POLYMUX_API_KEY="a-key")
                 saved = folder / done.stdout.decode().strip()
                 assert saved.read_bytes() == b"a picture"

@@ -25,7 +25,7 @@ MESSAGES = [{"role": "user", "content": "Hi"}]
 
 
 def scripted(**changes: Any) -> Scripted:
-    made = Scripted(slots=4)
+    made = Scripted(max_concurrency=4)
     for name, value in changes.items():
         setattr(made, name, value)
     return made
@@ -287,12 +287,12 @@ def test_media_are_opened_as_its_settings_say(
 
     monkeypatch.setattr(MediaEngine, "_convert", watched)
     limits = {"limits": {"duration_s": 2.0}}
-    strict = EngineSettings("media", limits, slots=3, threads=1)
+    strict = EngineSettings("media", limits, max_concurrency=3, threads=1)
     with polymux.Local(engines={"m": strict}) as local:
         with pytest.raises(polymux.errors.PolymuxError) as refused:
             local.convert_to_mp3(path)
         assert refused.value.code == "too_large"
-    assert _media({"m": strict}).slots == 3
+    assert _media({"m": strict}).max_concurrency == 3
     with polymux.Local(engines={}) as local:
         local.convert_to_mp3(path)
     assert threads == [1, os.cpu_count()]

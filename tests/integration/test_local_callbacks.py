@@ -69,7 +69,7 @@ ERRORS = [
 @pytest.mark.parametrize("error", ERRORS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("where", ["on_progress", "read"])
 def test_what_they_raise_comes_out_unchanged(error: BaseException, where: str) -> None:
-    backend = Scripted(slots=4)
+    backend = Scripted(max_concurrency=4)
     local = polymux.Local(backends=[backend])
     raising: Any = Raising(error)
     given = raising if where == "read" else b"x"
@@ -109,7 +109,7 @@ def test_the_thread_that_made_the_call_is_called() -> None:
 
 
 def test_a_callback_may_call_and_close() -> None:
-    local = polymux.Local(backends=[Scripted(slots=4)])
+    local = polymux.Local(backends=[Scripted(max_concurrency=4)])
     seen: list[str] = []
 
     def call_too(_: object) -> None:
@@ -151,7 +151,7 @@ def test_a_slow_callback_hears_what_is_new_then() -> None:
 
 def test_asynchronous_callbacks_are_awaited() -> None:
     async def main() -> None:
-        async with polymux.AsyncLocal(backends=[Scripted(slots=4)]) as local:
+        async with polymux.AsyncLocal(backends=[Scripted(max_concurrency=4)]) as local:
             seen: list[str] = []
 
             async def tell(one: Any) -> None:

@@ -171,7 +171,7 @@ def test_closed_while_it_is_read(tmp_path: Path) -> None:
 
 def test_input_that_calls_again() -> None:
     """As many of them at once as there are, and more than an executor has threads."""
-    with polymux.Local(backends=[Scripted(slots=100)]) as local:
+    with polymux.Local(backends=[Scripted(max_concurrency=100)]) as local:
         everybody = threading.Barrier(40)
 
         def nested() -> Iterator[bytes]:

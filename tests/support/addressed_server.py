@@ -84,7 +84,7 @@ class AddressedServer(PolymuxServer):
         if sites:
             download.setdefault("music_search", sites[0].url("/{query}"))
         self._download = DownloadSettings(max_bytes=max_bytes, **download)
-        self.speech = Scripted("speech", ("transcribe",), slots=4)
+        self.speech = Scripted("speech", ("transcribe",), max_concurrency=4)
         super().__init__(folder / "s", self._backends)
 
     def __enter__(self) -> Self:
@@ -109,7 +109,7 @@ class AddressedServer(PolymuxServer):
             total_s=self._download.total_s,
             pages=pages,
         )
-        media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=4)
+        media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=4)
         return [
             addressed(media, bringer),
             addressed(self.speech, bringer),

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BITRATE = "64k"
-BATCH = ("batch", "convert-to-mp3", "in", "--out", "out", "--bitrate", BITRATE, "--workers", "2")
+BATCH = (
+    "batch",
+    "convert-to-mp3",
+    "in",
+    "--output-dir",
+    "out",
+    "--bitrate",
+    BITRATE,
+    "--workers",
+    "2",
+)
 MANIFEST = "polymux-batch.db"
 
 

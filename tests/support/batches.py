@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def convert(inputs: Any, out: Path, **more: Any) -> polymux.BatchReport:
-    return polymux.batch("convert_to_mp3", inputs, out=out, bitrate="64k", **more)
+    return polymux.batch("convert_to_mp3", inputs, output_dir=out, bitrate="64k", **more)
 
 
 def marks(out: Path) -> dict[str, tuple[int, int]]:

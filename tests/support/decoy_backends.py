@@ -69,18 +69,20 @@ class Doing(Scripted):
 def backends(folder: Path) -> list[Backend]:
     """For every operation that has such a field; they reach the public side alone."""
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
-    pages = PageDownloader(DownloadSettings(slots=4, total_s=60), policy, folder / "drafts", 3600)
+    pages = PageDownloader(
+        DownloadSettings(max_concurrency=4, total_s=60), policy, folder / "drafts", 3600
+    )
     bringer = Bringer(policy, 1 << 20, pages=pages)
-    media = Doing("media", ("convert_to_mp3",), slots=8)
-    chats = Doing("chats", ("chat", "free_chat"), slots=8)
-    painter = Doing("diffusion", ("generate_image", "upscale_image"), slots=8)
+    media = Doing("media", ("convert_to_mp3",), max_concurrency=8)
+    chats = Doing("chats", ("chat", "free_chat"), max_concurrency=8)
+    painter = Doing("diffusion", ("generate_image", "upscale_image"), max_concurrency=8)
     cast = Cast({role: {"path": "none", "name": one.model} for role, one in ROLES.items()}, {})
     search = SongSearchSettings(
         ("itunes",), itunes_url=f"http://{PUBLIC}", allowed_proxies=(PROXY,), cache_bytes=0
     )
     return [
         addressed(media, bringer),
-        addressed(Doing("speech", ("transcribe",), slots=8), bringer),
+        addressed(Doing("speech", ("transcribe",), max_concurrency=8), bringer),
         ChatBackend(chats, media, models=["scripted"], sees=True, policy=policy),
         DownloadBackend(pages, media),
         SummaryBackend(pages, SummaryOptions(model="scripted")),

@@ -164,7 +164,7 @@ def refiner(folder: Path) -> Path:
     return folder
 
 
-def tiny_decoder(folder: Path) -> Path:
+def tiny_vae(folder: Path) -> Path:
     """A decoder in the shape of TAESD, saved."""
     torch.manual_seed(4)
     AutoencoderTiny(

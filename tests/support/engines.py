@@ -28,12 +28,12 @@ class FaultyEngine(Engine):
     """Does what the chat's first message says, a picture's prompt, or the name of a file."""
 
     def __init__(self) -> None:
-        self.slots = int(os.environ.get("FAULTY_SLOTS", "1"))
+        self.max_concurrency = int(os.environ.get("FAULTY_SLOTS", "1"))
         self._kept: list[Any] = []
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         self._options = options
-        self.slots = options.get("slots", 1)
+        self.max_concurrency = options.get("max_concurrency", 1)
         fault = options.get("load", "")
         if fault == "crash":
             os.abort()

@@ -144,7 +144,7 @@ class Making(Scripted):
 
     def __init__(self) -> None:
         names = ("convert_to_mp3", "read_text", "chat", "free_chat", "generate_image")
-        super().__init__("making", names, slots=4)
+        super().__init__("making", names, max_concurrency=4)
         #: What was in the files that were given.
         self.read: list[bytes] = []
 

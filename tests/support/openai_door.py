@@ -30,8 +30,8 @@ PICTURE = media.png(8, 8)
 @contextmanager
 def real_chat(folder: Path, *, context: int = 1024) -> Iterator[PolymuxServer]:
     """SmolLM2, called ``smollm2``."""
-    options = {"model": str(model_path()), "context": context, "names": ["smollm2"]}
-    engines = {"chat": EngineSettings("chat", options, slots=2, threads=1)}
+    options = {"model": str(model_path()), "context": context, "aliases": ["smollm2"]}
+    engines = {"chat": EngineSettings("chat", options, max_concurrency=2, threads=1)}
     with PolymuxServer(folder / "s", engines=engines) as running:
         yield running
 

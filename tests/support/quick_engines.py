@@ -31,7 +31,7 @@ class QuickEngine(Engine):
     """Chats do what their last message says, such as ``flood``; all others answer at once."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.slots = int(options.get("slots", 1))
+        self.max_concurrency = int(options.get("max_concurrency", 1))
         return {}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:

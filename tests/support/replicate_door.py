@@ -40,8 +40,8 @@ MP3 = b"ID3 and frames"
 class ScriptedModels(Scripted):
     """Does every operation at once; keeps what its files held, and says `pieces` in chats."""
 
-    def __init__(self, *operations: str, slots: int = 8) -> None:
-        super().__init__("scripted", operations or OPERATIONS, slots)
+    def __init__(self, *operations: str, max_concurrency: int = 8) -> None:
+        super().__init__("scripted", operations or OPERATIONS, max_concurrency)
         self.models = ("small", "maker/large")
         self.files: list[dict[str, bytes]] = []
         self.pieces = ["Hel", "lo ", "there"]

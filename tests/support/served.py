@@ -33,7 +33,7 @@ class ServedProcess(Asked):
     Args:
         folder: Its store, and its log.
         limits: Of `polymux.runtime.settings.Limits`, instead of the defaults.
-        slots: How many chats at once.
+        max_concurrency: How many chats at once.
         write_s: How long a client may not read, instead of the default.
         log: The level.
         flags: Of the interpreter, such as ``-O``.
@@ -49,7 +49,7 @@ class ServedProcess(Asked):
         folder: Path,
         *,
         limits: dict[str, Any] | None = None,
-        slots: int = 4,
+        max_concurrency: int = 4,
         write_s: float | None = None,
         log: str = "info",
         flags: tuple[str, ...] = (),
@@ -65,7 +65,7 @@ class ServedProcess(Asked):
         wanted = {
             "folder": os.fspath(folder / "store"),
             "limits": limits or {},
-            "slots": slots,
+            "max_concurrency": max_concurrency,
             "write_s": write_s,
             "log": log,
             "descriptors": descriptors,
@@ -193,10 +193,12 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
            for name, one in wanted["settings"].items()},
     )  # fmt: skip
 
-    def quick(name: str, *operations: str, slots: int = 1) -> EngineBackend:
+    def quick(name: str, *operations: str, max_concurrency: int = 1) -> EngineBackend:
         how = Supervision(threads=1, idle_s=600)
-        options = {"slots": slots}
-        return EngineBackend(name, FAMILY, operations, options, slots=slots, supervision=how)
+        options = {"max_concurrency": max_concurrency}
+        return EngineBackend(
+            name, FAMILY, operations, options, max_concurrency=max_concurrency, supervision=how
+        )
 
     def on_ready(server: object, address: str) -> None:
         part = told.with_name("address.part")
@@ -207,7 +209,7 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
     media, *_ = backends_of(settings)
     backends = [
         media,
-        quick("quick", *OPERATIONS, slots=wanted["slots"]),
+        quick("quick", *OPERATIONS, max_concurrency=wanted["max_concurrency"]),
         reading(quick("reader", "read_text"), media),
         upscaling(quick("upscaler", "upscale_image"), media),
         speech(quick("listener", "transcribe"), media),

@@ -31,11 +31,11 @@ class Scripted(Backend):
         self,
         name: str = "scripted",
         operations: Sequence[str] = ("convert_to_mp3", "read_text", "chat", "free_chat"),
-        slots: int = 1,
+        max_concurrency: int = 1,
     ) -> None:
         self.name = name
         self.operations = frozenset(operations)
-        self.slots = slots
+        self.max_concurrency = max_concurrency
         self.gate = asyncio.Event()
         self.gate.set()
         self.data = b"ID3 and frames"

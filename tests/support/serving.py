@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parents[1]
 START_S = 60.0
 SETTINGS = f"""
-grace_s = %(grace_s)g
+shutdown_timeout_s = %(shutdown_timeout_s)g
 [engines.media]
 threads = 1
-slots = 2
+max_concurrency = 2
 [engines.chat]
 family = "{FAMILY}"
 operations = ["chat", "free_chat"]
-slots = 2
+max_concurrency = 2
 threads = 1
 [engines.chat.options]
-slots = 2
+max_concurrency = 2
 """
 
 
@@ -48,19 +48,26 @@ class ServedProgram:
     Args:
         folder: For its home, its store and its temporary files.
         settings: More lines of the settings, or all of them where `whole`.
-        grace_s: How long work may go on when it is told to stop.
+        shutdown_timeout_s: How long work may go on when it is told to stop.
         whole: Whether `settings` stands for all.
     """
 
     def __init__(
-        self, folder: Path, settings: str = "", *, grace_s: float = 10, whole: bool = False
+        self,
+        folder: Path,
+        settings: str = "",
+        *,
+        shutdown_timeout_s: float = 10,
+        whole: bool = False,
     ) -> None:
         self.folder = folder
         self.store = folder / "state" / "polymux" / "server"
         self.temporary = folder / "tmp"
         self.temporary.mkdir(parents=True, exist_ok=True)
         self.settings = folder / "polymux.toml"
-        head, _, engines = (SETTINGS % {"grace_s": grace_s}).partition("[engines.media]")
+        head, _, engines = (SETTINGS % {"shutdown_timeout_s": shutdown_timeout_s}).partition(
+            "[engines.media]"
+        )
         own = settings if whole else f"{head}{settings}\n[engines.media]{engines}"
         self.settings.write_text(own)
         self.process: subprocess.Popen[bytes] | None = None

@@ -52,7 +52,11 @@ def served(folder: Path, settings: SongRecognitionSettings) -> PolymuxServer:
     server = PolymuxServer(folder / "s", lambda: [confined])
     confinement = media_confinement(server.settings)
     media = EngineBackend(
-        "media", "media", (), {"slots": 1}, supervision=Supervision(confinement=confinement)
+        "media",
+        "media",
+        (),
+        {"max_concurrency": 1},
+        supervision=Supervision(confinement=confinement),
     )
     confined = SongRecognitionBackend(settings, media)
     return server

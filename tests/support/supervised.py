@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polymux.service.service import Service
 
 TESTS = Path(__file__).parents[1]
-QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, grace_s=0.3)
+QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, cancel_timeout_s=0.3)
 
 
 def go(body: Coroutine[Any, Any, None]) -> None:
@@ -36,9 +36,14 @@ def asked(what: str, **values: Any) -> Work:
 async def engine(
     tmp_path: Path, how: Supervision = QUICK, **options: Any
 ) -> AsyncIterator[tuple[Service, EngineBackend]]:
-    slots = options.get("slots", 1)
+    max_concurrency = options.get("max_concurrency", 1)
     backend = EngineBackend(
-        "faulty", FAMILY, ["chat", "convert_to_mp3"], options, slots=slots, supervision=how
+        "faulty",
+        FAMILY,
+        ["chat", "convert_to_mp3"],
+        options,
+        max_concurrency=max_concurrency,
+        supervision=how,
     )
     async with running(tmp_path / "s", backend) as service:
         yield service, backend

@@ -126,7 +126,7 @@ def test_settings_of_a_server(tmp_path: Path) -> None:
         ("gpus = -1", "ray.gpus"),
         ("replicas = 1", "ray.replicas is not known"),
         ("[ray.engines]\nchat = 1", "engines.chat must be a table"),
-        ("[ray.engines.chat]\nslots = 1", "engines.chat.slots is not known"),
+        ("[ray.engines.chat]\nslots = 1", "engines.chat.max_concurrency is not known"),
         ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus must be"),
         ("[ray.engines.chat]\nmin_replicas = 9", "max_replicas"),
     ],

@@ -23,7 +23,7 @@ CASES = [
     (["ge"], ["generate-image", "generate-music", "generate-video"]),
     (["predictions", ""], ACTIONS),
     (["predictions", "w"], ["wait"]),
-    (["predictions", "wait", "--sa"], ["--save"]),
+    (["predictions", "wait", "--ou"], ["--output-dir"]),
     (["completion", ""], ["bash", "zsh", "fish"]),
     (["models", ""], ["list", "info", "pull", "add", "rm"]),
     (["models", "add", "x", "--family", ""], ["chat", "speech", "upscale", "diffusion"]),

@@ -414,7 +414,7 @@ def test_a_batch_shows_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     inputs.mkdir()
     (inputs / "broken <b>.wav").write_bytes(b"no sound")
     (inputs / "tone.wav").write_bytes(wave(0.2))
-    report = polymux.batch("convert_to_mp3", inputs, out=tmp_path / "out")
+    report = polymux.batch("convert_to_mp3", inputs, output_dir=tmp_path / "out")
     told = checked(report._repr_html_())
     assert "total2done1failed1" in told
     assert "broken <b>.wav" in told

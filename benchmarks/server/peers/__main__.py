@@ -1,8 +1,8 @@
 """peers NAME FOLDER OPTIONS: an application on uvicorn; prints its port and the key it lets in.
 
 OPTIONS is the JSON that `benchmarks.server.ours` knows, of which uvicorn has: ``uvloop``, the
-``limits`` of idle connections and of how many are let in, ``grace_s`` and ``count``. With ``keys``
-the application asks for the key; without, it does nothing but answer.
+``limits`` of idle connections and of how many are let in, ``shutdown_timeout_s`` and ``count``.
+With ``keys`` the application asks for the key; without, it does nothing but answer.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def settings(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "loop": "uvloop" if options.get("uvloop") else "asyncio",
         "timeout_keep_alive": int(limits.get("keep_alive_s", _KEEP_ALIVE_S)),
-        "timeout_graceful_shutdown": int(options.get("grace_s", _GRACE_S)),
+        "timeout_graceful_shutdown": int(options.get("shutdown_timeout_s", _GRACE_S)),
         # It counts connections, that of the request itself among them.
-        "limit_concurrency": None if queue is None else options["slots"] + queue + 1,
+        "limit_concurrency": None if queue is None else options["max_concurrency"] + queue + 1,
     }
 
 

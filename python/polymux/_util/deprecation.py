@@ -55,8 +55,9 @@ def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:
 def _accepting(function: Callable[..., Any], new_names: Mapping[str, str]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        for old in new_names.keys() & named.keys():
-            new = new_names[old]
+        for old, new in new_names.items():
+            if old not in named:
+                continue
             if new in named:
                 raise TypeError(f"{old} and {new} are the same argument: give {new} alone")
             warnings.warn(notice(old, new), DeprecationWarning, stacklevel=2)
@@ -67,15 +68,18 @@ def _accepting(function: Callable[..., Any], new_names: Mapping[str, str]) -> Ca
 
 
 def with_new_keys(
-    found: Mapping[str, Any], new_names: Mapping[str, str], warn: Callable[[str], object]
+    found: Mapping[str, Any],
+    new_names: Mapping[str, str],
+    warn: Callable[[str], object],
+    prefix: str = "",
 ) -> dict[str, Any]:
-    """Settings under their new names; `warn` gets a line for each old one.
+    """Settings under their new names; `warn` gets a line for each old one, with `prefix`.
 
     If both names of a setting are there, the new one counts.
     """
     renamed = {}
     for old, new in new_names.items():
         if old in found:
-            warn(notice(old, new))
+            warn(notice(prefix + old, prefix + new))
             renamed[new] = found[old]
     return renamed | {name: value for name, value in found.items() if name not in new_names}

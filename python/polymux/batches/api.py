@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.deprecation import renamed_arguments
 from polymux._util.text import display_name
 from polymux.batches.executors import Conversions, desk_for
 from polymux.batches.inputs import Inputs
@@ -36,11 +37,12 @@ _WORKERS = 4
 _MAX_WORKERS = 1000
 
 
+@renamed_arguments(out="output_dir")
 def batch(
     operation: str,
     inputs: Iterable[Any] | str | bytes | os.PathLike[Any] = (),
     *,
-    out: str | os.PathLike[str],
+    output_dir: str | os.PathLike[str],
     workers: int | None = None,
     client: Operations | None = None,
     ray: str | None = None,
@@ -73,7 +75,7 @@ def batch(
             texts: texts, and `pathlib.Path` objects of files with one text a line, or one JSON
             object of fields a line where they are named ``.jsonl``. For both also mappings of
             fields. Read while the work goes on, and never held in memory.
-        out: The folder of the outputs, named as their inputs; made where there is none.
+        output_dir: The folder of the outputs, named as their inputs; made where there is none.
         workers: Items at a time. Default: twice the cores for conversions that are done here,
             else 4; at most 1,000. With `ray`, workers of the cluster at most; default: all that
             it has room for.
@@ -89,9 +91,9 @@ def batch(
             manifest that has items.
         retry_failed: Like `resume`, and try again what has failed. Default: False.
         fail_fast: Take nothing more up once an item has failed. Default: False.
-        overwrite: Replace files in `out` that this batch has not made, but no input: the work
-            begins when all inputs are found. Default: False, which makes such an item fail.
-        manifest: Path of the manifest. Default: ``polymux-batch.db`` in `out`.
+        overwrite: Replace files in `output_dir` that this batch has not made, but no input: the
+            work begins when all inputs are found. Default: False, which makes such an item fail.
+        manifest: Path of the manifest. Default: ``polymux-batch.db`` in `output_dir`.
         report: Write a table of all items there at the end: ``.csv``, ``.jsonl`` or ``.parquet``.
             Default: None.
         timeout: Seconds that one item may take. Default: the client's own deadlines.
@@ -119,23 +121,23 @@ def batch(
 
     Example:
         >>> import polymux
-        >>> report = polymux.batch("convert_to_mp3", ["song.flac", "talk.mp4"], out="mp3")
+        >>> report = polymux.batch("convert_to_mp3", ["song.flac", "talk.mp4"], output_dir="mp3")
         >>> report.done, report.failed, [item.outputs[0].name for item in report.items()]
         (2, 0, ['song.mp3', 'talk.mp3'])
-        >>> polymux.batch("convert_to_mp3", ["song.flac"], out="mp3", resume=True).kept
+        >>> polymux.batch("convert_to_mp3", ["song.flac"], output_dir="mp3", resume=True).kept
         2
     """
     if client is not None and not isinstance(client, Operations):
         raise TypeError(f"client: a Client or a Local, not {type(client).__name__}")
     if workers is not None and not 1 <= integer("workers", workers) <= _MAX_WORKERS:
         raise InvalidRequestError(f"workers={workers} must be 1 to {_MAX_WORKERS:,}")
-    if not os.fspath(out):
-        raise InvalidRequestError("out is an empty name: name the folder of the outputs")
+    if not os.fspath(output_dir):
+        raise InvalidRequestError("output_dir is an empty name: name the folder of the outputs")
     share = _share(ray, ray_cpus, ray_gpus, workers, client)
     if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]
     subject = Subject(operation, fields)
-    place = Path(os.fsdecode(out)).absolute()
+    place = Path(os.fsdecode(output_dir)).absolute()
     target = None if report is None else Path(report)
     if target is not None:
         check_report(target)

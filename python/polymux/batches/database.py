@@ -230,7 +230,7 @@ def _locked(path: Path) -> int:
         os.close(descriptor)
         raise OutputRefusedError(
             f"another batch works with the manifest '{name}' (process {holder or 'unknown'}): "
-            "wait for its end, or give another --out or --manifest",
+            "wait for its end, or give another --output-dir or --manifest",
             code="batch_busy",
         ) from None
     os.ftruncate(descriptor, 0)

@@ -84,7 +84,7 @@ class Manifest:
         if count and not resumes:
             raise InvalidRequestError(
                 f"the manifest '{name}' has {count} items of an earlier run: go on with them by "
-                "--resume (resume=True), or give another --out or --manifest"
+                "--resume (resume=True), or give another --output-dir or --manifest"
             )
         for fact, words in (
             ("operation", "another operation"),
@@ -258,12 +258,12 @@ class Manifest:
             if is_own and _is_input(connection, task, path):
                 raise OutputExistsError(
                     f"cannot write '{display_name(path)}': it is an input of this batch; give "
-                    "another --out"
+                    "another --output-dir"
                 )
             if not is_own and os.path.lexists(path):
                 raise OutputExistsError(
                     f"cannot write '{display_name(path)}': it exists already, and this batch has "
-                    "not made it; give --overwrite or another --out"
+                    "not made it; give --overwrite or another --output-dir"
                 )
             found.append((name, is_own))
         return found

@@ -35,7 +35,7 @@ def report_of(manifest: str | os.PathLike[str]) -> BatchReport:
     Example:
         >>> import polymux
         >>> from polymux.batches.reader import report_of
-        >>> made = polymux.batch("convert_to_mp3", ["song.flac"], out="mp3-again", bitrate="64k")
+        >>> made = polymux.batch("convert_to_mp3", ["song.flac"], output_dir="again", bitrate="64k")
         >>> report_of(made.manifest).done
         1
     """

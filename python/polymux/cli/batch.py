@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name
 from polymux.cli import exit_codes, server
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.operation_names import NAMES
 from polymux.cli.terminal import Screen, write_json
 
@@ -40,10 +41,10 @@ With --json, each line of standard output is one object:
 """
 _EXAMPLES = """\
 examples:
-  polymux batch convert-to-mp3 recordings/ --out mp3/ --bitrate 128k
-  polymux batch convert-to-mp3 recordings/ --out mp3/ --bitrate 128k --resume --retry-failed
-  find . -name '*.wav' -print0 | polymux batch transcribe -0 - --out texts/ --workers 2
-  polymux batch generate-image prompts.txt --out pictures/ --server https://server.example
+  polymux batch convert-to-mp3 recordings/ --output-dir mp3/ --bitrate 128k
+  polymux batch convert-to-mp3 recordings/ --output-dir mp3/ --bitrate 128k --resume --retry-failed
+  find . -name '*.wav' -print0 | polymux batch transcribe -0 - --output-dir texts/ --workers 2
+  polymux batch generate-image prompts.txt --output-dir pictures/ --server https://server.example
   polymux batch --show mp3/polymux-batch.db --report mp3.csv
 
 """
@@ -96,7 +97,10 @@ def _describe_operation(name: str, parser: Parser) -> None:
 
 
 def _add_arguments(group: Any) -> None:
-    group.add_argument("--out", metavar="FOLDER", required=True, help="where the outputs go")
+    output = group.add_argument(
+        "--output-dir", metavar="FOLDER", required=True, help="where the outputs go"
+    )
+    add_old_option(group, "--out", output)
     group.add_argument(
         "--workers",
         type=int,
@@ -130,7 +134,7 @@ def _add_arguments(group: Any) -> None:
         "--overwrite", action="store_true", help="replace files that this batch has not made"
     )
     group.add_argument(
-        "--manifest", metavar="FILE", help="default: polymux-batch.db in the folder of --out"
+        "--manifest", metavar="FILE", help="default: polymux-batch.db in the folder of --output-dir"
     )
     group.add_argument(
         "--report", metavar="FILE", help="a table of all items: .csv, .jsonl or .parquet"
@@ -175,7 +179,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
         report = batch(
             command.operation,
             list(_inputs(command, options)),
-            out=options.out,
+            output_dir=options.output_dir,
             workers=options.workers,
             client=client,
             ray=options.ray,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import chat, exit_codes, server, transcript
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.operation_names import NAMES
 
 if TYPE_CHECKING:
@@ -56,12 +57,12 @@ def _describe(name: str, parser: Parser) -> None:
     if command.operation == "transcribe":
         transcript.add_arguments(group)
     elif RESULTS[command.operation] in ("MediaFile", "Prediction"):
-        group.add_argument(
-            "--save",
-            dest="save_folder",
+        output = group.add_argument(
+            "--output-dir",
             metavar="FOLDER",
             help="fetch the files into a folder and print their paths; nothing is overwritten",
         )
+        add_old_option(group, "--save", output)
     if command.operation in JOBS:
         group.add_argument(
             "--no-wait",
@@ -92,7 +93,9 @@ def run(command: Command, options: argparse.Namespace) -> int:
     saver = _saver(command, options, values)
     wanted = transcript.wanted(options) if command.operation == "transcribe" else None
     if _is_lost(command, options):
-        raise InvalidRequestError("with --local files go with the command: give --save FOLDER")
+        raise InvalidRequestError(
+            "with --local files go with the command: give --output-dir FOLDER"
+        )
     with server.answering(options, command.name) as client:
         result = ask(client, command, values, options, screen)
         if not getattr(options, "wait_for_end", True) and answers.show_job(
@@ -109,7 +112,7 @@ def _is_lost(command: Command, options: argparse.Namespace) -> bool:
     from polymux.client.methods.results import RESULTS
 
     makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
-    return options.local and makes_files and getattr(options, "save_folder", "") is None
+    return options.local and makes_files and getattr(options, "output_dir", "") is None
 
 
 def ask(
@@ -137,7 +140,7 @@ def ask(
 
 
 def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]) -> Saver | None:
-    folder = getattr(options, "save_folder", None)
+    folder = getattr(options, "output_dir", None)
     if folder is None:
         return None
     from pathlib import Path
@@ -146,7 +149,7 @@ def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]
     from polymux.errors import InvalidRequestError
 
     if not getattr(options, "wait_for_end", True):
-        raise InvalidRequestError("--save needs the end of the job: leave out --no-wait")
+        raise InvalidRequestError("--output-dir needs the end of the job: leave out --no-wait")
     first = command.arguments[0]
     value, stem = values.get(first.name), ""
     if first.kind == "file":

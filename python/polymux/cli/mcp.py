@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
 from polymux.cli import exit_codes, server
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import say
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ comes from POLYMUX_API_KEY, then api_key in the configuration file.
 
 Files are read from the folders that the client announces as its roots, else from the current
 folder; with --folder from those instead of the current one. Results are kept until the command
-ends; with --keep they stay.
+ends; with --output-dir they stay.
 
 """
 
@@ -47,9 +48,10 @@ def add_commands(commands: Any) -> None:
         default=[],
         help="files may be read from here; repeatable; default: the current folder",
     )
-    command.add_argument(
-        "--keep", metavar="FOLDER", help="keep what was made in this folder, beyond the end"
+    output = command.add_argument(
+        "--output-dir", metavar="FOLDER", help="keep what was made in this folder, beyond the end"
     )
+    add_old_option(command, "--keep", output)
     server.add_arguments(command, where="have it done by this server; default: done here")
     command.set_defaults(run=run)
 
@@ -66,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
     if options.server is None:
         instead = "no server is named, give --server"
         server.refuse_without_server(options, instead, has_deadline=False)
-    if options.server is not None and options.keep is not None:
-        raise InvalidRequestError("--keep is for what is made here: leave out --server")
+    if options.server is not None and options.output_dir is not None:
+        raise InvalidRequestError("--output-dir is for what is made here: leave out --server")
     import asyncio
 
     from polymux.cli import Terminated
@@ -109,7 +111,7 @@ def _desk(options: argparse.Namespace) -> AbstractAsyncContextManager[Desk]:
         from polymux.mcp.stdio import local_desk
 
         errors.is_done_here()
-        return local_desk(options.keep)
+        return local_desk(options.output_dir)
     from polymux.mcp.executor import server_desk
 
     return server_desk(server.async_client(options, "mcp"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable
 from polymux.cli import exit_codes, server
+from polymux.cli.deprecation import add_old_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ _MAX_LISTED = 100
 _EPILOG = """\
 examples:
   id=$(polymux generate-video "waves at dusk" --no-wait)
-  polymux predictions wait "$id" --save videos
+  polymux predictions wait "$id" --output-dir videos
 
 """
 
@@ -48,12 +49,12 @@ def add_commands(commands: Any) -> None:
     _add(actions, "get", _get, "print what is known of a job")
     _add(actions, "cancel", _cancel, "ask for the end of a job")
     waited = _add(actions, "wait", _wait, "wait for the end of a job and print what it made")
-    waited.add_argument(
-        "--save",
-        dest="save_folder",
+    output = waited.add_argument(
+        "--output-dir",
         metavar="FOLDER",
         help="fetch its files into a folder and print their paths; nothing is overwritten",
     )
+    add_old_option(waited, "--save", output)
 
 
 def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argparse.ArgumentParser:
@@ -115,8 +116,8 @@ def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
     from polymux.cli.progress import Waiting
 
     saver = None
-    if options.save_folder is not None:
-        saver = Saver(options.save_folder)
+    if options.output_dir is not None:
+        saver = Saver(options.output_dir)
         saver.prepare()
     with Waiting(screen) as waiting:
         job = client.predictions.wait(options.id, on_progress=waiting.on_progress)

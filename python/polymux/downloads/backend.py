@@ -35,7 +35,7 @@ class DownloadBackend(Backend):
         """Nothing is fetched."""
         self.name = "download"
         self.operations = frozenset(("download_video", "download_music"))
-        self.slots = pages.settings.slots
+        self.max_concurrency = pages.settings.max_concurrency
         #: What fetches; doors ask it for files too.
         self.pages = pages
         self._media = media

@@ -115,7 +115,7 @@ class PageDownloader:
         self._policy = policy
         self._folder = folder
         self._max_s = max_s
-        self._places = asyncio.Semaphore(settings.slots)
+        self._places = asyncio.Semaphore(settings.max_concurrency)
         self._onward = settings.onward()
 
     @property

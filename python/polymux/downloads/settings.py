@@ -19,14 +19,14 @@ _SEARCH = re.compile(r"(?:[a-z]*search[a-z]*|prxstories|prxseries)(?:[0-9]+|all)
 _ADDRESS = re.compile(r"https?://[^/?#{}\\\s]+[/?]", re.IGNORECASE)
 
 
-@renamed_arguments(most_bytes="max_bytes")
+@renamed_arguments(most_bytes="max_bytes", slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class DownloadSettings:
     """Downloads from pages, by yt-dlp.
 
     Attributes:
         enabled: Whether pages are read at all. Default: where yt-dlp is installed.
-        slots: How many at once. Default: 2.
+        max_concurrency: How many at once. Default: 2.
         max_bytes: Longest of one. Default: 2 GiB.
         total_s: Longest time for one, in seconds. Default: 1800.
         music_search: What is opened for a song's ``{query}``: one of yt-dlp's searches, or the
@@ -39,13 +39,13 @@ class DownloadSettings:
             none.
 
     Raises:
-        InvalidRequestError: `slots`, `max_bytes` or `total_s` lets nothing through; `music_search`
-            has no ``{query}``, or one that could lead anywhere; a proxy is none, or has a password
-            here.
+        InvalidRequestError: `max_concurrency`, `max_bytes` or `total_s` lets nothing through;
+            `music_search` has no ``{query}``, or one that could lead anywhere; a proxy is none, or
+            has a password here.
     """
 
     enabled: bool | None = None
-    slots: int = 2
+    max_concurrency: int = 2
     max_bytes: int = 2 << 30
     total_s: float = 1800.0
     music_search: str = YOUTUBE_SEARCH
@@ -55,7 +55,10 @@ class DownloadSettings:
 
     def __post_init__(self) -> None:
         """Checks what has a rule."""
-        for name, value in (("slots", self.slots), ("max_bytes", self.max_bytes)):
+        for name, value in (
+            ("max_concurrency", self.max_concurrency),
+            ("max_bytes", self.max_bytes),
+        ):
             if value < 1:
                 raise InvalidRequestError(f"{name}={value}: must be 1 or above")
         if not self.total_s > 0:

@@ -258,7 +258,7 @@ class AddressedBackend(Backend):
     def __init__(self, inner: Backend, bringer: Bringer) -> None:
         """Nothing is loaded."""
         self.name, self.operations = inner.name, inner.operations
-        self.slots, self.models = inner.slots, inner.models
+        self.max_concurrency, self.models = inner.max_concurrency, inner.models
         self.is_upstream = inner.is_upstream
         self._inner = inner
         self._bringer = bringer

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
+from polymux._util.deprecation import RenamedAttribute
 from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
@@ -137,13 +138,14 @@ class Engine(ABC):
     """One family of models. Made in its process, loaded once, used until the process ends.
 
     Attributes:
-        slots: How many threads may call `run` at once.
+        max_concurrency: How many threads may call `run` at once.
         threads: For its libraries, where its process has other work as well; else 0, and it has
             those of its process.
     """
 
-    slots: int = 1
+    max_concurrency: int = 1
     threads: int = 0
+    slots = RenamedAttribute("slots", "max_concurrency")
 
     @abstractmethod
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -350,10 +350,17 @@ def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
     """As its settings say, but in this process; without any, with all processors."""
     cores = os.cpu_count() or 1
     told = next((one for one in (engines or {}).values() if one.family == "media"), None)
-    options, slots, threads = (
-        ({}, cores, cores) if told is None else (told.options, told.slots, told.threads)
+    options, max_concurrency, threads = (
+        ({}, cores, cores) if told is None else (told.options, told.max_concurrency, told.threads)
     )
-    return _Media("media", "media", ["convert_to_mp3"], options, slots=slots, threads=threads)
+    return _Media(
+        "media",
+        "media",
+        ["convert_to_mp3"],
+        options,
+        max_concurrency=max_concurrency,
+        threads=threads,
+    )
 
 
 def _backends(

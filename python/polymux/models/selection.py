@@ -83,7 +83,7 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
     if found.problem or found.family != family:
         return Chosen(dict(options), _unfit(found, family))
     own = {name: one for name, one in options.items() if name != "model"}
-    named = {"names": [found.name]} if family == "chat" else {}
+    named = {"aliases": [found.name]} if family == "chat" else {}
     return Chosen({**named, **found.engine_options(), **own})
 
 

@@ -30,7 +30,7 @@ function tiles({ memory, store, requests, engines }) {
 		tile("Server’s memory", bytes(memory.server_bytes)),
 		tile("At work", String(sum(engines, "running")), `${sum(engines, "waiting")} waiting, ${store.jobs_running} jobs`),
 		tile("Requests", String(sum(requests, "requests")), `${sum(requests, "failures")} refused or failed`),
-		tile("Files kept", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, for ${seconds(store.keep_s)}`),
+		tile("Files kept", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, for ${seconds(store.retention_s)}`),
 	);
 }
 
@@ -54,7 +54,7 @@ function deeds(one, told, changed) {
 }
 
 function sections(told, changed) {
-	const places = (one) => `${one.running} of ${one.slots}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
+	const places = (one) => `${one.running} of ${one.max_concurrency}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
 	async function unload(name) {
 		const failed = await ask(`api/v1/administration/engines/${name}/unload`, { method: "POST" }).then(() => null, (error) => error);
 		announce(failed?.message ?? `${name} is unloaded`);

@@ -47,16 +47,16 @@ class ClusterBackend(Backend):
         cluster: Which.
         name: As configuration and logs call it.
         operations: What it can do.
-        slots: How much of it all its replicas together can do at once.
+        max_concurrency: How much of it all its replicas together can do at once.
     """
 
     def __init__(
-        self, cluster: Cluster, name: str, operations: Sequence[str], *, slots: int
+        self, cluster: Cluster, name: str, operations: Sequence[str], *, max_concurrency: int
     ) -> None:
         """Its replicas are the cluster's to start."""
         self.name = name
         self.operations = frozenset(operations)
-        self.slots = slots
+        self.max_concurrency = max_concurrency
         self._cluster = cluster
         self._health = Health("idle")
 

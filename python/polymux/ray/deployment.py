@@ -56,14 +56,14 @@ class Cluster:
         deployment = self._serve.deployment(
             name=plan.name,
             ray_actor_options={"num_cpus": own.cpus, "num_gpus": own.gpus or 0},
-            max_ongoing_requests=plan.slots,
+            max_ongoing_requests=plan.max_concurrency,
             max_queued_requests=own.queue,
             graceful_shutdown_timeout_s=_GRACE_S,
             autoscaling_config={
                 "min_replicas": own.min_replicas,
                 "max_replicas": own.max_replicas,
                 "initial_replicas": own.min_replicas,
-                "target_ongoing_requests": own.target_ongoing_requests or plan.slots,
+                "target_ongoing_requests": own.target_ongoing_requests or plan.max_concurrency,
             },
         )(EngineReplica)
         target = self._serve.RunTarget(
@@ -72,8 +72,8 @@ class Cluster:
         [handle] = self._serve.run_many([target], wait_for_applications_running=False)
         self._handles[plan.name] = handle.options(stream=True)
         kind = ClusterMedia if media else ClusterBackend
-        slots = plan.slots * own.max_replicas
-        return kind(self, plan.name, plan.operations, slots=slots)
+        max_concurrency = plan.max_concurrency * own.max_replicas
+        return kind(self, plan.name, plan.operations, max_concurrency=max_concurrency)
 
     def handle(self, name: str) -> Any:
         """What an engine is asked by; its answers come as generators."""

@@ -19,7 +19,7 @@ class Plan(NamedTuple):
         family: As `polymux.engines.registry` knows it.
         operations: What it can do.
         options: What its `load` gets.
-        slots: How much of it at once.
+        max_concurrency: How much of it at once.
         supervision: How its process is looked after, by the names of `Supervision`.
     """
 
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     family: str
     operations: tuple[str, ...]
     options: Mapping[str, Any]
-    slots: int
+    max_concurrency: int
     supervision: Mapping[str, Any]
 
 

@@ -62,7 +62,7 @@ class EngineReplica:
             plan.family,
             plan.operations,
             plan.options,
-            slots=plan.slots,
+            max_concurrency=plan.max_concurrency,
             supervision=Supervision(**supervision),
             before_load=memory.make_room,
             needed_bytes=needed_bytes(plan.family, plan.options),

@@ -68,7 +68,7 @@ _READABLE = (
 )
 #: How long work that is cancelled may take to stop, where models take long to load again; and how
 #: long what opens strangers' files may neither tell nor write anything: a decoder may be in a loop.
-_PATIENCE = {"diffusion": {"grace_s": 10.0}, "media": {"stalled_s": 120.0}}
+_PATIENCE = {"diffusion": {"cancel_timeout_s": 10.0}, "media": {"stalled_s": 120.0}}
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 
 
@@ -143,7 +143,7 @@ def _songs(media: Backend, settings: ServiceSettings) -> Backend | None:
     return CatalogueBackend(
         Library(folder, min_confidence=settings.songs.min_confidence),
         media,
-        lambda store: SignedAddresses(settings.base_url, store, settings.store.keep_s),
+        lambda store: SignedAddresses(settings.base_url, store, settings.store.retention_s),
     )
 
 
@@ -243,14 +243,14 @@ def chat_names(name: str, engine: EngineSettings) -> list[str]:
 
     The first is what answers call it.
     """
-    told = engine.options.get("names") or [Path(str(engine.options.get("model", name))).stem]
+    told = engine.options.get("aliases") or [Path(str(engine.options.get("model", name))).stem]
     return list(dict.fromkeys([*map(str, told), name]))
 
 
 def _engine(
     name: str, engine: EngineSettings, settings: ServiceSettings, places: Places
 ) -> Backend:
-    options: dict[str, Any] = {"slots": engine.slots, **engine.options}
+    options: dict[str, Any] = {"max_concurrency": engine.max_concurrency, **engine.options}
     confinement = model_confinement(settings)
     if engine.family == "media":
         limits = settings.limits
@@ -267,7 +267,9 @@ def _engine(
     if places.cluster is not None and places.cluster.has(name):
         from polymux.ray.messages import Plan
 
-        plan = Plan(name, engine.family, operations, options, engine.slots, supervision._asdict())
+        plan = Plan(
+            name, engine.family, operations, options, engine.max_concurrency, supervision._asdict()
+        )
         return places.cluster.deploy(plan, media=engine.family == "media")
     kind = MediaBackend if engine.family == "media" else EngineBackend
     made = kind(
@@ -275,7 +277,7 @@ def _engine(
         engine.family,
         operations,
         options,
-        slots=engine.slots,
+        max_concurrency=engine.max_concurrency,
         supervision=supervision,
         before_load=places.memory.make_room,
         needed_bytes=needed_bytes(engine.family, options),

@@ -42,7 +42,7 @@ def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
             eyes = options.get("mmproj")
             files = [model.parent / one for one in layout_of(model, "chat").files]
             files += [Path(str(eyes)).expanduser()] if eyes else []
-            tokens = context_tokens(options) * int(options.get("slots", 1))
+            tokens = context_tokens(options) * int(options.get("max_concurrency", 1))
             return sum(one.stat().st_size for one in files) + tokens * _kept(model) + _CHAT_BYTES
         if family == "speech":
             return 2 * (model / "model.bin").stat().st_size + _SPEECH_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from polymux.client.options import MAX_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
+from polymux.runtime.engine_options import with_new_options
 from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -81,6 +83,7 @@ class Limits:
     pixels: int = 40_000_000
 
 
+@renamed_arguments(keep_s="retention_s")
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where jobs and files are kept.
@@ -88,14 +91,15 @@ class StoreSettings:
     Attributes:
         folder: Default: ``polymux/server`` in the XDG folder for state.
         bytes: Most that all files may take. Default: 20 GiB.
-        keep_s: How long results are kept. Default: a day.
+        retention_s: How long results are kept. Default: a day.
     """
 
     folder: Path = field(default_factory=lambda: state_folder() / "server")
     bytes: int = 20 << 30
-    keep_s: float = 86400.0
+    retention_s: float = 86400.0
 
 
+@renamed_arguments(slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """An engine.
@@ -103,7 +107,7 @@ class EngineSettings:
     Attributes:
         family: As `polymux.engines.registry` knows it.
         options: What it is loaded with.
-        slots: How much of it at once. Default: 1.
+        max_concurrency: How much of it at once. Default: 1.
         threads: For its libraries. Default: one for each processor.
         idle_s: After how long without work it is ended. Default: 300.
         operations: What it can do. Default: all that its family can; an engine of one's own, whose
@@ -112,10 +116,19 @@ class EngineSettings:
 
     family: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    slots: int = 1
+    max_concurrency: int = 1
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     idle_s: float = 300.0
     operations: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Accepts old names of options."""
+
+        def warn(text: str) -> None:
+            warnings.warn(text, DeprecationWarning, stacklevel=6)
+
+        options = with_new_options(self.family, self.options, warn)
+        object.__setattr__(self, "options", options)
 
 
 @dataclass(frozen=True, slots=True)

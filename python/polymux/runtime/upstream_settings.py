@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
+from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux.client.options import Timeout
 from polymux.config import checked_base_url, checked_key
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 KINDS = ("openai", "polymux", "replicate")
 _KEYS = ("key", "api_key", "token", "authorization", "password", "secret")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}", re.ASCII)
+_log = logging.getLogger("polymux.server")
 _MAX_KEY_BYTES = 10_000
 _MIN_EVENT_BYTES, _MAX_EVENT_BYTES = 1 << 10, 1 << 30
 
 
+@renamed_arguments(slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
     """A server of somebody else.
@@ -45,7 +49,7 @@ class UpstreamSettings:
             Replicate, what it has models for.
         models: Our name of a model to theirs, the first the one that ``default`` means. Default:
             chats ask for whatever it has; Replicate for the models of the interface.
-        slots: How much is asked of it at once. Default: 16.
+        max_concurrency: How much is asked of it at once. Default: 16.
         connect_s: Deadline for a connection. Default: 5.
         first_byte_s: From the request's end to the answer's begin. Default: none; of streams 300.
         idle_s: Between two bytes of an answer, and two pieces of a stream. Default: 60.
@@ -65,7 +69,7 @@ class UpstreamSettings:
     key_environment: str | None = None
     operations: tuple[str, ...] = ()
     models: Mapping[str, str] = field(default_factory=dict)
-    slots: int = 16
+    max_concurrency: int = 16
     connect_s: float | None = None
     first_byte_s: float | None = None
     idle_s: float | None = None
@@ -177,14 +181,18 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
         max_event_bytes=one.event_bytes,
     )
     if ours:
-        return PolymuxUpstream(server, one.does, one.models, slots=one.slots, policy=policy)
+        return PolymuxUpstream(
+            server, one.does, one.models, max_concurrency=one.max_concurrency, policy=policy
+        )
     if isinstance(server, ReplicateServer):
-        return ReplicateUpstream(server, one.does, one.models, slots=one.slots, policy=policy)
+        return ReplicateUpstream(
+            server, one.does, one.models, max_concurrency=one.max_concurrency, policy=policy
+        )
     return OpenAIUpstream(
         server,
         one.does,
         one.models,
-        slots=one.slots,
+        max_concurrency=one.max_concurrency,
         max_tokens=one.max_tokens,
         response_format=one.response_format,
         transcript_format=one.transcript_format,
@@ -201,6 +209,8 @@ def read_upstreams(plain: Mapping[str, Any], problems: list[str]) -> dict[str, U
             problems.append(f"upstreams.{name} must be a table")
             continue
         own: list[str] = []
+        new_names = {"slots": "max_concurrency"}
+        table = with_new_keys(table, new_names, _log.warning, f"upstreams.{name}.")
         values = _values(table, own)
         if not own:
             settings = UpstreamSettings(**values)
@@ -368,7 +378,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "key_environment": ("the name of a variable", _variable),
     "operations": ("an array of operations", _texts),
     "models": ("an array of names, or a table of our name to theirs", _models),
-    "slots": ("a whole number, 1 or above", _count),
+    "max_concurrency": ("a whole number, 1 or above", _count),
     "connect_s": _A_TIME,
     "first_byte_s": _A_TIME,
     "idle_s": _A_TIME,

@@ -169,11 +169,11 @@ def _routes(state: ServerState) -> list[Route]:
         ("/page/", PageEndpoint(state)),
         ("/page/{name}", PageEndpoint(state)),
     ]
-    if state.settings.openai_door:
+    if state.settings.openai_compat:
         endpoints += openai.routes(state)
-    if state.settings.mcp_door:
+    if state.settings.mcp_compat:
         endpoints += http.routes(state)
-    if state.settings.replicate_door:
+    if state.settings.replicate_compat:
         endpoints += replicate.routes(state)
     # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.
     return [Route(path, endpoint, methods=None) for path, endpoint in endpoints]
@@ -194,9 +194,9 @@ class _Front:
         self._preflight = Preflight(state)
         self._not_found = NotFound(state)
         self._not_found_at: dict[str, Endpoint] = {}
-        if state.settings.openai_door:
+        if state.settings.openai_compat:
             self._not_found_at[openai.PREFIX] = OpenAiNotFound(state)
-        if state.settings.replicate_door:
+        if state.settings.replicate_compat:
             self._not_found_at[replicate.PREFIX] = replicate.ReplicateNotFound(state)
         self._tracing = tracing(routes)
 

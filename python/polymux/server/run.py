@@ -50,12 +50,12 @@ class LastResort:
     the process, and what ran has failed with ``interrupted`` when the store is opened again.
 
     Args:
-        grace_s: How long work may go on after the first signal.
+        shutdown_timeout_s: How long work may go on after the first signal.
     """
 
-    def __init__(self, grace_s: float) -> None:
+    def __init__(self, shutdown_timeout_s: float) -> None:
         """Begins to watch, on a thread of its own: handlers of signals may start none."""
-        self._grace_s = grace_s
+        self._shutdown_timeout_s = shutdown_timeout_s
         self._told, self._tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         threading.Thread(target=self._watch, name="polymux last resort", daemon=True).start()
 
@@ -79,9 +79,9 @@ class LastResort:
             status = self._next(None)
             if status is None:
                 return
-            until = time.monotonic() + self._grace_s + _CLOSING_S
+            until = time.monotonic() + self._shutdown_timeout_s + _CLOSING_S
             try:
-                second = self._next(self._grace_s + _CLOSING_S)
+                second = self._next(self._shutdown_timeout_s + _CLOSING_S)
                 if second is None:
                     return
                 status, until = second, min(until, time.monotonic() + _AT_ONCE_S)
@@ -116,12 +116,12 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         state: ServerState,
-        grace_s: float,
+        shutdown_timeout_s: float,
         on_ready: Callable[[_Server], object],
     ) -> None:
         super().__init__(config)
         self._state = state
-        self._grace_s = grace_s
+        self._shutdown_timeout_s = shutdown_timeout_s
         self._on_ready = on_ready
         #: None where signals do not come here.
         self.last_resort: LastResort | None = None
@@ -132,7 +132,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Lets work end, jobs included, with the door open: who comes is told to come back."""
-        until = (self._told_at or time.monotonic()) + self._grace_s
+        until = (self._told_at or time.monotonic()) + self._shutdown_timeout_s
         while (
             (self.server_state.tasks or self._state.has_jobs)
             and not self.force_exit
@@ -275,7 +275,7 @@ def _serve_on(
     state.watch_file(path)
     config = _config(app, settings)
     server = _Server(
-        config, state, settings.grace_s, lambda ready: on_ready(ready, settings.base_url)
+        config, state, settings.shutdown_timeout_s, lambda ready: on_ready(ready, settings.base_url)
     )
 
     async def main() -> None:
@@ -294,7 +294,7 @@ def _serve_on(
     except OSError as error:
         raise InvalidRequestError(f"the certificate or its key: {error}") from error
     if threading.current_thread() is threading.main_thread():
-        server.last_resort = LastResort(settings.grace_s)
+        server.last_resort = LastResort(settings.shutdown_timeout_s)
     try:
         asyncio.run(main())
     finally:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.server")
 #: Where it listens, what its links are, where it keeps things and what it works with: as it began.
 _KEPT = (
-    "host", "port", "public_url", "store", "doors", "tls_cert", "tls_key", "engines", "upstreams",
+    "host", "port", "public_url", "store", "compat", "tls_cert", "tls_key", "engines", "upstreams",
     "songs", "song_recognition", "song_search", "download", "summaries", "routes", "fetch",
-    "grace_s", "ray",
+    "shutdown_timeout_s", "ray",
 )  # fmt: skip
 _KEPT_LIMITS = (
     "queue", "memory_bytes", "max_generation_s", "engines_memory_bytes", "duration_s", "pixels",
@@ -110,7 +110,7 @@ class ServerState:
             Store,
             settings.store.folder,
             cap_bytes=settings.store.bytes,
-            life_s=settings.store.keep_s,
+            life_s=settings.store.retention_s,
         )
         try:
             self._check_keys()

@@ -89,7 +89,7 @@ class Promise:
 
 
 class Admission:
-    """The places of one backend: `slots` at work, and a queue of bounded length, first come first.
+    """The places of one backend: `max_concurrency` at work, and a bounded queue, first come first.
 
     Args:
         backend: Whose.
@@ -124,7 +124,7 @@ class Admission:
         promised = promise is not None and promise.admission is self
         if promise is not None:
             promise.give_up()
-        if self.running >= self._backend.slots or self._waiting:
+        if self.running >= self._backend.max_concurrency or self._waiting:
             if not promised:
                 self.check_room()
             await self._wait()
@@ -154,8 +154,8 @@ class Admission:
             OverloadedError: It is.
         """
         waiting = len(self._waiting) + self.promised
-        if self.running + waiting >= self._backend.slots + self._queue:
-            turns = (waiting + self.running) / self._backend.slots
+        if self.running + waiting >= self._backend.max_concurrency + self._queue:
+            turns = (waiting + self.running) / self._backend.max_concurrency
             raise refusal(
                 errors.OverloadedError,
                 f"{self._backend.name} is busy: {self.running} at work, {waiting} "

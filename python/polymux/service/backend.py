@@ -55,14 +55,14 @@ class Backend(ABC):
     Attributes:
         name: As configuration and logs call it.
         operations: What it can do.
-        slots: How much of it can be done at once.
+        max_concurrency: How much of it can be done at once.
         models: What requests call its chat model; None where it takes any name.
         is_upstream: Whether others do the work: what goes wrong there is theirs (502), not ours.
     """
 
     name: str
     operations: frozenset[str]
-    slots: int = 1
+    max_concurrency: int = 1
     models: tuple[str, ...] | None = None
     is_upstream: bool = False
 

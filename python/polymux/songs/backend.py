@@ -68,7 +68,7 @@ class CatalogueBackend(Backend):
         """Nothing is opened."""
         self.name = NAME
         self.operations = frozenset({"identify_song", "search_music"})
-        self.slots = _SLOTS
+        self.max_concurrency = _SLOTS
         self._library = library
         self._media = media
         self._make_addresses = addresses

@@ -47,14 +47,14 @@ class SignedAddresses(Addresses):
     Args:
         base_url: What links begin with.
         store: Whose secrets sign them.
-        keep_s: How long they work, at most.
+        retention_s: How long they work, at most.
     """
 
-    def __init__(self, base_url: str, store: Store, keep_s: float) -> None:
+    def __init__(self, base_url: str, store: Store, retention_s: float) -> None:
         """Keeps what is given."""
         self._base_url = base_url
         self._store = store
-        self._keep_s = keep_s
+        self._retention_s = retention_s
 
     def page(self, song: CatalogueSong) -> str:
         """At MusicBrainz where its tags say which recording it is; else here."""
@@ -65,18 +65,18 @@ class SignedAddresses(Addresses):
         return self._link(f"{PAGES}{song.id}{COVER}")
 
     def _link(self, path: str) -> str:
-        return f"{self._base_url}{path}?{signature(self._store, path, self._keep_s)}"
+        return f"{self._base_url}{path}?{signature(self._store, path, self._retention_s)}"
 
 
-def signature(store: Store, path: str, keep_s: float) -> str:
+def signature(store: Store, path: str, retention_s: float) -> str:
     """What a link to `path` has behind its question mark.
 
     Args:
         store: Whose secrets sign it.
         path: Of the address.
-        keep_s: How long it works; no longer than secrets do.
+        retention_s: How long it works; no longer than secrets do.
     """
-    return store.links.query(path, store.clock() + min(keep_s, store.links.max_lifetime_s))
+    return store.links.query(path, store.clock() + min(retention_s, store.links.max_lifetime_s))
 
 
 class FileAddresses(Addresses):

@@ -45,7 +45,7 @@ class SummaryBackend(Backend):
         """Nothing is fetched."""
         self.name = "summaries"
         self.operations = frozenset(("summarize_video",))
-        self.slots = pages.settings.slots
+        self.max_concurrency = pages.settings.max_concurrency
         self._pages = pages
         self._options = options
         self._service: ServiceAccess | None = None

@@ -67,7 +67,7 @@ class PolymuxUpstream(Backend):
         server: Where it is.
         operations: What it is asked for. Default: all.
         models: Our name of a chat model to theirs; empty: chats may ask for any that it has.
-        slots: How much is asked of it at once. Default: 16.
+        max_concurrency: How much is asked of it at once. Default: 16.
         policy: What may be fetched, and what requests may name, beyond the public Internet; results
             also from its own host. Default: nothing.
 
@@ -87,13 +87,13 @@ class PolymuxUpstream(Backend):
         operations: Sequence[str] = (),
         models: Mapping[str, str] | None = None,
         *,
-        slots: int = 16,
+        max_concurrency: int = 16,
         policy: FetchPolicy | None = None,
     ) -> None:
         """Nothing is connected."""
         self.name = server.name
         self.operations = frozenset(operations or (one.name for one in contract.operations()))
-        self.slots = slots
+        self.max_concurrency = max_concurrency
         self._names = ModelNames(models or {})
         self.models = self._names.of_chats
         self._server = server

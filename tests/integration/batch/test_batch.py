@@ -85,9 +85,9 @@ def test_a_manifest_with_items_is_not_taken_over_unasked(tmp_path: Path, inputs:
     with pytest.raises(InvalidRequestError, match=r"6 items of an earlier run.*--resume"):
         convert(inputs, out)
     with pytest.raises(InvalidRequestError, match="other fields"):
-        polymux.batch("convert_to_mp3", inputs, out=out, bitrate="128k", resume=True)
+        polymux.batch("convert_to_mp3", inputs, output_dir=out, bitrate="128k", resume=True)
     with pytest.raises(InvalidRequestError, match="another operation"):
-        polymux.batch("transcribe", inputs, out=out, resume=True)
+        polymux.batch("transcribe", inputs, output_dir=out, resume=True)
     with pytest.raises(InvalidRequestError, match="another out folder"):
         convert(inputs, tmp_path / "other", manifest=out / MANIFEST, resume=True)
 
@@ -305,14 +305,16 @@ def test_arguments_that_are_wrong(tmp_path: Path) -> None:
         ({"nonsense": 1}, "nonsense"),
     ):
         with pytest.raises(InvalidRequestError, match=words):
-            polymux.batch("convert_to_mp3", [], out=tmp_path / "out", **more)
+            polymux.batch("convert_to_mp3", [], output_dir=tmp_path / "out", **more)
     with pytest.raises(InvalidRequestError, match="out is an empty name"):
-        polymux.batch("convert_to_mp3", [], out="")
+        polymux.batch("convert_to_mp3", [], output_dir="")
     assert convert(["a\0b.wav"], tmp_path / "zero").failed == 1
     with pytest.raises(TypeError, match="a Client or a Local"):
-        polymux.batch("chat", [], out=tmp_path, client=polymux.AsyncClient("http://127.0.0.1:1"))  # type: ignore[arg-type]
+        polymux.batch(
+            "chat", [], output_dir=tmp_path, client=polymux.AsyncClient("http://127.0.0.1:1")
+        )  # type: ignore[arg-type]
     with pytest.raises(polymux.InputNotFoundError, match=r"no manifest .* to go on with"):
-        polymux.batch("chat", [], out=tmp_path / "out", resume=True)
+        polymux.batch("chat", [], output_dir=tmp_path / "out", resume=True)
     assert not (tmp_path / "out").exists()
 
 

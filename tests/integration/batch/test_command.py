@@ -33,7 +33,7 @@ def lines(done: Any) -> list[dict[str, Any]]:
 
 
 def test_a_folder_with_options_of_the_operation(folder: Path) -> None:
-    done = batch("in", "--out", "out", "--bitrate", "64k", "--channels", "1", cwd=folder)
+    done = batch("in", "--output-dir", "out", "--bitrate", "64k", "--channels", "1", cwd=folder)
     assert done.stdout == b""
     assert done.stderr.startswith(b"3 done in ")
     plain = polymux.convert_to_mp3(folder / "in/1.wav", bitrate="64k", channels=1).read()
@@ -42,31 +42,31 @@ def test_a_folder_with_options_of_the_operation(folder: Path) -> None:
 
 def test_json_lines_and_exit_codes(folder: Path) -> None:
     (folder / "in/broken.wav").write_bytes(b"no sound")
-    done = batch("in", "--out", "out", "--json", cwd=folder, code=1)
+    done = batch("in", "--output-dir", "out", "--json", cwd=folder, code=1)
     *items, summary = lines(done)
     assert sorted(one["status"] for one in items) == ["done"] * 3 + ["failed"]
     assert (summary["status"], summary["done"], summary["failed"]) == ("summary", 3, 1)
     assert b"broken" not in done.stdout.splitlines()[-1]
-    again = batch("in", "--out", "out", cwd=folder, code=2)
+    again = batch("in", "--output-dir", "out", cwd=folder, code=2)
     assert b"--resume" in again.stderr
-    resumed = batch("in", "--out", "out", "--resume", "-q", cwd=folder, code=1)
+    resumed = batch("in", "--output-dir", "out", "--resume", "-q", cwd=folder, code=1)
     assert resumed.stderr == b""
     (folder / "in/broken.wav").write_bytes(noise(5))
-    mended = batch("--out", "out", "--retry-failed", cwd=folder)
+    mended = batch("--output-dir", "out", "--retry-failed", cwd=folder)
     assert b"4 done" in mended.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("in", "--out", "out", "--bitrate", "1k"), 2),
-        (("in", "--out", "out", "--workers", "0"), 2),
+        (("in", "--output-dir", "out", "--bitrate", "1k"), 2),
+        (("in", "--output-dir", "out", "--workers", "0"), 2),
         (("in",), 2),
-        (("--out", "out"), 2),
-        (("in", "--out", "out", "--report", "a.xlsx"), 2),
-        (("in", "--out", "out", "--retries", "2"), 2),
-        (("-", "-", "--out", "out"), 2),
-        (("in", "--out", "in/0.wav/x"), 1),
+        (("--output-dir", "out"), 2),
+        (("in", "--output-dir", "out", "--report", "a.xlsx"), 2),
+        (("in", "--output-dir", "out", "--retries", "2"), 2),
+        (("-", "-", "--output-dir", "out"), 2),
+        (("in", "--output-dir", "in/0.wav/x"), 1),
     ],
 )
 def test_what_is_refused_before_the_work(folder: Path, words: Any, code: int) -> None:
@@ -78,17 +78,17 @@ def test_lists_on_standard_input(folder: Path) -> None:
     odd = os.fsencode(folder) + b"/in/line\nend\xff.wav"
     Path(os.fsdecode(odd)).write_bytes(noise(9))
     names = [b"in/0.wav", odd]
-    done = batch("-", "-0", "--out", "out", "--json", cwd=folder, stdin=b"\0".join(names))
+    done = batch("-", "-0", "--output-dir", "out", "--json", cwd=folder, stdin=b"\0".join(names))
     assert lines(done)[-1]["done"] == 2
     assert (folder / "out/in/0.mp3").exists()
-    done = batch("-", "--out", "out2", cwd=folder, stdin=b"in/1.wav\nin/2.wav\n")
+    done = batch("-", "--output-dir", "out2", cwd=folder, stdin=b"in/1.wav\nin/2.wav\n")
     assert (folder / "out2/in/2.mp3").exists()
 
 
 def test_texts_on_a_server(folder: Path) -> None:
     (folder / "texts.txt").write_text("Hello\nHello again\nHello\n")
     with ReferenceServer() as server:
-        words = ("batch", "free-chat", "texts.txt", "--out", "out", "--server", server.url)
+        words = ("batch", "free-chat", "texts.txt", "--output-dir", "out", "--server", server.url)
         run(*words, cwd=folder, POLYMUX_API_KEY=server.token)
         assert len(server.calls) == 2  # What is the same is asked once.
     assert sorted(path.name for path in (folder / "out").glob("*.txt")) == [
@@ -98,13 +98,13 @@ def test_texts_on_a_server(folder: Path) -> None:
 
 def test_no_server_is_taken_from_the_environment(folder: Path) -> None:
     with ReferenceServer() as server:
-        run("batch", "convert-to-mp3", "in", "--out", "out", cwd=folder, server=server)
+        run("batch", "convert-to-mp3", "in", "--output-dir", "out", cwd=folder, server=server)
         assert server.calls == []
 
 
 def test_a_wrong_key_is_one_error(folder: Path) -> None:
     with ReferenceServer() as server:
-        done = batch("in", "--out", "out", "--server", server.url, cwd=folder, code=6,
+        done = batch("in", "--output-dir", "out", "--server", server.url, cwd=folder, code=6,
                      POLYMUX_API_KEY="wrong-key-of-mine")  # fmt: skip
     assert done.stderr.count(b"\n") == 1
     assert b"wrong-key" not in done.stderr
@@ -112,7 +112,7 @@ def test_a_wrong_key_is_one_error(folder: Path) -> None:
 
 def test_show(folder: Path) -> None:
     (folder / "in/broken.wav").write_bytes(b"no sound")
-    batch("in", "--out", "out", cwd=folder, code=1)
+    batch("in", "--output-dir", "out", cwd=folder, code=1)
     shown = run("batch", "--show", "out/polymux-batch.db", "--report", "r.jsonl", cwd=folder)
     assert b"3 done, 1 failed" in shown.stderr
     assert b"broken.wav" in shown.stderr
@@ -134,7 +134,15 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(
 ) -> None:
     many(folder)
     with started(
-        "batch", "convert-to-mp3", "in", "--out", "out", "--json", "--workers", "2", cwd=folder
+        "batch",
+        "convert-to-mp3",
+        "in",
+        "--output-dir",
+        "out",
+        "--json",
+        "--workers",
+        "2",
+        cwd=folder,
     ) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
@@ -151,13 +159,13 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(
     # None waits where it came before the manifest had more than the first ones.
     assert {one["status"] for one in items} <= {"done", "waiting"}
     assert not (folder / "out/.polymux-batch").exists()
-    batch("in", "--out", "out", "--resume", cwd=folder)
+    batch("in", "--output-dir", "out", "--resume", cwd=folder)
     assert len(list((folder / "out").glob("*.mp3"))) == 403
 
 
 def test_a_list_that_goes_on_keeps_nobody(folder: Path) -> None:
     """Items are done as they come; Ctrl-C does not wait for the end of the list."""
-    words = ("batch", "convert-to-mp3", "-", "--out", "out", "--json")
+    words = ("batch", "convert-to-mp3", "-", "--output-dir", "out", "--json")
     with started(*words, cwd=folder, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -178,7 +186,7 @@ def test_a_second_ctrl_c_ends_at_once(folder: Path) -> None:
 
     with MisbehavingServer() as server:
         server.script(steps.stall(), times=None)
-        words = ("batch", "convert-to-mp3", "in", "--out", "out", "--server", server.url)
+        words = ("batch", "convert-to-mp3", "in", "--output-dir", "out", "--server", server.url)
         with Shell(*PROGRAM, *words, cwd=folder) as shell:
             shell.wait_for("items")
             shell.press("\x03")
@@ -186,12 +194,14 @@ def test_a_second_ctrl_c_ends_at_once(folder: Path) -> None:
             shell.press("\x03")
             assert shell.end() == 130
             assert "Traceback" not in shell.text
-    assert b"3 done" in batch("in", "--out", "out", "--resume", cwd=folder).stderr
+    assert b"3 done" in batch("in", "--output-dir", "out", "--resume", cwd=folder).stderr
 
 
 def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
     many(folder)
-    with Shell(*PROGRAM, "batch", "convert-to-mp3", "in", "--out", "out", cwd=folder) as shell:
+    with Shell(
+        *PROGRAM, "batch", "convert-to-mp3", "in", "--output-dir", "out", cwd=folder
+    ) as shell:
         shell.wait_for(r"\r\d+ of \d+( and more)? items  [\d.]+/s")
         shell.wait_for(r"\r\d+ of \d+ items  [\d.]+/s  \d+:\d\d left")
         assert shell.end() == 0
@@ -208,6 +218,6 @@ def test_help_of_every_operation(folder: Path) -> None:
     for path in operations:
         options = [name for option in known[path].options for name in option.names]
         assert len(options) == len(set(options))
-        assert {"--out", "--resume", "--server"} <= set(options)
+        assert {"--output-dir", "--resume", "--server"} <= set(options)
         assert "--stream" not in options
     assert b"--bitrate" in run("batch", "convert2mp3", "--help", cwd=folder).stdout

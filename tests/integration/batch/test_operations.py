@@ -49,12 +49,14 @@ def test_every_operation_on_a_server(tmp_path: Path, operation: str) -> None:
             path.write_bytes(noise(number))
     fields = {"model": "philz1337x/clarity-upscaler"} if operation == "upscale_image" else {}
     with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
-        report = polymux.batch(operation, inputs, out=tmp_path / "out", client=client, **fields)
+        report = polymux.batch(
+            operation, inputs, output_dir=tmp_path / "out", client=client, **fields
+        )
         items = list(report.items())
         assert report.is_complete, items
         count = len(server.calls)
         again = polymux.batch(
-            operation, inputs, out=tmp_path / "out", client=client, resume=True, **fields
+            operation, inputs, output_dir=tmp_path / "out", client=client, resume=True, **fields
         )
         assert (again.kept, len(server.calls)) == (2, count)
     for item in items:
@@ -67,7 +69,7 @@ def test_every_operation_on_a_server(tmp_path: Path, operation: str) -> None:
 def test_several_files_of_one_item_are_numbered(tmp_path: Path) -> None:
     with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
         report = polymux.batch(
-            "generate_image", ["A boat"], out=tmp_path, client=client, num_outputs=3
+            "generate_image", ["A boat"], output_dir=tmp_path, client=client, num_outputs=3
         )
     (item,) = report.items()
     names = [path.name for path in item.outputs]
@@ -83,7 +85,7 @@ def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> No
             server.script(steps.answer(status, b'{"error":"later"}', headers), times=2)
         server.script(TEXT_RESULT, times=None)
         report = polymux.batch(
-            "free_chat", texts, out=tmp_path, client=client, workers=2,
+            "free_chat", texts, output_dir=tmp_path, client=client, workers=2,
             on_progress=lambda now: paused.append(now.paused_s),
         )  # fmt: skip
         count = len(server.requests)
@@ -99,7 +101,7 @@ def test_a_server_that_refuses_one_item_for_ever_refuses_only_that(tmp_path: Pat
     with ReferenceServer() as server, polymux.Client(server.url, server.token, retry=0) as client:
         texts = [f"text {number}" for number in range(30)]
         _refuse(server, "text 3")
-        report = polymux.batch("free_chat", texts, out=tmp_path, client=client, workers=2)
+        report = polymux.batch("free_chat", texts, output_dir=tmp_path, client=client, workers=2)
     (failed,) = report.items("failed")
     assert "text 3" in failed.input
     assert failed.error_code == "overloaded"
@@ -128,9 +130,11 @@ def test_a_wrong_key_ends_it_at_once_and_spoils_nothing(tmp_path: Path) -> None:
             polymux.Client(server.url, "nobody-has-it") as client,
             pytest.raises(AuthenticationError),
         ):
-            polymux.batch("free_chat", texts, out=tmp_path, client=client, workers=2)
+            polymux.batch("free_chat", texts, output_dir=tmp_path, client=client, workers=2)
         with polymux.Client(server.url, server.token) as client:
-            report = polymux.batch("free_chat", texts, out=tmp_path, client=client, resume=True)
+            report = polymux.batch(
+                "free_chat", texts, output_dir=tmp_path, client=client, resume=True
+            )
     assert (report.done, report.failed) == (50, 0)
 
 
@@ -139,7 +143,7 @@ def test_a_server_that_is_gone_for_long_ends_it(tmp_path: Path) -> None:
         headers = [("Retry-After", "100000")]
         server.script(steps.answer(503, b'{"error":"tomorrow"}', headers), times=None)
         with pytest.raises(OverloadedError, match="tomorrow"):
-            polymux.batch("free_chat", ["a", "b"], out=tmp_path, client=client)
+            polymux.batch("free_chat", ["a", "b"], output_dir=tmp_path, client=client)
     states = [item.state for item in _items(tmp_path)]
     assert "failed" not in states
 
@@ -155,7 +159,9 @@ def test_failures_of_single_items(tmp_path: Path) -> None:
         server.script(TEXT_RESULT)
         server.script(steps.answer(500, b'{"error":"no luck","code":"engine_failed"}'))
         server.script(TEXT_RESULT, times=None)
-        report = polymux.batch("free_chat", ["a", "b", "c"], out=tmp_path, client=client, workers=1)
+        report = polymux.batch(
+            "free_chat", ["a", "b", "c"], output_dir=tmp_path, client=client, workers=1
+        )
     (failed,) = report.items("failed")
     assert failed.error_code == InternalServerError.code or failed.error_code == "engine_failed"
     assert "no luck" in (failed.error_message or "")
@@ -164,15 +170,17 @@ def test_failures_of_single_items(tmp_path: Path) -> None:
 
 def test_nothing_that_could_do_it_here(tmp_path: Path) -> None:
     with pytest.raises(NoBackendError):
-        polymux.batch("generate_video", ["a boat"], out=tmp_path)
+        polymux.batch("generate_video", ["a boat"], output_dir=tmp_path)
     assert not (tmp_path / ".polymux-batch").exists()
 
 
 def test_a_local_of_the_caller(tmp_path: Path) -> None:
     (tmp_path / "in.png").write_bytes(b"a picture")
-    with polymux.Local(backends=[Scripted(slots=2)]) as local:
-        report = polymux.batch("read_text", [tmp_path / "in.png"], out=tmp_path / "o", client=local)
-        made = polymux.batch("convert_to_mp3", [tmp_path / "in.png"], out=tmp_path / "m",
+    with polymux.Local(backends=[Scripted(max_concurrency=2)]) as local:
+        report = polymux.batch(
+            "read_text", [tmp_path / "in.png"], output_dir=tmp_path / "o", client=local
+        )
+        made = polymux.batch("convert_to_mp3", [tmp_path / "in.png"], output_dir=tmp_path / "m",
                              client=local)  # fmt: skip
         assert local.read_text(tmp_path / "in.png").text == "read"
     assert (tmp_path / "o/in.txt").read_text() == "read\n"
@@ -199,7 +207,7 @@ def test_an_engine_of_the_batch_keeps_no_results(
     for number, path in enumerate(inputs):
         path.write_bytes(noise(number))
     report = polymux.batch(
-        "convert_to_mp3", inputs, out=tmp_path / "out", timeout=60, workers=1, bitrate="64k"
+        "convert_to_mp3", inputs, output_dir=tmp_path / "out", timeout=60, workers=1, bitrate="64k"
     )
     assert report.is_complete
     assert left == [0, 0, 0]
@@ -210,7 +218,7 @@ def test_an_engine_of_the_batch_keeps_no_results(
 def test_texts_and_json_are_what_they_were(tmp_path: Path) -> None:
     with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
         (tmp_path / "a.wav").write_bytes(noise(1))
-        polymux.batch("transcribe", [tmp_path / "a.wav"], out=tmp_path / "o", client=client)
+        polymux.batch("transcribe", [tmp_path / "a.wav"], output_dir=tmp_path / "o", client=client)
         said = client.transcribe(tmp_path / "a.wav")
     assert (tmp_path / "o/a.txt").read_text() == said.text + "\n"
     output = json.loads((tmp_path / "o/a.json").read_text())

@@ -25,7 +25,7 @@ def holding(box: Box) -> Callable[[], list[Scripted]]:
     """An engine that works until it is told to stop."""
 
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=2)
+        box.backend = Scripted(max_concurrency=2)
         box.backend.gate.clear()
         return [box.backend]
 

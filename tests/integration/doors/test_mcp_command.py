@@ -25,7 +25,7 @@ WITHOUT_SDK = (
         (["--folder", "nowhere"], "no such folder"),
         (["--retries", "1"], "give --server"),
         (["--timeout", "1"], "give --server"),
-        (["--server", "http://127.0.0.1:9", "--keep", "x"], "leave out --server"),
+        (["--server", "http://127.0.0.1:9", "--output-dir", "x"], "leave out --server"),
         (["--server", "nowhere"], "--server"),
     ],
 )

@@ -14,7 +14,7 @@ from polymux import mcp
 from polymux.errors import InvalidRequestError
 from polymux.runtime.settings import Limits
 from polymux.server.compat.mcp.sessions import OpenSessions
-from polymux.server.settings.settings import DoorSettings, ServerSettings, read_settings
+from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
 from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
 from support.served import until
@@ -37,7 +37,7 @@ def box() -> Box:
 @pytest.fixture
 def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         return [box.backend]
 
     with PolymuxServer(tmp_path / "s", make, limits=LIMITS) as running:
@@ -314,9 +314,11 @@ def answer_at_the_door(folder: Path, **settings: Any) -> Answer:
 def test_where_the_door_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     public = {"public_url": "https://tools.example"}
     assert answer_at_the_door(tmp_path / "1").status == 200
-    assert answer_at_the_door(tmp_path / "2", doors=DoorSettings(mcp=False)).status == 404
+    assert answer_at_the_door(tmp_path / "2", compat=CompatSettings(mcp=False)).status == 404
     assert answer_at_the_door(tmp_path / "3", **public).status == 404
-    assert answer_at_the_door(tmp_path / "4", **public, doors=DoorSettings(mcp=True)).status == 200
+    assert (
+        answer_at_the_door(tmp_path / "4", **public, compat=CompatSettings(mcp=True)).status == 200
+    )
     monkeypatch.setattr("polymux.server.compat.mcp.http.is_installed", lambda: False)
     assert answer_at_the_door(tmp_path / "5").status == 404
 
@@ -327,16 +329,16 @@ def test_a_door_that_lacks_its_sdk_is_told_of(
     monkeypatch.setattr("polymux.server.compat.mcp.http.is_installed", lambda: False)
     assert answer_at_the_door(tmp_path / "1").status == 404
     assert mcp.REMEDY not in caplog.text
-    assert answer_at_the_door(tmp_path / "2", doors=DoorSettings(mcp=True)).status == 404
+    assert answer_at_the_door(tmp_path / "2", compat=CompatSettings(mcp=True)).status == 404
     assert mcp.REMEDY in caplog.text
 
 
 def test_the_setting(tmp_path: Path) -> None:
     file = tmp_path / "polymux.toml"
-    for text, wanted in (("", True), ("[doors]\nmcp = false\n", False)):
+    for text, wanted in (("", True), ("[compat]\nmcp = false\n", False)):
         file.write_text(text)
-        assert read_settings(file).mcp_door is wanted
-    assert ServerSettings(host="0.0.0.0").mcp_door is False
-    file.write_text('[doors]\nmcp = "yes"\n')
+        assert read_settings(file).mcp_compat is wanted
+    assert ServerSettings(host="0.0.0.0").mcp_compat is False
+    file.write_text('[compat]\nmcp = "yes"\n')
     with pytest.raises(InvalidRequestError, match=r"doors\.mcp='yes': must be true or false"):
         read_settings(file)

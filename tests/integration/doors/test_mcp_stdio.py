@@ -62,7 +62,7 @@ def box() -> Box:
 @pytest.fixture
 def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         return [box.backend]
 
     with PolymuxServer(tmp_path / "s", make) as serving:
@@ -243,10 +243,10 @@ def test_it_ends_with_its_client(folder: Path, end: str) -> None:
 
 def test_results_can_be_kept(folder: Path) -> None:
     async def main() -> None:
-        async with over_stdio(folder, "--keep", "kept") as client:
+        async with over_stdio(folder, "--output-dir", "kept") as client:
             (link,) = links_in(await client.call_tool("convert_to_mp3", {"file": "here.wav"}))
         assert Path(link.uri.removeprefix("file://")).stat().st_size == link.size
-        async with over_stdio(folder, "--keep", "kept") as client:
+        async with over_stdio(folder, "--output-dir", "kept") as client:
             assert [one.uri for one in (await client.list_resources()).resources] == [link.uri]
             assert len(await read(client, link.uri)) == link.size
 

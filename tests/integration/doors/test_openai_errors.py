@@ -11,7 +11,7 @@ import pytest
 from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.app import create_app
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.settings.settings import DoorSettings, ServerSettings
+from polymux.server.settings.settings import CompatSettings, ServerSettings
 from polymux.service.errors import refusal
 from support.openai_door import ScriptedDoor, of
 from support.polymux_server import CHAT, HELLO, Answer, Box, PolymuxServer, form, read_answer
@@ -217,8 +217,8 @@ def test_the_same_request_under_one_key_is_one_job(server: PolymuxServer, box: B
     ("settings", "there"),
     [
         ({}, True),
-        ({"doors": DoorSettings(openai=False)}, False),
-        ({"doors": DoorSettings(openai=True)}, True),
+        ({"compat": CompatSettings(openai=False)}, False),
+        ({"compat": CompatSettings(openai=True)}, True),
     ],
 )
 def test_where_the_door_is(tmp_path: Path, settings: dict[str, Any], there: bool) -> None:

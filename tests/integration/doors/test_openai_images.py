@@ -33,7 +33,7 @@ def box() -> Box:
 @pytest.fixture
 def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
     def make() -> list[ScriptedDoor]:
-        box.backend = ScriptedDoor(slots=2)
+        box.backend = ScriptedDoor(max_concurrency=2)
         return [box.backend]
 
     with PolymuxServer(tmp_path / "s", make) as running:

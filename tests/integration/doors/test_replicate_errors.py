@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.runtime.settings import Limits
-from polymux.server.settings.settings import DoorSettings
+from polymux.server.settings.settings import CompatSettings
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer, form
 from support.replicate_door import of, scripted_door
@@ -92,7 +92,7 @@ def test_addresses_that_are_none(server: PolymuxServer) -> None:
 
 @pytest.mark.parametrize("open_", [True, False])
 def test_the_door_opens_and_shuts(tmp_path: Path, open_: bool) -> None:
-    with scripted_door(tmp_path, Box(), doors=DoorSettings(replicate=open_)) as running:
+    with scripted_door(tmp_path, Box(), compat=CompatSettings(replicate=open_)) as running:
         answer = running.ask("GET", f"{BASE}/models")
         assert answer.status == (200 if open_ else 404)
         assert ("results" in answer.json()) is open_

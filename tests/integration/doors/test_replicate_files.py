@@ -180,7 +180,7 @@ def test_files_outlive_the_server_and_expire(tmp_path: Path, box: Box) -> None:
         key = server.key
     with scripted_door(tmp_path, box) as server:
         assert of(server, key=key).files.get(made.id).metadata == {"a": 1}
-    with scripted_door(tmp_path, box, store={"keep_s": 0.2}) as server:
+    with scripted_door(tmp_path, box, store={"retention_s": 0.2}) as server:
         brief = sent(server)
         until(lambda: server.ask("GET", f"{BASE}/files/{brief.id}").status == 404)
         with pytest.raises(ReplicateError, match="expired"):

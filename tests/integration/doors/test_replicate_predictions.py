@@ -245,7 +245,7 @@ def test_a_full_queue(tmp_path: Path) -> None:
     box = Box()
 
     def make() -> list[ScriptedModels]:
-        box.backend = ScriptedModels(slots=1)
+        box.backend = ScriptedModels(max_concurrency=1)
         return [box.backend]
 
     with PolymuxServer(tmp_path / "s", make, limits=Limits(queue=1)) as server, closed_clients():

@@ -178,7 +178,7 @@ def test_readers_come_late_and_leave(server: PolymuxServer, box: Box) -> None:
 
 
 def test_a_server_that_stops(tmp_path: Path, box: Box) -> None:
-    with scripted_door(tmp_path, box, grace_s=0.2) as server:
+    with scripted_door(tmp_path, box, shutdown_timeout_s=0.2) as server:
         box.backend.gate.clear()
         client = of(server)
         held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})

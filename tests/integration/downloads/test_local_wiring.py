@@ -79,7 +79,7 @@ def test_loopback_is_nobodys_without_leave(site: Server, tmp_path: Path) -> None
     with polymux.Local() as local, pytest.raises(polymux.BadRequestError) as caught:
         local.download_video(site.url("/page/low.mp4"))
     assert caught.value.code == "url_refused"
-    words = ["download-video", site.url("/page/low.mp4"), "--local", "--save", "kept"]
+    words = ["download-video", site.url("/page/low.mp4"), "--local", "--output-dir", "kept"]
     done = run(*words, cwd=tmp_path, code=None)
     assert done.returncode != 0
     assert b"the URL is refused" in done.stderr

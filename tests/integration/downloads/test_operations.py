@@ -44,7 +44,7 @@ def backends(site: Server, folder: Path) -> list[Backend]:
     policy = FetchPolicy(allowed_hosts=(site.authority,))
     settings = DownloadSettings(music_search=site.url("/find/{query}"))
     pages = PageDownloader(settings, policy, folder / "drafts", 3600)
-    media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=2)
+    media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
     return [media, DownloadBackend(pages, media), SummaryBackend(pages, SummaryOptions()), Writer()]
 
 
@@ -116,6 +116,6 @@ def by_command(server: PolymuxServer, site: Server, operation: str, folder: Path
     words = ["download-music", "Blue Danube"]
     if operation == "download_video":
         words = ["download-video", site.url("/page/low.mp4"), "--resolution", "144p"]
-    run(*words, "--save", "kept", cwd=folder, **given)
+    run(*words, "--output-dir", "kept", cwd=folder, **given)
     (path,) = (folder / "kept").iterdir()
     return path.read_bytes()

@@ -8,7 +8,7 @@ import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import DoorSettings
+from polymux.server.settings.settings import CompatSettings
 from replicate.exceptions import ModelError
 from support.polymux_server import PolymuxServer
 from support.replicate_door import of
@@ -25,7 +25,7 @@ def served(folder: Path, site: Server, *, pages: bool) -> PolymuxServer:
     return PolymuxServer(
         folder / "s",
         fetch=FetchPolicy(allowed_hosts=(site.authority,)),
-        doors=DoorSettings(replicate=True),
+        compat=CompatSettings(replicate=True),
         download=DownloadSettings(enabled=pages),
     )
 

@@ -61,7 +61,7 @@ def held(site_folder: Path) -> Iterator[tuple[HeldSite, Server]]:
 def backends(site: Server, folder: Path) -> list[Backend]:
     policy = FetchPolicy(allowed_hosts=(site.authority,))
     pages = PageDownloader(DownloadSettings(), policy, folder / "drafts", 3600)
-    media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=2)
+    media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
     bringer = Bringer(policy, 1 << 30, pages=pages)
     return [addressed(media, bringer), DownloadBackend(pages, media)]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def test_two_that_do_not_stop_do_not_wait_for_each_other(tmp_path: Path) -> None:
     async def body() -> None:
-        async with engine(tmp_path, slots=2) as (service, backend):
+        async with engine(tmp_path, max_concurrency=2) as (service, backend):
             deaf = [service.stream(asked("deaf 30", stream=True)) for _ in range(2)]
             for one in deaf:
                 await anext(one)
@@ -62,7 +62,7 @@ def test_others_are_not_kept_by_a_process_that_is_mute(tmp_path: Path) -> None:
 
     async def body() -> None:
         how = QUICK._replace(silence_s=1.5)
-        async with engine(tmp_path, how, slots=2) as (service, backend):
+        async with engine(tmp_path, how, max_concurrency=2) as (service, backend):
             deaf = service.stream(asked("deaf 30", stream=True))
             await anext(deaf)
             process = backend.process
@@ -84,8 +84,8 @@ def test_work_that_asks_for_a_file_hears_that_nobody_waits(tmp_path: Path, other
     """It waited a minute for an answer that nobody gave, and then its process was ended."""
 
     async def body() -> None:
-        how = QUICK._replace(grace_s=4.0)
-        async with engine(tmp_path, how, slots=2) as (service, backend):
+        how = QUICK._replace(cancel_timeout_s=4.0)
+        async with engine(tmp_path, how, max_concurrency=2) as (service, backend):
             pid = (await service.call(asked("echo x"))).output["pid"]
             other = asyncio.create_task(service.call(asked("tell 0.1 60"))) if others else None
             sink = Sink(lambda: None, None)
@@ -135,7 +135,7 @@ def test_a_decoding_stops_though_others_wait(tmp_path: Path, hours: Path) -> Non
         began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await decoding
-        assert time.monotonic() - began < QUICK.grace_s
+        assert time.monotonic() - began < QUICK.cancel_timeout_s
         assert (await waiting).output["duration_s"] > 4 * 3600 - 60
         assert media.process is process
         await media.close()

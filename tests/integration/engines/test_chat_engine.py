@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 QUESTION = [{"role": "user", "content": "Name three colours."}]
 
 
-def engine(slots: int = 2) -> EngineBackend:
-    options = {"model": str(model_path()), "slots": slots, "context": 2048}
+def engine(max_concurrency: int = 2) -> EngineBackend:
+    options = {"model": str(model_path()), "max_concurrency": max_concurrency, "context": 2048}
     how = Supervision(threads=1)
     return EngineBackend(
-        "chat", "chat", ["chat", "free_chat"], options, slots=slots, supervision=how
+        "chat",
+        "chat",
+        ["chat", "free_chat"],
+        options,
+        max_concurrency=max_concurrency,
+        supervision=how,
     )
 
 
@@ -38,7 +43,7 @@ def go(body: Coroutine[Any, Any, None]) -> None:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
     options = {"model": str(model_path()), "context": 512}
-    engines = {"chat": EngineSettings("chat", options, slots=2, threads=1)}
+    engines = {"chat": EngineSettings("chat", options, max_concurrency=2, threads=1)}
     folder = tmp_path_factory.mktemp("chat") / "s"
     with PolymuxServer(folder, engines=engines) as running:
         yield running

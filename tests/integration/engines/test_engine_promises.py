@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Drafts = Callable[[int], Draft]
 
 #: No process is ended by force here: what ends early has looked whether it should.
-PATIENT = Supervision(threads=1, grace_s=200)
+PATIENT = Supervision(threads=1, cancel_timeout_s=200)
 CHAPTERS = (
     "The weather is fine today, and the children are playing in the garden.",
     "Tomorrow morning we will travel to London by train, and visit an old museum.",

@@ -154,12 +154,12 @@ def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
 
 def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
     """Of a real chat model, once loaded and used; not twice as much and not half."""
-    options = {"model": str(model_path()), "context": 2048, "slots": 2}
+    options = {"model": str(model_path()), "context": 2048, "max_concurrency": 2}
     needed = needed_bytes("chat", options)
     assert needed is not None
 
     async def body() -> None:
-        chat = EngineBackend("chat", "chat", ["chat"], options, slots=2, supervision=HOW)
+        chat = EngineBackend("chat", "chat", ["chat"], options, max_concurrency=2, supervision=HOW)
         async with running(tmp_path / "s", chat) as service:
             await service.call(chat_of(max_completion_tokens=2))
             assert chat.process is not None

@@ -57,7 +57,7 @@ def asking(operation: str, *urls: str, **values: Any) -> Work:
 async def served(folder: Path, *sites: Server) -> AsyncIterator[tuple[Service, Scripted]]:
     """A model with one place, and what opens pictures for it."""
     model = Scripted("model", ("chat", "free_chat"))
-    media = InProcessBackend("media", "media", ["convert_to_mp3"], slots=2)
+    media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
     policy = FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
     backend = ChatBackend(model, media, sees=True, policy=policy)
     async with running(folder / "s", backend, cap_bytes=1 << 30) as service:

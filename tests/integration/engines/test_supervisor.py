@@ -88,7 +88,7 @@ def test_cancelling_one_leaves_the_other_alone(tmp_path: Path) -> None:
     """Two at work in one process: the one that does not stop is waited for, not killed."""
 
     async def body() -> None:
-        async with engine(tmp_path, slots=2) as (service, backend):
+        async with engine(tmp_path, max_concurrency=2) as (service, backend):
             deaf = service.stream(asked("deaf 0.8", stream=True))
             await anext(deaf)
             process = backend.process

@@ -29,23 +29,23 @@ SLACK_S = 5.0
 SLOTS = """
 [engines.media]
 threads = 1
-slots = 1
+max_concurrency = 1
 [engines.painter]
 family = "support.engines:FaultyEngine"
 operations = ["generate_image"]
-slots = 1
+max_concurrency = 1
 threads = 1
 [engines.chat]
 family = "support.engines:FaultyEngine"
 operations = ["chat", "free_chat"]
-slots = 24
+max_concurrency = 24
 threads = 1
 [engines.chat.options]
-slots = 24
+max_concurrency = 24
 [engines.narrow]
 family = "support.engines:FaultyEngine"
 operations = ["free_chat"]
-slots = 1
+max_concurrency = 1
 threads = 1
 [routes]
 chat = ["chat"]
@@ -53,8 +53,10 @@ free_chat = ["narrow"]
 """
 
 
-def started(folder: Path, grace_s: float) -> ServedProgram:
-    return ServedProgram(folder, f"grace_s = {grace_s}\n{SLOTS}", whole=True).start()
+def started(folder: Path, shutdown_timeout_s: float) -> ServedProgram:
+    return ServedProgram(
+        folder, f"shutdown_timeout_s = {shutdown_timeout_s}\n{SLOTS}", whole=True
+    ).start()
 
 
 @pytest.fixture
@@ -136,9 +138,11 @@ def test_fifty_streams_and_five_conversions(tmp_path: Path) -> None:
 
     Two conversions are of minutes, three of hours, one of which waits for its turn.
     """
-    grace_s = 5.0
-    slots = SLOTS.replace("slots = 24", "slots = 50").replace("slots = 1", "slots = 4", 1)
-    settings = f"grace_s = {grace_s}\n{slots}"
+    shutdown_timeout_s = 5.0
+    max_concurrency = SLOTS.replace("max_concurrency = 24", "max_concurrency = 50").replace(
+        "max_concurrency = 1", "max_concurrency = 4", 1
+    )
+    settings = f"shutdown_timeout_s = {shutdown_timeout_s}\n{max_concurrency}"
     with (
         ThreadPoolExecutor(60) as pool,  # Outside: its threads end with the server's streams.
         ServedProgram(tmp_path, settings, whole=True).start() as program,
@@ -178,7 +182,7 @@ def test_fifty_streams_and_five_conversions(tmp_path: Path) -> None:
         assert [one.status for one in made[:2]] == [200, 200]
         assert all(one.status == 200 or is_refused(one) for one in made)
         assert program.wait() == 0, program.told
-        assert time.monotonic() - began < grace_s + SLACK_S
+        assert time.monotonic() - began < shutdown_timeout_s + SLACK_S
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", program.port), 5)
         assert program.family() == []
@@ -329,7 +333,7 @@ def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
     import polymux
 
     data = sound(60, 3)
-    with ServedProgram(tmp_path, grace_s=0.5) as program:
+    with ServedProgram(tmp_path, shutdown_timeout_s=0.5) as program:
         program.start()
         half = threading.Event()
 
@@ -382,7 +386,7 @@ def test_a_restart_in_the_middle_of_a_large_upload(tmp_path: Path, size_bytes: i
     import polymux
 
     engine = """
-grace_s = 0.5
+shutdown_timeout_s = 0.5
 [engines.media]
 family = "support.engines:FaultyEngine"
 operations = ["convert_to_mp3"]

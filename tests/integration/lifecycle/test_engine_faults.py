@@ -127,7 +127,7 @@ def test_work_of_others_that_it_speaks_of(tmp_path: Path) -> None:
     """Frames for requests that do not exist change nothing; so do those of an unknown kind."""
 
     async def body() -> None:
-        async with engine(tmp_path, slots=2) as (service, backend):
+        async with engine(tmp_path, max_concurrency=2) as (service, backend):
             for nonsense in ('{"kind": "done", "id": 99}', '{"kind": "what"}', '{"kind": "ready"}'):
                 call = asyncio.create_task(service.call(asked(f"send {nonsense}")))
                 await until(lambda: backend.process is not None and backend.process.busy == 1)
@@ -144,7 +144,7 @@ def test_a_loop_that_hears_nothing(tmp_path: Path) -> None:
     """It is ended with its process; that was nobody's crash."""
 
     async def body() -> None:
-        async with engine(tmp_path, QUICK._replace(grace_s=0.5)) as (service, backend):
+        async with engine(tmp_path, QUICK._replace(cancel_timeout_s=0.5)) as (service, backend):
             begun = tmp_path / "begun"
             for _ in range(4):  # More often than crashes are allowed.
                 begun.unlink(missing_ok=True)

@@ -59,7 +59,7 @@ elif phase == "upload":
 
 
 def backends() -> list[EngineBackend]:
-    how = QUICK._replace(grace_s=1.5)
+    how = QUICK._replace(cancel_timeout_s=1.5)
     return [
         EngineBackend("chat", FAMILY, ["chat"], supervision=how),
         EngineBackend("loading", FAMILY, ["free_chat"], {"load": "slow"}, supervision=how),
@@ -253,8 +253,8 @@ def test_waiting_for_a_job(server: PolymuxServer, how: str) -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
     def make() -> list[EngineBackend]:
         # In small batches: between two it looks who has left, and this machine may be slow.
-        options = {"model": str(model_path()), "slots": 1, "context": 2048, "batch": 16}
-        how = QUICK._replace(grace_s=1.5, load_s=120)
+        options = {"model": str(model_path()), "max_concurrency": 1, "context": 2048, "batch": 16}
+        how = QUICK._replace(cancel_timeout_s=1.5, load_s=120)
         return [EngineBackend("chat", "chat", ["chat", "free_chat"], options, supervision=how)]
 
     with PolymuxServer(tmp_path_factory.mktemp("model") / "s", make) as running:

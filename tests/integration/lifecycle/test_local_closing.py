@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "Hello"}}]}
 
 
-def held(slots: int = 4) -> Scripted:
+def held(max_concurrency: int = 4) -> Scripted:
     """A backend that comes to no end."""
-    made: Any = Scripted(slots=slots)
+    made: Any = Scripted(max_concurrency=max_concurrency)
     made.gate = asyncio.Event()
     made.chunks = [CHUNK]
     return made
@@ -65,7 +65,7 @@ class Caller(threading.Thread):
 
 def test_callers_in_other_threads_are_told() -> None:
     """At work, in the queue, in a job, and in the midst of a stream."""
-    backend = held(slots=3)
+    backend = held(max_concurrency=3)
     local = polymux.Local(backends=[backend])
     callers = [
         Caller(lambda: local.chat("Hi")),
@@ -115,7 +115,7 @@ def test_processes_at_work_and_in_the_making_are_ended(load: str, what: str) -> 
 
 def test_threads_that_call_while_it_is_closed() -> None:
     """Each call has a result or an error, whatever the moment."""
-    local = polymux.Local(backends=[Scripted(slots=8)])
+    local = polymux.Local(backends=[Scripted(max_concurrency=8)])
     over = threading.Event()
 
     def call_on() -> None:
@@ -173,7 +173,7 @@ class SlowToClose(Scripted):
     """Its end takes until `goes_on`, and fails where it is told to."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        super().__init__(slots=4)
+        super().__init__(max_concurrency=4)
         self.closes, self.goes_on = threading.Event(), threading.Event()
         self.error = error
 

@@ -37,7 +37,9 @@ def server(tmp_path: Path) -> Iterator[PolymuxServer]:
     settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
     confinement = media_confinement(settings)
     confinement["limits"]["AS"] = LIMIT_BYTES
-    how = Supervision(threads=1, grace_s=0.5, silence_s=2.5, stalled_s=3.0, confinement=confinement)
+    how = Supervision(
+        threads=1, cancel_timeout_s=0.5, silence_s=2.5, stalled_s=3.0, confinement=confinement
+    )
 
     def make() -> list[EngineBackend]:
         return [EngineBackend("media", FAMILY, ["convert_to_mp3"], supervision=how)]

@@ -85,7 +85,7 @@ def test_batch_on_the_cluster_is_the_batch_of_one_machine(
 ) -> None:
     local = polymux.batch("convert_to_mp3", inputs, out=tmp_path / "local", bitrate="64k")
     assert (local.done, local.failed) == (FILES + 1, 1)
-    words = ("convert-to-mp3", inputs, "--out", "out", "--bitrate", "64k")
+    words = ("convert-to-mp3", inputs, "--output-dir", "out", "--bitrate", "64k")
     *items, summary = ended(begun(cluster, tmp_path, *words), 1)
     assert (summary["done"], summary["failed"]) == (FILES + 1, 1)
     assert digests(tmp_path / "out") == digests(tmp_path / "local")
@@ -102,7 +102,7 @@ def test_files_of_killed_workers_are_tried_again(cluster: RayCluster, tmp_path: 
     folder.mkdir()
     for number in range(6):
         (folder / f"{number}.wav").write_bytes(noise(200 + number, 60))
-    words = ("convert-to-mp3", folder, "--out", "out", "--workers", "2")
+    words = ("convert-to-mp3", folder, "--output-dir", "out", "--workers", "2")
     process = begun(cluster, tmp_path, *words)
     assert process.stdout is not None
     json.loads(process.stdout.readline())
@@ -117,7 +117,7 @@ def test_files_of_killed_workers_are_tried_again(cluster: RayCluster, tmp_path: 
 
 @pytest.mark.long
 def test_killed_driver_goes_on(cluster: RayCluster, inputs: Path, tmp_path: Path) -> None:
-    words = ("convert-to-mp3", inputs, "--out", "out")
+    words = ("convert-to-mp3", inputs, "--output-dir", "out")
     process = begun(cluster, tmp_path, *words)
     assert process.stdout is not None
     told = json.loads(process.stdout.readline())

@@ -21,7 +21,7 @@ def box() -> Box:
 @pytest.fixture
 def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         return [box.backend]
 
     with PolymuxServer(tmp_path / "s", make) as running:

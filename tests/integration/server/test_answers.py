@@ -176,7 +176,7 @@ def test_jobs_that_outlive_their_request_have_a_place(tmp_path: Path) -> None:
     box = Box()
 
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         box.backend.gate.clear()
         return [box.backend]
 

@@ -29,7 +29,7 @@ def server(
 ) -> Iterator[Either]:
     kind = PolymuxServer if request.param == "ours" else HostedServer
     folder = tmp_path_factory.mktemp(request.param) / "s"
-    with kind(folder, lambda: [Scripted(slots=4)]) as running:
+    with kind(folder, lambda: [Scripted(max_concurrency=4)]) as running:
         yield running
 
 

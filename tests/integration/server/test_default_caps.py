@@ -17,7 +17,7 @@ from polymux.runtime.build import backends_of
 from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
 from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.routes.operations import OperationEndpoint
-from polymux.server.settings.settings import DoorSettings, ServerSettings
+from polymux.server.settings.settings import CompatSettings, ServerSettings
 from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -37,7 +37,7 @@ OTHERS = {
 EVERY = tuple(one.name for one in contract.operations())
 #: Every number of the settings. Whoever adds one, or changes one, says it here too.
 DEFAULTS: dict[type[Any], dict[str, float | None]] = {
-    ServerSettings: {"port": 8000, "grace_s": 10.0},
+    ServerSettings: {"port": 8000, "shutdown_timeout_s": 10.0},
     Limits: {
         "header_s": 10.0, "keep_alive_s": 10.0, "body_first_s": 10.0,
         "body_bytes_per_s": 16 * KIB, "body_idle_s": 30.0,
@@ -49,13 +49,14 @@ DEFAULTS: dict[type[Any], dict[str, float | None]] = {
         "duration_s": 4 * HOUR_S, "pixels": 40_000_000,
     },
     # Results and Idempotency-Keys: a day.
-    StoreSettings: {"bytes": 20 * GIB, "keep_s": 24 * HOUR_S},
-    EngineSettings: {"slots": 1, "idle_s": 300.0},
+    StoreSettings: {"bytes": 20 * GIB, "retention_s": 24 * HOUR_S},
+    EngineSettings: {"max_concurrency": 1, "idle_s": 300.0},
     UpstreamSettings: {
-        "slots": 16, "connect_s": None, "first_byte_s": None, "idle_s": None, "total_s": None,
+        "max_concurrency": 16, "connect_s": None, "first_byte_s": None, "idle_s": None,
+        "total_s": None,
         "event_bytes": MIB,
     },
-    DownloadSettings: {"slots": 2, "max_bytes": 2 * GIB, "total_s": HOUR_S / 2},
+    DownloadSettings: {"max_concurrency": 2, "max_bytes": 2 * GIB, "total_s": HOUR_S / 2},
     SummaryOptions: {
         "words": 200, "part_characters": None, "max_parts": 256, "total_s": HOUR_S / 2,
     },
@@ -72,7 +73,7 @@ DEFAULTS: dict[type[Any], dict[str, float | None]] = {
         "target_ongoing_requests": None, "queue": 32,
     },
     FetchPolicy: {},
-    DoorSettings: {},
+    CompatSettings: {},
 }  # fmt: skip
 #: The longest form of an operation, and the longest JSON where that is not a mebibyte.
 OF_FORMS = {

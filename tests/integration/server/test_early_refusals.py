@@ -23,7 +23,7 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n
 
 def held(box: Box) -> Callable[[], list[Scripted]]:
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         box.backend.gate.clear()
         return [box.backend]
 

@@ -46,7 +46,9 @@ def _nothing_begun(server: PolymuxServer, box: Box) -> None:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[PolymuxServer]:
     def make() -> list[Scripted]:
-        box.backend = Scripted(operations=[one.name for one in contract.operations()], slots=4)
+        box.backend = Scripted(
+            operations=[one.name for one in contract.operations()], max_concurrency=4
+        )
         return [box.backend]
 
     folder = tmp_path_factory.mktemp("fields") / "s"

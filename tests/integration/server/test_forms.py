@@ -40,7 +40,7 @@ class Hashing(Scripted):
     """Knows of every file what was in it."""
 
     def __init__(self) -> None:
-        super().__init__(operations=["convert_to_mp3", "transcribe"], slots=4)
+        super().__init__(operations=["convert_to_mp3", "transcribe"], max_concurrency=4)
         self.hashes: list[str] = []
 
     async def run(self, work: Work, sink: Sink) -> Product:

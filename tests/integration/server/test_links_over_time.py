@@ -37,11 +37,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return found
 
 
-def keeping(folder: Path, keep_s: float, key: str = "") -> PolymuxServer:
+def keeping(folder: Path, retention_s: float, key: str = "") -> PolymuxServer:
     """A server that keeps results so long, asked by an earlier one's key; it is not started."""
     server = PolymuxServer(folder, lambda: [Scripted()])
     server.key = key or server.key
-    server.settings = replace(server.settings, store=replace(server.settings.store, keep_s=keep_s))
+    server.settings = replace(
+        server.settings, store=replace(server.settings.store, retention_s=retention_s)
+    )
     return server
 
 
@@ -188,7 +190,7 @@ def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
 def test_a_result_is_kept_as_long_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S09: `store.keep_s` out of a file; then its bytes, its link and its job go by themselves."""
+    """S09: `store.retention_s` out of a file; then its bytes, its link and its job go."""
     from polymux.server.settings.settings import read_settings
     from polymux.service import service
 
@@ -196,10 +198,10 @@ def test_a_result_is_kept_as_long_as_the_settings_say(
     monkeypatch.setattr(service, "_SWEEP_EVERY_S", 0.05)
     file = tmp_path / "polymux.toml"
     file.write_text("[store]\nkeep_s = 2\n")
-    keep_s = read_settings(file).store.keep_s
-    assert keep_s == 2
+    retention_s = read_settings(file).store.retention_s
+    assert retention_s == 2
     server = PolymuxServer(tmp_path / "s", lambda: [Scripted()])
-    store = replace(server.settings.store, keep_s=keep_s)
+    store = replace(server.settings.store, retention_s=retention_s)
     server.settings = replace(server.settings, store=store)
     with server:
         path = link_of_new(server)

@@ -30,7 +30,7 @@ QUICK = Limits(header_s=0.6, keep_alive_s=1, body_first_s=0.6, body_bytes_per_s=
 
 def held(box: Box, **changes: Any) -> Callable[[], list[Scripted]]:
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=changes.pop("slots", 4))
+        box.backend = Scripted(max_concurrency=changes.pop("max_concurrency", 4))
         for name, value in changes.items():
             setattr(box.backend, name, value)
         if changes.get("hold"):
@@ -127,7 +127,7 @@ def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
 def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
     """C32 to C34: queued, at work, in a stream; the place is free at once."""
     box = Box()
-    with PolymuxServer(tmp_path / "s", held(box, hold=True, slots=1)) as server:
+    with PolymuxServer(tmp_path / "s", held(box, hold=True, max_concurrency=1)) as server:
         body = json.dumps(HELLO).encode()
         fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         at_work, queued = server.connect(), server.connect()
@@ -156,7 +156,7 @@ def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
 def test_a_job_s_caller_who_leaves(tmp_path: Path) -> None:
     """It is cancelled, unless it was asked for asynchronously."""
     box = Box()
-    with PolymuxServer(tmp_path / "s", held(box, hold=True, slots=2)) as server:
+    with PolymuxServer(tmp_path / "s", held(box, hold=True, max_concurrency=2)) as server:
         body, headers = form(("file", ("a.wav", b"x")))
         sent = (headers[0][0] + ": " + headers[0][1], f"Content-Length: {len(body)}")
         with server.connect() as connection:
@@ -234,7 +234,9 @@ def test_events_of_a_job(tmp_path: Path) -> None:
 def test_a_full_queue(tmp_path: Path) -> None:
     box = Box()
     limits = Limits(queue=0)
-    with PolymuxServer(tmp_path / "s", held(box, hold=True, slots=1), limits=limits) as server:
+    with PolymuxServer(
+        tmp_path / "s", held(box, hold=True, max_concurrency=1), limits=limits
+    ) as server:
         body = json.dumps(HELLO).encode()
         fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         with server.connect() as first:
@@ -352,7 +354,9 @@ def test_stopping_with_open_streams(tmp_path: Path) -> None:
     """P01: each stream is ended by an event."""
     box = Box()
     with PolymuxServer(
-        tmp_path / "s", held(box, hold=True, chunks=[{"choices": []}], slots=20), grace_s=2.0
+        tmp_path / "s",
+        held(box, hold=True, chunks=[{"choices": []}], max_concurrency=20),
+        shutdown_timeout_s=2.0,
     ) as server:
         body = json.dumps({**HELLO, "stream": True}).encode()
         fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")

@@ -26,7 +26,7 @@ def box() -> Box:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[PolymuxServer]:
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=8)
+        box.backend = Scripted(max_concurrency=8)
         return [box.backend]
 
     with PolymuxServer(tmp_path_factory.mktemp("odd") / "s", make) as running:

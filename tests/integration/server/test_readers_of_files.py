@@ -173,7 +173,7 @@ def delete_its_job(server: PolymuxServer, _: Clock) -> None:
 
 def let_its_time_pass(server: PolymuxServer, clock: Clock) -> None:
     """And sweep, as the server does by itself from time to time."""
-    clock.now += server.settings.store.keep_s
+    clock.now += server.settings.store.retention_s
     store = server.state.service.store
     asyncio.run_coroutine_threadsafe(store.run(store.sweep), server.loop).result(20)
 

@@ -26,7 +26,7 @@ class Slow(Scripted):
     """Works until its gate is opened."""
 
     def __init__(self) -> None:
-        super().__init__("slow", ["chat"], slots=4)
+        super().__init__("slow", ["chat"], max_concurrency=4)
         self.gate.clear()
         self.chunks = [{"choices": []}]
 

@@ -20,7 +20,7 @@ def held(box: Box) -> Callable[[], list[Scripted]]:
     """Makes a backend that waits for its gate."""
 
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         box.backend.gate.clear()
         return [box.backend]
 

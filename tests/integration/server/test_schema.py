@@ -66,7 +66,7 @@ def asked(told: str) -> tuple[int, int]:
 @pytest.mark.slow
 def test_the_interface_is_as_its_document_says(tmp_path: Path) -> None:
     """Statuses, types, schemas, header fields; keys that are missing and wrong; other methods."""
-    with ServedProcess(tmp_path / "s", slots=8, limits={"body_first_s": 5.0}) as server:
+    with ServedProcess(tmp_path / "s", max_concurrency=8, limits={"body_first_s": 5.0}) as server:
         max_s = 600 + 60 * EXAMPLES
         told = schema_run.run(server, tmp_path, examples=EXAMPLES, seed=SEED, max_s=max_s)
         addresses, requests = asked(told)

@@ -52,13 +52,13 @@ def test_what_needs_a_new_start_is_told(program: ServedProgram) -> None:
     read_again(program, plain)
     assert "starts anew" not in program.told
     told = (
-        "what has changed in routes, fetch, grace_s, limits.queue, limits.pixels, limits.header_s "
-        "is taken when the server starts anew"
+        "what has changed in routes, fetch, shutdown_timeout_s, limits.queue, limits.pixels, "
+        "limits.header_s is taken when the server starts anew"
     )
     changed = plain.replace(
         "keep_alive_s = 120", "keep_alive_s = 120\nqueue = 5\npixels = 9\nheader_s = 5"
     )
-    changed = re.sub("(?m)^grace_s = .*", "grace_s = 7", changed)
+    changed = re.sub("(?m)^shutdown_timeout_s = .*", "shutdown_timeout_s = 7", changed)
     fetch = '[fetch]\nallowed_hosts = ["files.example"]\n'
     read_again(program, f"{changed}\n{fetch}[routes]\nfree_chat = []\n", told)
 

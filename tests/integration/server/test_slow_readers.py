@@ -99,7 +99,7 @@ def test_readers_that_never_read(
     tmp_path: Path, count: int, write_s: float | None, max_bytes: int
 ) -> None:
     """C36: little is kept for each, and by the deadline of a write they are dropped."""
-    with ServedProcess(tmp_path / "s", slots=count + 2, write_s=write_s) as server:
+    with ServedProcess(tmp_path / "s", max_concurrency=count + 2, write_s=write_s) as server:
         assert server.json(CHAT, HELLO).status == 200
         before = server.memory_bytes()
         with ExitStack() as connections:

@@ -133,7 +133,7 @@ def test_links_end(folder: Path, tmp_path: Path) -> None:
         store = server.state.service.store
         song = song_of(server, "danube")
         end = int(parse_qs(urlsplit(song["songid_url"]).query)["exp"][0])
-        assert end == pytest.approx(store.clock() + StoreSettings().keep_s, abs=60)
+        assert end == pytest.approx(store.clock() + StoreSettings().retention_s, abs=60)
         path = urlsplit(song["songid_url"]).path
         past = store.links.query(path, store.clock() - 1)
         assert server.ask("GET", f"{path}?{past}", key=None).status == 404

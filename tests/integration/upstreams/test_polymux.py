@@ -49,7 +49,7 @@ def tone(seconds: float = 1.0) -> bytes:
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
     """A machine with engines; its links begin with a name that leads nowhere."""
-    chat = {"model": str(model_path()), "names": ["small"], "context": 512, "batch": 32}
+    chat = {"model": str(model_path()), "aliases": ["small"], "context": 512, "batch": 32}
     engines = {
         "media": EngineSettings("media", threads=1),
         "chat": EngineSettings("chat", chat, threads=1),
@@ -142,7 +142,7 @@ def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:
     box = Box()
 
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         box.backend.gate.clear()
         return [box.backend]
 
@@ -170,7 +170,7 @@ def test_chunks_are_those_of_the_other(tmp_path: Path) -> None:
     box = Box()
 
     def make() -> list[Scripted]:
-        box.backend = Scripted(slots=4)
+        box.backend = Scripted(max_concurrency=4)
         box.backend.chunks = list(chunks)
         return [box.backend]
 

@@ -165,7 +165,7 @@ def test_a_service_that_does_not_let_go(service: ReplicateService, tmp_path: Pat
 def test_a_server_that_stops(service: ReplicateService, tmp_path: Path) -> None:
     """What it has begun elsewhere is not left behind."""
     upstreams = {"r": replicate(tmp_path, service, models=MODELS)}
-    with gateway(tmp_path, upstreams, grace_s=0.2) as server, drawing(server):
+    with gateway(tmp_path, upstreams, shutdown_timeout_s=0.2) as server, drawing(server):
         service.wait_request(f"{CREATE}/{NAME}")
         server.stop()
         service.wait_canceled()

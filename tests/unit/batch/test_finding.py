@@ -53,7 +53,7 @@ def test_the_out_folder_is_no_input(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_that_of_the_outputs_lacks_only_these(tmp_path: Path) -> None:
-    """`--out .`: what is beside the outputs is an input, and they themselves are none."""
+    """`--output-dir .`: what is beside the outputs is an input, and they themselves are none."""
     tree(tmp_path, "a.wav", "a.mp3", "more/b.wav", "more/b.mp3", ".polymux-batch/x.mp3")
     for given, wanted in (
         (tmp_path, [b"a", b"more/b"]),

@@ -24,7 +24,7 @@ def run(
         return report
 
     patched.setattr("polymux.batches.api.batch", batch)
-    code = main(["batch", "convert-to-mp3", "in", "--out", "out", *more])
+    code = main(["batch", "convert-to-mp3", "in", "--output-dir", "out", *more])
     shown = said.readouterr()
     return code, shown.out, shown.err
 

@@ -12,8 +12,8 @@ from polymux.errors import InvalidRequestError
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"slots": 0}, "slots=0: must be 1 or above"),
-        ({"slots": -1}, "slots=-1: must be 1 or above"),
+        ({"max_concurrency": 0}, "max_concurrency=0: must be 1 or above"),
+        ({"max_concurrency": -1}, "max_concurrency=-1: must be 1 or above"),
         ({"max_bytes": 0}, "max_bytes=0: must be 1 or above"),
         ({"total_s": 0.0}, "total_s=0.0: must be above 0"),
         ({"total_s": float("nan")}, "total_s=nan: must be above 0"),
@@ -25,4 +25,4 @@ def test_limits_that_let_nothing_through(given: dict[str, Any], told: str) -> No
 
 
 def test_the_least_limits() -> None:
-    assert DownloadSettings(slots=1, max_bytes=1, total_s=0.5).slots == 1
+    assert DownloadSettings(max_concurrency=1, max_bytes=1, total_s=0.5).max_concurrency == 1

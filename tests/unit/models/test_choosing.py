@@ -41,9 +41,9 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
 
     where = str(folder.path / "b" / "m.gguf")
     assert chosen("chat", model="b", context=512) == {
-        "model": where, "names": ["b"], "context": 512,
+        "model": where, "aliases": ["b"], "context": 512,
     }  # fmt: skip
-    assert chosen("chat", model="b", names=["other"])["names"] == ["other"]
+    assert chosen("chat", model="b", aliases=["other"])["aliases"] == ["other"]
     # Nothing said is the default: the first by name.
     for options in ({}, {"model": None}, {"model": ""}):
         assert chosen("chat", **options)["model"] == str(folder.path / "a" / "m.gguf")
@@ -58,7 +58,7 @@ def test_a_name_that_ends_as_a_file_s_does(folder: ModelsFolder, tmp_path: Path)
     folder.remove("a")
     for options in ({}, {"model": "a.gguf"}):
         found = selection.chosen("chat", options)
-        assert found == ({"model": str(tmp_path / "m.gguf"), "names": ["a.gguf"]}, "")
+        assert found == ({"model": str(tmp_path / "m.gguf"), "aliases": ["a.gguf"]}, "")
 
 
 @pytest.mark.parametrize("path", ["/models/m.gguf", "~/m.gguf", "./b", "models/b", 5])
@@ -101,7 +101,7 @@ def test_what_is_said_where_there_is_none(
 
 def test_a_damaged_model_is_no_default_and_says_so(folder: ModelsFolder) -> None:
     (folder.path / "a" / "m.gguf").unlink()
-    assert selection.chosen("chat", {}).options["names"] == ["b"]
+    assert selection.chosen("chat", {}).options["aliases"] == ["b"]
     problem = selection.chosen("chat", {"model": "a"}).problem
     assert "the model a is damaged (m.gguf is missing): 'polymux models rm a'" in problem
 

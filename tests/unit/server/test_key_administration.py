@@ -46,7 +46,7 @@ def server(tmp_path: Path) -> Iterator[PolymuxServer]:
     upstream = UpstreamSettings("openai", "https://models.example/v1")
 
     def make() -> list[Scripted]:
-        return [Loaded(slots=4), Scripted("attic", ("chat",))]
+        return [Loaded(max_concurrency=4), Scripted("attic", ("chat",))]
 
     with PolymuxServer(tmp_path / "s", make, upstreams={"attic": upstream}) as running:
         yield running

@@ -20,7 +20,7 @@ def test_it_does_what_it_is_said_to_do(tmp_path: Path) -> None:
     path = tmp_path / "polymux.toml"
     path.write_text(f'{OWN}operations = ["chat", "generate_image"]\nslots = 3\n')
     backend, *_ = backends_of(read_settings(path))
-    assert (backend.name, backend.slots) == ("mine", 3)
+    assert (backend.name, backend.max_concurrency) == ("mine", 3)
     assert backend.operations == {"chat", "generate_image"}
 
 

@@ -28,7 +28,7 @@ def server(tmp_path: Path, models: Path) -> Iterator[PolymuxServer]:
     upstream = UpstreamSettings("openai", "https://someone:secret@models.example/v1")
 
     def make() -> list[Scripted]:
-        return [Scripted(slots=4), Scripted("attic", ("chat",))]
+        return [Scripted(max_concurrency=4), Scripted("attic", ("chat",))]
 
     with PolymuxServer(tmp_path / "s", make, upstreams={"attic": upstream}) as running:
         yield running
@@ -56,7 +56,7 @@ def test_engines_and_upstreams(server: PolymuxServer) -> None:
     found = told(server)
     [engine], [upstream] = found["engines"], found["upstreams"]
     assert engine["name"] == "scripted"
-    assert (engine["slots"], engine["running"], engine["waiting"]) == (4, 0, 0)
+    assert (engine["max_concurrency"], engine["running"], engine["waiting"]) == (4, 0, 0)
     assert engine["operations"] == ["chat", "convert_to_mp3", "free_chat", "read_text"]
     assert engine["state"] == "ready"
     assert (upstream["name"], upstream["kind"], upstream["host"]) == (

@@ -12,7 +12,7 @@ from polymux.server.app import create_app
 from polymux.server.compat.replicate.chats import chat_body
 from polymux.server.compat.replicate.errors import error_of
 from polymux.server.compat.replicate.requests import creation, span_s, wait_s
-from polymux.server.settings.settings import DoorSettings, ServerSettings, read_settings
+from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     ("text", "there"),
     [
         ("", True),
-        ("[doors]\nreplicate = false\n", False),
+        ("[compat]\nreplicate = false\n", False),
         ("host = '0.0.0.0'\n", False),
         ("public_url = 'https://tools.example'\n", False),
-        ("public_url = 'https://tools.example'\n[doors]\nreplicate = true\n", True),
+        ("public_url = 'https://tools.example'\n[compat]\nreplicate = true\n", True),
     ],
 )
 def test_where_the_door_is_open(tmp_path: Path, text: str, there: bool) -> None:
     (tmp_path / "polymux.toml").write_text(text)
-    assert read_settings(tmp_path / "polymux.toml").replicate_door is there
+    assert read_settings(tmp_path / "polymux.toml").replicate_compat is there
 
 
 @pytest.mark.parametrize(("wanted", "there"), [(None, False), (True, True)])
 def test_the_door_on_other_addresses(tmp_path: Path, wanted: bool | None, there: bool) -> None:
     settings = ServerSettings(
         public_url="https://tools.example",
-        doors=DoorSettings(replicate=wanted),
+        compat=CompatSettings(replicate=wanted),
         store=StoreSettings(tmp_path / "s"),
     )
     paths = {route.path for route in create_app(settings).routes}  # type: ignore[attr-defined]

@@ -13,10 +13,10 @@ import pytest
 from polymux.cli.serve import run_config_check
 from polymux.engines.registry import FAMILIES
 from polymux.errors import InvalidRequestError
+from polymux.runtime.engine_options import missing_files, option_problems
 from polymux.runtime.settings import StoreSettings
 from polymux.server.app import create_app
-from polymux.server.engine_options import missing_files, option_problems
-from polymux.server.settings.settings import DoorSettings, ServerSettings, read_settings
+from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
 from support.commands import run
 
 
@@ -35,25 +35,25 @@ def test_a_file_that_begins_with_the_mark_of_its_order(tmp_path: Path) -> None:
     ("text", "wanted", "there"),
     [
         ("", None, True),
-        ("[doors]\n", None, True),
-        ("[doors]\nopenai = false\n", False, False),
+        ("[compat]\n", None, True),
+        ("[compat]\nopenai = false\n", False, False),
         ("host = '0.0.0.0'\n", None, False),
         ("public_url = 'https://tools.example'\n", None, False),
-        ("public_url = 'https://tools.example'\n[doors]\nopenai = true\n", True, True),
+        ("public_url = 'https://tools.example'\n[compat]\nopenai = true\n", True, True),
     ],
 )
 def test_the_door_of_openai(tmp_path: Path, text: str, wanted: bool | None, there: bool) -> None:
     """Where nobody but this machine is meant it is open, and elsewhere where it is wanted."""
     settings = read_settings(written(tmp_path, text))
-    assert settings.doors.openai is wanted
-    assert settings.openai_door is there
+    assert settings.compat.openai is wanted
+    assert settings.openai_compat is there
 
 
 @pytest.mark.parametrize(("wanted", "there"), [(None, False), (True, True)])
 def test_the_door_on_other_addresses(tmp_path: Path, wanted: bool | None, there: bool) -> None:
     settings = ServerSettings(
         public_url="https://tools.example",
-        doors=DoorSettings(openai=wanted),
+        compat=CompatSettings(openai=wanted),
         store=StoreSettings(tmp_path / "s"),
     )
     paths = {route.path for route in create_app(settings).routes}  # type: ignore[attr-defined]
@@ -63,10 +63,10 @@ def test_the_door_on_other_addresses(tmp_path: Path, wanted: bool | None, there:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[doors]\nopenai = 1\n", "doors.openai=1: must be true or false"),
-        ("[doors]\nopenai = 'yes'\n", "must be true or false"),
-        ("[doors]\nopenia = true\n", "doors.openia is not known"),
-        ("doors = true\n", "doors must be a table"),
+        ("[compat]\nopenai = 1\n", "compat.openai=1: must be true or false"),
+        ("[compat]\nopenai = 'yes'\n", "must be true or false"),
+        ("[compat]\nopenia = true\n", "compat.openia is not known"),
+        ("compat = true\n", "compat must be a table"),
     ],
 )
 def test_doors_that_are_none(tmp_path: Path, text: str, told: str) -> None:
@@ -75,20 +75,20 @@ def test_doors_that_are_none(tmp_path: Path, text: str, told: str) -> None:
 
 
 def test_the_command_knows_doors(tmp_path: Path) -> None:
-    written(tmp_path, "[doors]\nopenai = false\n")
+    written(tmp_path, "[compat]\nopenai = false\n")
     run("config", "check", "polymux.toml", cwd=tmp_path)
-    written(tmp_path, "[doors]\nopenai = 2\n")
+    written(tmp_path, "[compat]\nopenai = 2\n")
     done = run("config", "check", "polymux.toml", cwd=tmp_path, code=None)
     assert done.returncode != 0
-    assert b"doors.openai=2: must be true or false" in done.stdout + done.stderr
+    assert b"compat.openai=2: must be true or false" in done.stdout + done.stderr
 
 
 OPTIONS = [
-    ("chat", "contxt = 256", "contxt is not known: there is model, mmproj, names, context"),
+    ("chat", "contxt = 256", "contxt is not known: there is model, mmproj, aliases, context"),
     ("chat", "context = 'x'", "context='x': must be a whole number, 1 or more"),
     ("chat", "context = true", "context=True: must be a whole number, 1 or more"),
-    ("chat", "names = 'a'", "names='a': must be an array of texts"),
-    ("media", "max_pixel = 5", "max_pixel is not known: there is slots, limits"),
+    ("chat", "aliases = 'a'", "aliases='a': must be an array of texts"),
+    ("media", "max_pixel = 5", "max_pixel is not known: there is max_concurrency, limits"),
     ("speech", "beam = 0", "beam=0: must be a whole number, 1 or more"),
     ("rapidocr", "language = 'deu'", "language is not known: rapidocr has none"),
     ("tesseract", "language = ['deu']", "language=['deu']: must be a text"),
@@ -114,12 +114,12 @@ def test_options_of_engines(tmp_path: Path) -> None:
     text = """
     [engines.chat.options]
     model = "~/models/assistant.gguf"
-    names = ["assistant"]
+    aliases = ["assistant"]
     context = 4096
     gpu_layers = -1
     device = "auto"
     [engines.diffusion.options]
-    tiny_decoder = false
+    tiny_vae = false
     models = { "picture:A" = "sd-turbo" }
     loras = { more = "/models/more.safetensors" }
     [engines.mine]

@@ -30,7 +30,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
 {GROQ}key_file = "~/groq.key"
 operations = ["chat", "transcribe"]
 models = {{ fast = "llama", {SPEECH} }}
-slots = 4
+max_concurrency = 4
 connect_s = 2
 first_byte_s = 10
 idle_s = 5.5
@@ -51,7 +51,7 @@ models = ["one", "two"]
     found = read(tmp_path, text).upstreams
     groq, attic = found["groq"], found["attic"]
     assert groq.models == {"fast": "llama", "turian/insanely-fast-whisper-with-video": "whisper"}
-    assert (groq.slots, groq.idle_s, groq.max_tokens) == (4, 5.5, True)
+    assert (groq.max_concurrency, groq.idle_s, groq.max_tokens) == (4, 5.5, True)
     assert (groq.event_bytes, attic.event_bytes) == (65536, 1 << 20)
     assert (groq.response_format, groq.image_fields) == (False, ("seed",))
     assert (groq.transcript_format, attic.transcript_format) == ("json", "verbose_json")
@@ -90,7 +90,7 @@ def test_what_the_documentation_names_can_be_said() -> None:
          "operations = ['chat']", "names none for chat"),
         (f"{GROQ}models = 'one'", "models='one': must be an array of names, or a table"),
         (f"{GROQ}models = {{ one = 1 }}", "must be an array of names"),
-        (f"{GROQ}slots = 0", "slots=0: must be a whole number, 1 or above"),
+        (f"{GROQ}max_concurrency = 0", "max_concurrency=0: must be a whole number, 1 or above"),
         (f"{GROQ}key_file = '~nosuchuser/k'", "key_file='~nosuchuser/k': must be the path of"),
         (f"{GROQ}total_s = -1", "total_s=-1: must be a number above 0"),
         (f"{GROQ}max_tokens = 'yes'", "must be true or false"),

@@ -79,7 +79,7 @@ def test_what_comes_before_a_place(tmp_path: Path) -> None:
     """It takes none, is measured behind it, and is undone whatever happens."""
 
     async def main() -> None:
-        backend = Scripted(slots=1)
+        backend = Scripted(max_concurrency=1)
         steps: list[str] = []
         begun, bringing = asyncio.Event(), asyncio.Event()
 

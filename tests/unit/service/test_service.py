@@ -142,7 +142,7 @@ def test_cancelling_one_leaves_others_alone(tmp_path: Path) -> None:
     """A thousand come and go on two places: none is lost and none is left over."""
 
     async def body() -> None:
-        backend = Scripted(slots=2)
+        backend = Scripted(max_concurrency=2)
         async with running(tmp_path / "s", backend, queue=2000) as service:
             tasks = [asyncio.create_task(service.call(chat_of())) for _ in range(300)]
             for number, task in enumerate(tasks):

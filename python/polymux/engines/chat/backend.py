@@ -69,7 +69,7 @@ class ChatBackend(Backend):
         """Nothing is loaded."""
         self.name = engine.name
         self.operations = engine.operations
-        self.slots = engine.slots
+        self.max_concurrency = engine.max_concurrency
         self.models = None if models is None else tuple(models)
         self._engine = engine
         self._media = media

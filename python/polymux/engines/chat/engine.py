@@ -156,11 +156,11 @@ class ChatEngine(Engine):
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Loads ``model``, a GGUF file.
 
-        Also ``mmproj`` (a GGUF file, for pictures), ``names`` (what requests call the model; the
-        first is what answers call it), ``context`` (tokens of each conversation), ``slots``,
-        ``batch`` (tokens of the prompt between two looks at who has left), ``device``
-        (``"auto"``: a GPU where there is one; ``"cpu"``, ``"gpu"``) and ``gpu_layers`` (default:
-        all).
+        Also ``mmproj`` (a GGUF file, for pictures), ``aliases`` (what requests call the model; the
+        first is what answers call it), ``context`` (tokens of each conversation),
+        ``max_concurrency``, ``batch`` (tokens of the prompt between two looks at who has left),
+        ``device`` (``"auto"``: a GPU where there is one; ``"cpu"``, ``"gpu"``) and ``gpu_layers``
+        (default: all).
 
         Raises:
             NoBackendError: The package or the file is missing.
@@ -176,8 +176,8 @@ class ChatEngine(Engine):
                 f"there is no chat model {path.name!r}: give the path of a GGUF file as `model` in "
                 "the engine's options",
             )
-        self.slots = int(options.get("slots", 1))
-        self._places = Places(self.slots)
+        self.max_concurrency = int(options.get("max_concurrency", 1))
+        self._places = Places(self.max_concurrency)
         self._context = context_tokens(options)
         self._has_eyes = bool(options.get("mmproj"))
         self._door = Door()
@@ -190,7 +190,7 @@ class ChatEngine(Engine):
         facts = _facts(path)
         self._knows_tools = knows_tools(facts)
         self._control = control_pattern(control_tokens(facts))
-        names = options.get("names") or [path.stem]
+        names = options.get("aliases") or [path.stem]
         self._names = [str(one) for one in names]
         return {
             "model": path.name,
@@ -204,8 +204,8 @@ class ChatEngine(Engine):
         parameters.model.path = os.fspath(path)
         if self._has_eyes:
             parameters.mmproj.path = os.fspath(Path(options["mmproj"]).expanduser())
-        parameters.n_parallel = self.slots
-        parameters.n_ctx = self._context * self.slots
+        parameters.n_parallel = self.max_concurrency
+        parameters.n_ctx = self._context * self.max_concurrency
         self._on_gpu = _wants_gpu(library, str(options.get("device", "auto")))
         batch = int(options.get("batch", _GPU_BATCH if self._on_gpu else _BATCH))
         parameters.n_batch = parameters.n_ubatch = batch
@@ -227,9 +227,9 @@ class ChatEngine(Engine):
         conversation = Conversation(request, sink, token, self._called(request), count * longest)
         body = self._body(request, sink)
         # The library says no more answers at once than it has slots: others come after those.
-        for first in range(0, count, self.slots):
+        for first in range(0, count, self.max_concurrency):
             conversation.first = first
-            some = min(self.slots, count - first)
+            some = min(self.max_concurrency, count - first)
             with self._places.taken(some, token):
                 self._ask(_several(body, first, some), conversation, token)
         return Output(conversation.finished(), self._version, conversation.metrics())

@@ -76,7 +76,7 @@ class DiffusionBackend(Backend):
         """Nothing is loaded."""
         self.name = engine.name
         self.operations = engine.operations
-        self.slots = engine.slots
+        self.max_concurrency = engine.max_concurrency
         self._engine = engine
         self._media = media
         self._cast = cast

@@ -48,7 +48,7 @@ class DiffusionEngine(Engine):
             NoBackendError: A package or the device is missing.
         """
         # One more than there are places: a place for estimates, whoever works or waits.
-        self.slots = int(options.get("slots", 1)) + 1
+        self.max_concurrency = int(options.get("max_concurrency", 1)) + 1
         self.studio = Studio(options)
         self._flops_per_s = calibration.flops_per_s(self.studio)
         #: Model's folder to how long it takes, beside what was counted.

@@ -89,7 +89,7 @@ def roles_of(studio: Studio, request: Request) -> tuple[str, ...]:
     wanted = {
         _REFINER: values.get("refine", "no_refiner") != "no_refiner",
         _SAFETY: values.get("disable_safety_checker") is not True,
-        _DECODER: bool(studio.options.get("tiny_decoder")) and _is_xl(studio.member(roles[0]).path),
+        _DECODER: bool(studio.options.get("tiny_vae")) and _is_xl(studio.member(roles[0]).path),
     }
     return (*roles, *(role for role, is_wanted in wanted.items() if is_wanted and studio.has(role)))
 

@@ -223,7 +223,7 @@ def _based(
     if schedulers.is_foreign(name, config):
         sink.log(f"scheduler={name}: this model was made for DPMSolver++ and K_EULER")
     others = {}
-    if plan.kind == _XL and studio.options.get("tiny_decoder") and studio.has("picture:decoder"):
+    if plan.kind == _XL and studio.options.get("tiny_vae") and studio.has("picture:decoder"):
         others["vae"] = studio.part("picture:decoder", "AutoencoderTiny")
     with (
         studio.pipeline(_KINDS[plan.kind][plan.mode], plan.role, scheduler, **others) as pipeline,

@@ -73,10 +73,10 @@ class Studio:
             ``"sliced"``), ``max_pixels`` of a picture that is made (2048 x 2048),
             ``untiled_pixels``, above which it is decoded in tiles (1280 x 1280), ``loras`` (name to
             path of its weights),
-            ``non_commercial`` (whether such weights may be used: false), ``tiny_decoder`` (whether
-            the role ``picture:decoder`` decodes: false), ``previews`` (true), ``enlarger`` (path of
+            ``non_commercial`` (whether such weights may be used: false), ``tiny_vae`` (whether
+            the role ``picture:decoder`` decodes: false), ``previews`` (true), ``upscaler`` (path of
             a network of ncnn, a .param file, by which detail begins; Lanczos' filter without) and
-            ``enlarger_factor`` (its own), ``max_detail_pixels`` of what detail makes (64 million).
+            ``upscaler_factor`` (its own), ``max_detail_pixels`` of what detail makes (64 million).
 
     Raises:
         NoBackendError: A package is missing, or the device is not there.

@@ -58,7 +58,7 @@ class PreparedBackend(Backend):
         """Nothing is loaded."""
         self.name = engine.name
         self.operations = engine.operations
-        self.slots = engine.slots
+        self.max_concurrency = engine.max_concurrency
         self._engine = engine
         self._media = media
         self._field = field

@@ -53,7 +53,7 @@ class MediaEngine(Engine):
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Reads limits: ``limits`` as `polymux.Limits` has them, and ``max_pixels``."""
-        self.slots = int(options.get("slots", 1))
+        self.max_concurrency = int(options.get("max_concurrency", 1))
         self._limits = Limits(**options.get("limits", {}))
         self._max_pixels = int(options.get("max_pixels", self._max_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.

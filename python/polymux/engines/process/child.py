@@ -125,11 +125,18 @@ class Child:
             self.send({"kind": "unloadable", "error": _told(error)})
             return
         spare_the_collector()
-        self.send({"kind": "ready", "facts": facts, "slots": engine.slots, "in_force": in_force})
+        self.send(
+            {
+                "kind": "ready",
+                "facts": facts,
+                "max_concurrency": engine.max_concurrency,
+                "in_force": in_force,
+            }
+        )
         threading.Thread(target=self._read, args=(frames,), daemon=True).start()
         others = [
             threading.Thread(target=self._work_off, args=(engine,), daemon=True)
-            for _ in range(engine.slots - 1)
+            for _ in range(engine.max_concurrency - 1)
         ]
         for other in others:
             other.start()

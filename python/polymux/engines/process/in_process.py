@@ -29,7 +29,7 @@ class InProcessBackend(Backend):
         family: As `polymux.engines.registry` knows it.
         operations: What it can do.
         options: What its `load` gets.
-        slots: How much of it at once.
+        max_concurrency: How much of it at once.
         threads: For its libraries. Default: those of the process.
     """
 
@@ -40,14 +40,14 @@ class InProcessBackend(Backend):
         operations: Sequence[str],
         options: Mapping[str, Any] | None = None,
         *,
-        slots: int = 1,
+        max_concurrency: int = 1,
         threads: int = 0,
     ) -> None:
         """Nothing is loaded."""
         self._threads = threads
         self.name = name
         self.operations = frozenset(operations)
-        self.slots = slots
+        self.max_concurrency = max_concurrency
         self._family = family
         self._options = dict(options or {})
         self._engine: Engine | None = None

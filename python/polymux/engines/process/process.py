@@ -47,13 +47,13 @@ class Turns:
         self._outstanding.pop(number, None)
         self._leaving.discard(number)
 
-    def begun(self, slots: int) -> list[int]:
+    def begun(self, max_concurrency: int) -> list[int]:
         """What was taken up; the rest waits in the process."""
-        return list(islice(self._outstanding, slots))
+        return list(islice(self._outstanding, max_concurrency))
 
-    def wanted(self, slots: int) -> int:
+    def wanted(self, max_concurrency: int) -> int:
         """How much of that somebody waits for."""
-        return sum(one not in self._leaving for one in self.begun(slots))
+        return sum(one not in self._leaving for one in self.begun(max_concurrency))
 
 
 _KEPT_LINES = 50
@@ -193,7 +193,7 @@ class EngineProcess:
         self._wanted_end = False
         #: What it told when it was ready.
         self.facts: dict[str, Any] = {}
-        self.slots = 1
+        self.max_concurrency = 1
         self.in_force: list[str] = []
         self.memory_bytes = 0
         #: Set once it is gone.
@@ -213,11 +213,11 @@ class EngineProcess:
     @property
     def wanted(self) -> int:
         """How many it has begun for somebody who waits: others lose nothing by its end."""
-        return self._turns.wanted(self.slots)
+        return self._turns.wanted(self.max_concurrency)
 
     def has_begun(self, number: int) -> bool:
         """Whether it works on this, or did when it ended."""
-        return number in self._turns.begun(self.slots)
+        return number in self._turns.begun(self.max_concurrency)
 
     def leave(self, number: int) -> None:
         """Nobody waits for the end of this work any more, but for it to stop."""
@@ -241,7 +241,7 @@ class EngineProcess:
             )
             frame = await self._load()
             self.facts = dict(frame.header.get("facts") or {})
-            self.slots = int(frame.header["slots"])
+            self.max_concurrency = int(frame.header["max_concurrency"])
             self.in_force = list(frame.header["in_force"])
         except BaseException:
             self.kill()

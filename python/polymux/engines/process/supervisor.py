@@ -96,8 +96,8 @@ class Supervision(NamedTuple):
         idle_s: After how long without work it is ended, and its memory free. Default: 300.
         load_s: How long loading may take. Default: 300.
         silence_s: After how long without a sign of life it is ended. Default: 30.
-        grace_s: How long cancelled work may take to stop by itself, before the process is ended.
-            Default: 1.5.
+        cancel_timeout_s: How long canceled work may take to stop by itself, before its process is
+            ended. Default: 1.5.
         stalled_s: How long work may neither tell nor write anything before its process is ended,
             though it lives; of files a second more for each megabyte. Default: for ever, as models
             may think for long.
@@ -109,7 +109,7 @@ class Supervision(NamedTuple):
     idle_s: float = 300.0
     load_s: float = 300.0
     silence_s: float = 30.0
-    grace_s: float = 1.5
+    cancel_timeout_s: float = 1.5
     stalled_s: float | None = None
     confinement: Mapping[str, Any] | None = None
 
@@ -122,7 +122,7 @@ class EngineBackend(Backend):
         family: As `polymux.engines.registry` knows it.
         operations: What it can do.
         options: What its `load` gets.
-        slots: How much of it can be done at once; the engine must have as many.
+        max_concurrency: How much of it can be done at once; the engine must have as many.
         supervision: How its process is looked after.
         before_load: Awaited before a process is started, such as to make room in memory.
         needed_bytes: Memory that it takes once it is loaded, about; None where nobody knows.
@@ -135,7 +135,7 @@ class EngineBackend(Backend):
         operations: Sequence[str],
         options: Mapping[str, Any] | None = None,
         *,
-        slots: int = 1,
+        max_concurrency: int = 1,
         supervision: Supervision | None = None,
         before_load: Callable[[EngineBackend], Awaitable[None]] | None = None,
         needed_bytes: int | None = None,
@@ -143,7 +143,7 @@ class EngineBackend(Backend):
         """No process is started."""
         self.name = name
         self.operations = frozenset(operations)
-        self.slots = slots
+        self.max_concurrency = max_concurrency
         self._family = family
         self._options = dict(options or {})
         self._supervision = supervision or Supervision()

@@ -262,7 +262,7 @@ class Errand:
         since = asyncio.get_running_loop().time()
         try:
             # Cancelled a second time, it is waited for all the same: the place is given on after.
-            await _wait_for_all(waiting, self._supervision.grace_s)
+            await _wait_for_all(waiting, self._supervision.cancel_timeout_s)
             while not waiting.done() and self._is_of_use(since):
                 await _wait_for_all(waiting, 0.05)
             if not waiting.done():

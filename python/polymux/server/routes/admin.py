@@ -59,7 +59,8 @@ class Administration(AdministrationEndpoint):
             "store": {
                 "used_bytes": service.store.media.used_bytes,
                 "limit_bytes": self.state.settings.store.bytes,
-                "keep_s": self.state.settings.store.keep_s,
+                "retention_s": self.state.settings.store.retention_s,
+                "keep_s": self.state.settings.store.retention_s,  # Its old name, until 0.3.
                 "jobs_running": service.jobs.count,
             },
             "models": await asyncio.to_thread(_models),
@@ -115,7 +116,8 @@ def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
         "loaded": backend.is_loaded,
         "operations": sorted(backend.operations),
         "models": None if backend.models is None else list(backend.models),
-        "slots": backend.slots,
+        "max_concurrency": backend.max_concurrency,
+        "slots": backend.max_concurrency,  # Its old name, until 0.3.
         "running": place.running,
         "waiting": place.waiting,
     }

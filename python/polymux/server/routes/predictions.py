@@ -38,7 +38,7 @@ def link(state: ServerState, job: Job, name: str) -> str:
     """A link to a file of a job, good for as long as the file is."""
     store = state.service.store
     now = store.clock()
-    kept_until = (job.completed_at or now) + state.settings.store.keep_s
+    kept_until = (job.completed_at or now) + state.settings.store.retention_s
     end = min(kept_until, now + store.links.max_lifetime_s)
     path = f"/media/{name}"
     return f"{state.settings.base_url}{path}?{store.links.query(path, end)}"

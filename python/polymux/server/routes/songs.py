@@ -73,7 +73,7 @@ class SongPage(_SongEndpoint):
         store = self.state.service.store
         path = f"{PAGES}{song.id}{COVER}"
         # Relative, so that it leads to where the page came from, whatever lies in between.
-        link = f"{song.id}{COVER}?{signature(store, path, self.state.settings.store.keep_s)}"
+        link = f"{song.id}{COVER}?{signature(store, path, self.state.settings.store.retention_s)}"
         fields = [
             (b"content-type", b"text/html; charset=utf-8"),
             (b"content-security-policy", POLICY.encode("ascii")),

@@ -197,5 +197,5 @@ def _of_numbers(values: Mapping[str, Any]) -> Iterator[str]:
         if getattr(limits, name) < least:
             yield f"limits.{name}={getattr(limits, name)}: lets nothing through: at least {least}"
     for name, one in (values.get("engines") or {}).items():
-        if one.slots < 1 or one.threads < 1:
-            yield f"engines.{name}: slots and threads must be 1 or more"
+        if one.max_concurrency < 1 or one.threads < 1:
+            yield f"engines.{name}: max_concurrency and threads must be 1 or more"

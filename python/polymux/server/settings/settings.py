@@ -8,17 +8,17 @@ import tomllib
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.deprecation import with_new_keys
+from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
+from polymux.runtime.engine_options import option_problems, with_new_options
 from polymux.runtime.route_checks import route_problems
 from polymux.runtime.settings import EngineSettings, Limits, ServiceSettings, StoreSettings
 from polymux.runtime.upstream_settings import read_upstreams
-from polymux.server.engine_options import option_problems
 from polymux.server.settings.checks import is_every_address, no_origin, origin_of, problems_with
 from polymux.service.routes import Route
 from polymux.songs.selection import SongSettings
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class DoorSettings:
+class CompatSettings:
     """Addresses in the shapes of others' interfaces.
 
     Attributes:
@@ -49,17 +49,20 @@ class DoorSettings:
 
 _log = logging.getLogger("polymux.server")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-#: Old names of keys, by table; ``""`` is the top.
+#: Old names of keys, by the table's prefix; ``""`` is the top.
 _RENAMED: Mapping[str, Mapping[str, str]] = {
-    "limits": {"longest_generation_s": "max_generation_s"},
-    "songs": {"least_confidence": "min_confidence"},
-    "download": {"most_bytes": "max_bytes"},
-    "summaries": {"most_parts": "max_parts"},
+    "": {"grace_s": "shutdown_timeout_s", "doors": "compat"},
+    "limits.": {"longest_generation_s": "max_generation_s"},
+    "store.": {"keep_s": "retention_s"},
+    "songs.": {"least_confidence": "min_confidence"},
+    "download.": {"most_bytes": "max_bytes", "slots": "max_concurrency"},
+    "summaries.": {"most_parts": "max_parts"},
 }
 #: Where no end is meant by ``inf``.
 _ENDLESS = ("max_generation_s",)
 
 
+@renamed_arguments(grace_s="shutdown_timeout_s", doors="compat")
 @dataclass(frozen=True, slots=True)
 class ServerSettings(ServiceSettings):
     """Settings of a server: those of its service, and how it is reached.
@@ -73,10 +76,10 @@ class ServerSettings(ServiceSettings):
             loopback its names; else the public URL's and any.
         allowed_origins: Web pages of other sites that may ask, such as ``"https://site.example"``;
             kept as browsers send them, in lower case and without the scheme's own port.
-        grace_s: How long work may go on when the server is told to stop. Default: 10.
+        shutdown_timeout_s: How long work may go on when the server is told to stop. Default: 10.
         tls_cert: File of the certificate, PEM. Default: no TLS.
         tls_key: File of its key.
-        doors: Addresses in the shapes of others' interfaces.
+        compat: Addresses in the shapes of others' interfaces.
 
     Raises:
         InvalidRequestError: One of `allowed_origins` is none.
@@ -88,10 +91,10 @@ class ServerSettings(ServiceSettings):
     keys: Path | None = None
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
-    grace_s: float = 10.0
+    shutdown_timeout_s: float = 10.0
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    doors: DoorSettings = field(default_factory=DoorSettings)
+    compat: CompatSettings = field(default_factory=CompatSettings)
 
     def __post_init__(self) -> None:
         """Has origins as they are compared, wherever they come from."""
@@ -109,19 +112,19 @@ class ServerSettings(ServiceSettings):
         return self.host in _LOOPBACK and self.public_url is None
 
     @property
-    def openai_door(self) -> bool:
+    def openai_compat(self) -> bool:
         """Whether there is ``/v1``, in OpenAI's shape."""
-        return self.loopback_only if self.doors.openai is None else self.doors.openai
+        return self.loopback_only if self.compat.openai is None else self.compat.openai
 
     @property
-    def mcp_door(self) -> bool:
+    def mcp_compat(self) -> bool:
         """Whether ``/mcp`` is wanted, the Model Context Protocol."""
-        return self.loopback_only if self.doors.mcp is None else self.doors.mcp
+        return self.loopback_only if self.compat.mcp is None else self.compat.mcp
 
     @property
-    def replicate_door(self) -> bool:
+    def replicate_compat(self) -> bool:
         """Whether there is ``/replicate/v1``, in Replicate's shape."""
-        return self.loopback_only if self.doors.replicate is None else self.doors.replicate
+        return self.loopback_only if self.compat.replicate is None else self.compat.replicate
 
     @property
     def key_file(self) -> Path:
@@ -178,13 +181,14 @@ class _Reader:
         self._problems = problems
 
     def server(self, plain: dict[str, Any]) -> ServerSettings:
+        plain = with_new_keys(plain, _RENAMED[""], _log.warning)
         own = {name: value for name, value in plain.items() if not isinstance(value, dict)}
         values = self._values(ServerSettings, own, "")
         groups = {
             "limits": Limits,
             "store": StoreSettings,
             "fetch": FetchPolicy,
-            "doors": DoorSettings,
+            "compat": CompatSettings,
             "songs": SongSettings,
             "song_recognition": SongRecognitionSettings,
             "song_search": SongSearchSettings,
@@ -223,7 +227,7 @@ class _Reader:
     def _values(self, kind: type[Any], plain: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         known = {one.name: str(one.type) for one in fields(kind)}
         found: dict[str, Any] = {}
-        plain = with_new_keys(plain, _RENAMED.get(prefix.rstrip("."), {}), _log.warning)
+        plain = with_new_keys(plain, _RENAMED.get(prefix, {}), _log.warning, prefix)
         for name, value in plain.items():
             if name not in known:
                 self._problems.append(f"{prefix}{name} is not known")
@@ -244,16 +248,21 @@ class _Reader:
 
         found = {}
         for name in plain:
+            prefix = f"engines.{name}."
             table = self._table(plain, name)
-            values = self._values(EngineSettings, table, f"engines.{name}.")
+            table = with_new_keys(table, {"slots": "max_concurrency"}, _log.warning, prefix)
+            values = self._values(EngineSettings, table, prefix)
             family = values.setdefault("family", name)
             if family not in FAMILIES and ":" not in family:
                 known = ", ".join(sorted(FAMILIES))
                 self._problems.append(
                     f"engines.{name}.family={shown(family)}: must be one of {known}"
                 )
+            values["options"] = with_new_options(
+                family, values.get("options", {}), _log.warning, f"{prefix}options."
+            )
             self._check_operations(name, family, values.get("operations", ()))
-            for problem in option_problems(family, values.get("options", {})):
+            for problem in option_problems(family, values["options"]):
                 self._problems.append(f"engines.{name}.options.{problem}")
             found[name] = EngineSettings(**values)
         return found

@@ -49,7 +49,7 @@ class OpenAIUpstream(Backend):
         operations: Of ``"chat"``, ``"free_chat"``, ``"transcribe"`` and ``"generate_image"`` what
             it is asked for. Default: the two chats.
         models: Our name of a model to theirs; see `polymux.upstreams.model_names.ModelNames`.
-        slots: How much is asked of it at once. Default: 16.
+        max_concurrency: How much is asked of it at once. Default: 16.
         max_tokens: Whether it knows the longest answer by its older name only. Default: False.
         response_format: Whether it takes that member for images. Default: True.
         transcript_format: What its transcripts come in: ``"verbose_json"``, or ``"json"``, which
@@ -77,7 +77,7 @@ class OpenAIUpstream(Backend):
         operations: Sequence[str] = CHATS,
         models: Mapping[str, str] | None = None,
         *,
-        slots: int = 16,
+        max_concurrency: int = 16,
         max_tokens: bool = False,
         response_format: bool = True,
         transcript_format: str = TIMED,
@@ -87,7 +87,7 @@ class OpenAIUpstream(Backend):
         """Nothing is connected."""
         self.name = server.name
         self.operations = frozenset(operations)
-        self.slots = slots
+        self.max_concurrency = max_concurrency
         self._names = ModelNames(models or {})
         self.models = self._names.of_chats
         self._server = server

@@ -61,7 +61,7 @@ class ReplicateUpstream(Backend):
         models: Model selector to ``"owner/name"`` of an official model, or to
             ``"owner/name:version"``. Default: the models that the interface was made after, each in
             the version that it was made after.
-        slots: How much is asked of it at once. Default: 16.
+        max_concurrency: How much is asked of it at once. Default: 16.
         policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
 
     Raises:
@@ -84,12 +84,12 @@ class ReplicateUpstream(Backend):
         operations: Sequence[str] = (),
         models: Mapping[str, str] | None = None,
         *,
-        slots: int = 16,
+        max_concurrency: int = 16,
         policy: FetchPolicy | None = None,
     ) -> None:
         """Nothing is connected."""
         self.name = server.name
-        self.slots = slots
+        self.max_concurrency = max_concurrency
         self._targets = targets_of(models or {})
         able = operations_of(models or {})
         self.operations = frozenset(operations or able)

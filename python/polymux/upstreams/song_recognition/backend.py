@@ -56,7 +56,7 @@ class SongRecognitionBackend(Backend):
         """Nothing is asked."""
         self.name = NAME
         self.operations = frozenset({"identify_song"})
-        self.slots = _SLOTS
+        self.max_concurrency = _SLOTS
         self._media = media
         self._way = GuardedWay(policy_of(settings))
         self._recogniser = recogniser or recogniser_of(settings, self._way)

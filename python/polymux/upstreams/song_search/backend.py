@@ -44,7 +44,7 @@ class SongSearchBackend(Backend):
         """Nothing is asked."""
         self.name = NAME
         self.operations = frozenset({"search_music"})
-        self.slots = _SLOTS
+        self.max_concurrency = _SLOTS
         self._allowed_proxies = settings.allowed_proxies
         self._search = search or search_of(settings)
 

@@ -23,7 +23,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "picture:B": xl,
         "picture:C": diffusion_models.stable_diffusion_xl(folder / "playground", seed=1),
         "picture:refiner": diffusion_models.refiner(folder / "refiner"),
-        "picture:decoder": diffusion_models.tiny_decoder(folder / "taesdxl"),
+        "picture:decoder": diffusion_models.tiny_vae(folder / "taesdxl"),
     }
 
 

@@ -193,7 +193,7 @@ def test_the_asynchronous_client_local_and_the_command_do_them_too(
                 "-m",
                 "polymux",
                 *words,
-                "--save",
+                "--output-dir",
                 str(folder),
                 "--server",
                 server.url,

@@ -106,7 +106,7 @@ def test_more_of_detail_and_music_is_never_less(counting: DiffusionEngine) -> No
 
 
 def test_the_weights_of_all_that_works_are_counted(roles: dict[str, Path]) -> None:
-    made = diffusing.engine(roles, tiny_decoder=True)
+    made = diffusing.engine(roles, tiny_vae=True)
     one = PICTURE | {"disable_safety_checker": True}
     _, alone = counted(diffusing.engine(roles), "generate_image", "B", **one)
     _, decoder = counted(made, "generate_image", "B", **one)
@@ -120,7 +120,7 @@ def test_the_weights_of_all_that_works_are_counted(roles: dict[str, Path]) -> No
 def test_the_quick_decoder_saves_time(roles: dict[str, Path]) -> None:
     """Its weights are as few as the other's here: a wide one in the other's place shows it."""
     own, _ = counted(diffusing.engine(roles), "generate_image", "B", **PICTURE)
-    quick, _ = counted(diffusing.engine(roles, tiny_decoder=True), "generate_image", "B", **PICTURE)
+    quick, _ = counted(diffusing.engine(roles, tiny_vae=True), "generate_image", "B", **PICTURE)
     assert quick != own
 
 
@@ -221,14 +221,14 @@ def test_what_cannot_be_counted_is_not_refused(
     assert (told["seconds"], told["memory_bytes"]) == (None, None)
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3])
+@pytest.mark.parametrize("max_concurrency", [1, 2, 3])
 def test_there_is_a_place_for_estimates_beside_all_generations(
-    roles: dict[str, Path], sink: diffusing.HeardSink, slots: int
+    roles: dict[str, Path], sink: diffusing.HeardSink, max_concurrency: int
 ) -> None:
     """The child has a thread for each place: as many wait for the device, and one is free."""
-    made = diffusing.engine(roles, slots=slots)
-    assert made.slots > slots
-    tokens = [Token() for _ in range(slots)]
+    made = diffusing.engine(roles, max_concurrency=max_concurrency)
+    assert made.max_concurrency > max_concurrency
+    tokens = [Token() for _ in range(max_concurrency)]
     ends: list[BaseException] = []
 
     def paint(token: Token) -> None:
@@ -246,4 +246,4 @@ def test_there_is_a_place_for_estimates_beside_all_generations(
             token.cancel()
         for one in threads:
             one.join(20)
-    assert len(ends) == slots
+    assert len(ends) == max_concurrency

@@ -287,7 +287,7 @@ def test_latents_in_tiles_are_the_latents(size: tuple[int, int], *, around: bool
 
 def test_a_network_enlarges_where_there_is_one(models: dict[str, Path], tmp_path: Path) -> None:
     enlarging = diffusing.engine(
-        models, enlarger=str(upscaler()), enlarger_factor=2, previews=False
+        models, upscaler=str(upscaler()), upscaler_factor=2, previews=False
     )
     output, sink = worked(enlarging, tmp_path, SMALL, creativity=0)
     with Image.open(output.value[0].path) as opened:

@@ -353,7 +353,7 @@ def test_local_the_command_and_the_asynchronous_client_paint_too(
         made = local.generate_image("a house", model=B, **SMALL)
         assert Image.open(io.BytesIO(made.images[0].read())).tobytes() == expected.tobytes()
     words = ["generate-image", "a house", "--model", B, "--width", "256", "--height", "256"]
-    words += ["--num-inference-steps", "2", "--seed", "3", "--save", str(tmp_path), "--json"]
+    words += ["--num-inference-steps", "2", "--seed", "3", "--output-dir", str(tmp_path), "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "polymux", *words, "--server", server.url],
         env={**os.environ, "POLYMUX_API_KEY": server.key},

@@ -115,7 +115,7 @@ def test_local_refuses_it_too_and_can_be_told_to_do_it(engines: dict[str, Engine
 
 def test_the_command_refuses_it_too_and_has_an_option(slow: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "POLYMUX_MODELS": str(tmp_path / "models")}
-    words = ["generate-image", "a house", "--model", B, "--save", str(tmp_path / "out")]
+    words = ["generate-image", "a house", "--model", B, "--output-dir", str(tmp_path / "out")]
     words += ["--width", "1024", "--height", "1024"]
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
@@ -159,7 +159,7 @@ def pair(
     options = {"models": {"picture:B": str(models["picture:B"])}}
     engines = {
         "media": EngineSettings("media", threads=1),
-        "diffusion": EngineSettings("diffusion", options, threads=1, slots=2),
+        "diffusion": EngineSettings("diffusion", options, threads=1, max_concurrency=2),
     }
     with PolymuxServer(tmp_path_factory.mktemp("pair") / "s", engines=engines) as running:
         yield running

@@ -261,7 +261,7 @@ def test_flagged_pictures_are_left_out(
 
 
 def test_the_small_decoder_paints_otherwise(models: dict[str, Path], sink: HeardSink) -> None:
-    with_it = diffusing.engine(models, tiny_decoder=True)
+    with_it = diffusing.engine(models, tiny_vae=True)
     without = diffusing.engine(models)
     assert (pixels(made(with_it, sink)) != pixels(made(without, sink))).any()
 

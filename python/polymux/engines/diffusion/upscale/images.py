@@ -49,9 +49,9 @@ class Enlarger:
     """Makes pictures larger before they are painted on.
 
     Args:
-        options: The studio's: ``enlarger``, path of the ``.param`` file of one of Real-ESRGAN's
+        options: The studio's: ``upscaler``, path of the ``.param`` file of one of Real-ESRGAN's
             networks for ncnn, its ``.bin`` beside it (default: Lanczos' filter enlarges), and
-            ``enlarger_factor``, the network's own, which is learned where it is not given.
+            ``upscaler_factor``, the network's own, which is learned where it is not given.
         sink: Where it says what it does.
         token: Looked at between tiles.
 
@@ -62,12 +62,12 @@ class Enlarger:
     def __init__(self, options: Mapping[str, Any], sink: EngineSink, token: Token) -> None:
         """Loads the network."""
         self._sink, self._token = sink, token
-        path = options.get("enlarger")
+        path = options.get("upscaler")
         self._factor = 1
         self._network: _Network | None = None
         if path:
             self._network = _Network()
-            told = {"model": str(path), "factor": options.get("enlarger_factor")}
+            told = {"model": str(path), "factor": options.get("upscaler_factor")}
             self._factor = self._network.load(told)["factor"]
             sink.log(f"{Path(str(path)).stem} enlarges before detail is painted")
 

@@ -53,8 +53,8 @@ def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
     """The door's addresses; none where the SDK is missing."""
     if is_installed():
         return [(PATH, McpEndpoint(state))]
-    if state.settings.doors.mcp:
-        _log.warning("doors.mcp is on, and there is no %s without its SDK: %s", PATH, REMEDY)
+    if state.settings.compat.mcp:
+        _log.warning("compat.mcp is on, and there is no %s without its SDK: %s", PATH, REMEDY)
     return []
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.deprecation import with_new_keys
 from polymux._util.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from polymux.runtime.settings import EngineSettings
 
@@ -16,12 +17,12 @@ _TEXT, _TEXTS = "a text", "an array of texts"
 _FLAG, _TABLE = "true or false", "a table"
 _COUNT, _WHOLE = "a whole number, 1 or more", "a whole number"
 
-#: Family to its options: each as `load` of its engine reads it, or `runtime.model_selection`.
+#: Family to its options: each as `load` of its engine reads it, or `models.selection`.
 _KNOWN: Mapping[str, Mapping[str, str]] = {
-    "media": {"slots": _COUNT, "limits": _TABLE, "max_pixels": _COUNT},
+    "media": {"max_concurrency": _COUNT, "limits": _TABLE, "max_pixels": _COUNT},
     "chat": {
-        "model": _TEXT, "mmproj": _TEXT, "names": _TEXTS, "context": _COUNT, "batch": _COUNT,
-        "slots": _COUNT, "device": _TEXT, "gpu_layers": _WHOLE,
+        "model": _TEXT, "mmproj": _TEXT, "aliases": _TEXTS, "context": _COUNT, "batch": _COUNT,
+        "max_concurrency": _COUNT, "device": _TEXT, "gpu_layers": _WHOLE,
     },
     "speech": {
         "model": _TEXT, "device": _TEXT, "compute": _TEXT, "beam": _COUNT, "batch": _COUNT,
@@ -29,25 +30,40 @@ _KNOWN: Mapping[str, Mapping[str, str]] = {
     "rapidocr": {},
     "tesseract": {"program": _TEXT, "language": _TEXT},
     "diffusion": {
-        "models": _TABLE, "loras": _TABLE, "slots": _COUNT, "device": _TEXT, "dtype": _TEXT,
-        "offload": _TEXT, "attention": _TEXT, "max_pixels": _COUNT, "untiled_pixels": _COUNT,
-        "non_commercial": _FLAG, "tiny_decoder": _FLAG, "previews": _FLAG, "enlarger": _TEXT,
-        "enlarger_factor": _COUNT, "max_detail_pixels": _COUNT,
+        "models": _TABLE, "loras": _TABLE, "max_concurrency": _COUNT, "device": _TEXT,
+        "dtype": _TEXT, "offload": _TEXT, "attention": _TEXT, "max_pixels": _COUNT,
+        "untiled_pixels": _COUNT,
+        "non_commercial": _FLAG, "tiny_vae": _FLAG, "previews": _FLAG, "upscaler": _TEXT,
+        "upscaler_factor": _COUNT, "max_detail_pixels": _COUNT,
     },
     "upscale": {
         "model": _TEXT, "factor": _COUNT, "input": _TEXT, "output": _TEXT, "tile": _COUNT,
         "max_pixels": _COUNT,
     },
 }  # fmt: skip
+_RENAMED = {
+    "slots": "max_concurrency", "names": "aliases", "most_pixels": "max_pixels",
+    "most_detail_pixels": "max_detail_pixels", "tiny_decoder": "tiny_vae",
+    "enlarger": "upscaler", "enlarger_factor": "upscaler_factor",
+}  # fmt: skip
 #: Options that name files, or folders of them.
 _FILES = {"chat": ("model", "mmproj"), "speech": ("model",), "upscale": ("model",)}
+
+
+def with_new_options(
+    family: str, options: Mapping[str, Any], warn: Callable[[str], object], prefix: str = ""
+) -> Mapping[str, Any]:
+    """Options under their new names; an engine of the operator's own has names of its own."""
+    if family not in _KNOWN or not _RENAMED.keys() & options.keys():
+        return options
+    return with_new_keys(options, _RENAMED, warn, prefix)
 
 
 def option_problems(family: str, options: Mapping[str, Any]) -> list[str]:
     """What is wrong with an engine's options; nothing of an engine of one's own, nobody knows it.
 
     Example:
-        >>> from polymux.server.engine_options import option_problems
+        >>> from polymux.runtime.engine_options import option_problems
         >>> option_problems("tesseract", {"language": 5})
         ['language=5: must be a text']
         >>> option_problems("tesseract", {"lang": "deu"})
