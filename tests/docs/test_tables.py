@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux import contract
+from polymux.engines.registry import ENGINES
 from polymux.models.catalogue import all_models
-from polymux.runtime.build import OPERATIONS
 from polymux.upstreams.model_names import OPENAI_OPERATIONS
 from polymux.upstreams.replicate.models import operations_of
 from support.native_build import ROOT
@@ -17,6 +17,7 @@ from support.native_build import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+OPERATIONS = {name: one.operations for name, one in ENGINES.items()}
 KINDS = ("real model", "real work", "plumbing only", "upstream only")
 #: Backends that are no family of engines, and what they do.
 OTHERS = {

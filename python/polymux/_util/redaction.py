@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Any
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Shorter ones could not be told from words.
 _MIN_SECRET_CHARACTERS = 4

@@ -121,24 +121,18 @@ def _has_module(name: str) -> bool:
     return find_spec(name) is not None
 
 
-#: Engine to what it does, the module or program that it needs, and how to get that.
-_ENGINES = {
-    "chat": ("chats", "xllamacpp", "pip install 'polymux[chat]'"),
-    "speech": ("speech to text", "faster_whisper", "pip install 'polymux[speech]'"),
-    "rapidocr": ("text from pictures", "rapidocr", "pip install 'polymux[ocr]'"),
-    "tesseract": ("text from pictures", "tesseract", "apt install tesseract-ocr"),
-    "upscale": ("larger pictures", "ncnn", "pip install 'polymux[upscale]'"),
-}
-
-
 def _engines() -> dict[str, Any]:
-    import shutil
+    from polymux.engines.registry import ENGINES
 
     found = {}
-    for name, (does, needs, remedy) in _ENGINES.items():
-        program = needs == "tesseract"
-        ok = shutil.which(needs) is not None if program else _has_module(needs)
-        found[name] = {"ok": ok, "does": does, "remedy": remedy} | _models_of(name)
+    for name, spec in ENGINES.items():
+        if name == "media" or spec.has_roles:
+            continue  # Reported on their own.
+        found[name] = {
+            "ok": spec.is_installed,
+            "does": spec.title,
+            "remedy": spec.remedy,
+        } | _models_of(name)
     return found
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import exit_codes
+from polymux.engines.registry import ENGINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from polymux.models.catalogue import Model
     from polymux.models.folder import Installed, ModelsFolder
 
-FAMILIES = ("chat", "speech", "upscale", "diffusion")
+FAMILIES = tuple(name for name, one in ENGINES.items() if one.model_form)
 _EPILOG = """\
 Models are kept in the folder that POLYMUX_MODELS names, else in polymux/models in $XDG_DATA_HOME or
 ~/.local/share. What a model's engine needs beside it, 'polymux doctor' tells.

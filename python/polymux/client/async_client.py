@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from polymux.client.answer import Answer
 from polymux.client.base import ClientBase
@@ -20,6 +19,7 @@ from polymux.client.polling import (
     prediction_request,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from types import TracebackType
@@ -135,9 +135,6 @@ class AsyncPredictions:
             exchange = session.start(event_loop.port(), *request, "whole")
             outcome = await event_loop.outcome(exchange, None, None)
             return checked_answer(Answer(outcome, self._connection))
-
-
-TYPE_CHECKING = False
 
 
 #: Loaded by the first call, as making a client costs nothing; and once, as calls come often.

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from polymux._util.redaction import keep_secret
 from polymux.config import checked_base_url, checked_key, configuration, host_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
     from polymux._native import _core
-
-TYPE_CHECKING = False
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.frozen import Frozen
 from polymux.errors import InvalidRequestError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from polymux._native._core import CallOptions
 
 __all__ = ["Frozen", "Retry", "Timeout"]
-
-
-TYPE_CHECKING = False
 
 
 _MAX_TIMEOUT_S = 10 * 365 * 86400.0

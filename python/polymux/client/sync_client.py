@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from polymux.client.answer import Answer
 from polymux.client.base import ClientBase
@@ -21,6 +20,7 @@ from polymux.client.polling import (
     prediction_request,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
@@ -164,9 +164,6 @@ class Predictions:
         request = prediction_request(self._connection, self._settings, method, target, timeout)
         with failures_told():
             return checked_answer(Answer(session.perform(*request), self._connection))
-
-
-TYPE_CHECKING = False
 
 
 #: Loaded by the first call, as making a client costs nothing; and once, as calls come often.

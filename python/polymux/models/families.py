@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name, shown
+from polymux.engines.registry import ENGINES, EngineSpec, loaded
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -15,44 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Family(NamedTuple):
-    """An engine that needs a model.
-
-    Attributes:
-        operations: What it does.
-        package: The module that it needs.
-        extra: What brings that.
-        form: What its model is.
-        has_roles: Whether it needs several, each in its role (`polymux.models.roles`).
-    """
-
-    operations: tuple[str, ...]
-    package: str
-    extra: str
-    form: str
-    has_roles: bool = False
-
-
-FAMILIES = {
-    "chat": Family(("chat", "free_chat"), "xllamacpp", "chat", "a GGUF file"),
-    "speech": Family(
-        ("transcribe",),
-        "faster_whisper",
-        "speech",
-        "a folder in CTranslate2's form (config.json, model.bin, tokenizer.json)",
-    ),
-    "upscale": Family(
-        ("upscale_image",), "ncnn", "upscale", "a .param file of ncnn with its .bin beside it"
-    ),
-    "diffusion": Family(
-        ("generate_image", "upscale_image", "generate_video", "generate_music"),
-        "diffusers",
-        "diffusion",
-        "a folder as diffusers' save_pretrained writes it, its weights in safetensors, or a LoRA "
-        "in one .safetensors file",
-        has_roles=True,
-    ),
-}
+#: The engines that need a model, by name.
+FAMILIES = {name: one for name, one in ENGINES.items() if one.model_form}
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _SPEECH_NEEDS = ("config.json", "model.bin", "tokenizer.json")
@@ -98,7 +63,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_family(family: str) -> Family:
+def checked_family(family: str) -> EngineSpec:
     """The family of that name.
 
     Raises:
@@ -136,21 +101,22 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
     if found is not None:
         return found
     if family is None:
-        forms = "; ".join(f"{one}: {about.form}" for one, about in FAMILIES.items())
+        forms = "; ".join(f"{one}: {about.model_form}" for one, about in FAMILIES.items())
         raise InvalidRequestError(f"{name} is no model that an engine here knows ({forms})")
-    raise InvalidRequestError(f"{name} is no {family} model: that is {FAMILIES[family].form}")
+    raise InvalidRequestError(f"{name} is no {family} model: that is {FAMILIES[family].model_form}")
 
 
 def _recognised(path: Path, family: str | None) -> Layout | None:
-    looks = {"chat": _chat, "speech": _speech, "upscale": _upscale, "diffusion": _diffusion}
-    for one, look in looks.items():
-        found = look(path) if family in (None, one) else None
+    for one, spec in FAMILIES.items():
+        found: Layout | None = (
+            loaded(spec.model_layout)(path, one) if family in (None, one) else None
+        )
         if found is not None:
             return found
     return None
 
 
-def _chat(path: Path) -> Layout | None:
+def gguf_layout(path: Path, family: str) -> Layout | None:
     if path.is_dir():
         found = [one for one in _named(path, ".gguf") if _is_first(one.name)]
         eyes = [one for one in found if "mmproj" in one.name.lower()]
@@ -166,7 +132,7 @@ def _chat(path: Path) -> Layout | None:
     if eyes:
         paths["mmproj"] = eyes[0].name
     files = [*_pieces(model), *(one.name for one in eyes)]
-    return Layout("chat", model.parent, tuple(files), paths)
+    return Layout(family, model.parent, tuple(files), paths)
 
 
 def _is_first(name: str) -> bool:
@@ -199,15 +165,15 @@ def _pieces(model: Path) -> list[str]:
     return names
 
 
-def _speech(path: Path) -> Layout | None:
+def ctranslate2_layout(path: Path, family: str) -> Layout | None:
     if not path.is_dir() or not (path / "model.bin").is_file():
         return None
     _all_there(path, _SPEECH_NEEDS)
     names = [name for name in (*_SPEECH_NEEDS, *_SPEECH_MAY_HAVE) if (path / name).is_file()]
-    return Layout("speech", path, tuple(names), {"model": "."})
+    return Layout(family, path, tuple(names), {"model": "."})
 
 
-def _upscale(path: Path) -> Layout | None:
+def ncnn_layout(path: Path, family: str) -> Layout | None:
     found = _named(path, ".param") if path.is_dir() else [path]
     if len(found) != 1 or found[0].suffix != ".param":
         return None
@@ -215,24 +181,24 @@ def _upscale(path: Path) -> Layout | None:
     weights = param.with_suffix(".bin").name
     _all_there(param.parent, [weights])
     # By how much it enlarges, the engine learns of the network: a name may say anything.
-    return Layout("upscale", param.parent, (param.name, weights), {"model": param.name})
+    return Layout(family, param.parent, (param.name, weights), {"model": param.name})
 
 
-def _diffusion(path: Path) -> Layout | None:
+def diffusers_layout(path: Path, family: str) -> Layout | None:
     from polymux.models import diffusion_folders
 
     if path.is_file():
         if path.suffix != ".safetensors":
             return None
         diffusion_folders.check_lora(path)
-        return Layout("diffusion", path.parent, (path.name,), {"model": path.name})
+        return Layout(family, path.parent, (path.name,), {"model": path.name})
     names = diffusion_folders.files_of(path)
     if names is not None:
-        return Layout("diffusion", path, names, {"model": "."})
+        return Layout(family, path, names, {"model": "."})
     found = _named(path, ".safetensors")
     if len(found) != 1:
         return None
-    return _diffusion(found[0])
+    return diffusers_layout(found[0], family)
 
 
 def _named(folder: Path, suffix: str) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 from polymux.models.families import FAMILIES
@@ -32,7 +31,7 @@ def generation(
     folder = folder or ModelsFolder()
     found = cast_of(wanted or {}, folder)
     about = FAMILIES["diffusion"]
-    installed = find_spec(about.package) is not None
+    installed = about.is_installed
     operations = possible(found.models)
     roles = {
         role: {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import display_name
+from polymux.engines.registry import ENGINES
 from polymux.models import catalogue
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
@@ -21,15 +22,8 @@ if TYPE_CHECKING:
 
     from polymux.models.folder import Installed
 
-#: Operation to the module of its engine and what brings that, where the engine has its own model.
-_WITHOUT_MODEL = {
-    "read_text": ("rapidocr", "ocr"),
-    "download_video": ("yt_dlp", "download"),
-    "download_music": ("yt_dlp", "download"),
-    "summarize_video": ("yt_dlp", "download"),
-}
-
-
+#: Operations that the extra `download` brings.
+_DOWNLOADS = ("download_video", "download_music", "summarize_video")
 #: What requests mostly name, or leave to the default.
 _MOSTLY = {"sd_model": "juggernaut_reborn", "video_model": "xl"}
 #: The variant that is meant where none is said.
@@ -104,7 +98,7 @@ def available(folder: ModelsFolder | None = None) -> dict[str, list[Installed]]:
     folder = folder or ModelsFolder()
     for model in folder.installed():
         about = FAMILIES.get(model.family)
-        if about is not None and not model.problem and find_spec(about.package) is not None:
+        if about is not None and not model.problem and about.is_installed:
             found.setdefault(model.family, []).append(model)
     for family in [one for one in found if FAMILIES[one].has_roles]:
         if not possible(cast_of({}, folder).models):
@@ -127,9 +121,8 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
     """
     if operation in ("search_music", "identify_song"):
         return _remedy_of_songs(operation)
-    if operation in _WITHOUT_MODEL:
-        package, extra = _WITHOUT_MODEL[operation]
-        return _install(extra) if find_spec(package) is None else ""
+    if operation in _DOWNLOADS:
+        return _install("download") if find_spec("yt_dlp") is None else ""
     named = {**_MOSTLY, **(values or {})}
     roles = needed_roles(operation, variant, named)
     if roles:
@@ -141,6 +134,9 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
                 if about.has_roles
                 else _remedy_of(family)
             )
+    for about in ENGINES.values():
+        if operation in about.operations and about.extra:
+            return _install(about.extra) if not about.is_installed else ""
     return ""
 
 
@@ -156,7 +152,7 @@ def _remedy_of_songs(operation: str) -> str:
 def _remedy_of(family: str) -> str:
     about = FAMILIES[family]
     steps = []
-    if find_spec(about.package) is None:
+    if not about.is_installed:
         steps.append(_install(about.extra))
     if ModelsFolder().default(family) is None:
         steps.append(f"no {family} model is installed: {_pull(family)}")
@@ -170,7 +166,7 @@ def _remedy_of(family: str) -> str:
 
 def _remedy_of_roles(roles: tuple[str, ...]) -> str:
     about = FAMILIES["diffusion"]
-    steps = [] if find_spec(about.package) is not None else [_install(about.extra)]
+    steps = [] if about.is_installed else [_install(about.extra)]
     problems = cast_of({}).problems
     steps += [problems[role] for role in roles if role in problems]
     if not steps:
@@ -187,7 +183,7 @@ def _install(extra: str) -> str:
 
 def _pull(family: str) -> str:
     model = catalogue.recommended(family)
-    own = f"'polymux models add' takes one of your own ({FAMILIES[family].form})"
+    own = f"'polymux models add' takes one of your own ({FAMILIES[family].model_form})"
     return own if model is None else f"'polymux models pull {model.name}' fetches one, and {own}"
 
 
@@ -200,7 +196,7 @@ def _not_installed(family: str, wanted: str) -> str:
         )
     return (
         f"there is no {family} model {display_name(wanted)}: neither is one of that name installed "
-        f"('polymux models list' shows those), nor is it a path ({FAMILIES[family].form})"
+        f"('polymux models list' shows those), nor is it a path ({FAMILIES[family].model_form})"
     )
 
 

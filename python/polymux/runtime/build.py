@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import Bringer, addressed
-from polymux.engines.base import context_tokens
-from polymux.engines.chat.backend import ChatBackend
-from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.media.backend import MediaBackend
-from polymux.engines.media.decoding_backend import reading, speech, upscaling
 from polymux.engines.process.supervisor import EngineBackend, Supervision
+from polymux.engines.registry import ENGINES, BackendContext, loaded
 from polymux.engines.unavailable import WithoutModel
-from polymux.models.families import FAMILIES
-from polymux.models.role_assignment import cast_of
 from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings
@@ -34,7 +27,7 @@ from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from polymux.downloads.downloader import PageDownloader
     from polymux.ray.deployment import Cluster
@@ -43,16 +36,6 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
 
 
-#: Family to the operations of its engine.
-OPERATIONS = {
-    "media": ("convert_to_mp3",),
-    "chat": ("chat", "free_chat"),
-    "speech": ("transcribe",),
-    "rapidocr": ("read_text",),
-    "tesseract": ("read_text",),
-    "upscale": ("upscale_image",),
-    "diffusion": ("generate_image", "upscale_image", "generate_video", "generate_music"),
-}
 #: What a process that opens strangers' files may read: libraries, and what they need to start.
 _READABLE = (
     "/usr",
@@ -66,9 +49,6 @@ _READABLE = (
     "/dev/urandom",
     "/sys/devices/system/cpu",
 )
-#: How long work that is cancelled may take to stop, where models take long to load again; and how
-#: long what opens strangers' files may neither tell nor write anything: a decoder may be in a loop.
-_PATIENCE = {"diffusion": {"cancel_timeout_s": 10.0}, "media": {"stalled_s": 120.0}}
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 
 
@@ -177,17 +157,15 @@ def _media(
 
 def installed_engines() -> dict[str, EngineSettings]:
     """Name to engine, of all whose parts are installed: what there is where nothing is said."""
-    found = []
-    if find_spec("polymux._native._media") is not None:
-        found.append("media")
-    # The engines that need no model of the user's: one of them will do.
-    if find_spec("rapidocr") is not None:
-        found.append("rapidocr")
-    elif shutil.which("tesseract") is not None:
-        found.append("tesseract")
-    engines = {name: EngineSettings(name) for name in found}
+    engines: dict[str, EngineSettings] = {}
+    done: set[str] = set()
+    for name, spec in ENGINES.items():
+        # Of several engines that do the same without a model of the user's, the first will do.
+        if not spec.model_form and spec.is_installed and not done.issuperset(spec.operations):
+            done.update(spec.operations)
+            engines[name] = EngineSettings(name)
     for family, (first, *others) in available().items():
-        if FAMILIES[family].has_roles:
+        if ENGINES[family].has_roles:
             engines[family] = EngineSettings(family)
             continue
         engines[family] = EngineSettings(family, {"model": first.name})
@@ -207,44 +185,23 @@ def _backend(
 ) -> Backend:
     if engine.family == "media":
         return media
-    wanted = engine.options.get("models") or {}
     options, problem = chosen(engine.family, engine.options)
-    engine = replace(engine, options=options)
+    spec = ENGINES.get(engine.family)
     if problem:
         names = [str(options.get("model") or name), name] if engine.family == "chat" else None
-        operations = engine.operations or OPERATIONS[engine.family]
-        return WithoutModel(name, operations, problem, names)
-    made = _engine(name, engine, settings, places)
-    if engine.family == "diffusion":
-        accepted = options.get("non_commercial") is True
-        return DiffusionBackend(made, media, cast_of(wanted), bringer, non_commercial=accepted)
-    if engine.family == "chat":
-        sees = bool(engine.options.get("mmproj"))
-        names = chat_names(name, engine)
-        return ChatBackend(
-            made,
-            media,
-            models=names,
-            sees=sees,
-            policy=settings.fetch,
-            window_tokens=context_tokens(options),
-        )
-    prepare = {"transcribe": speech, "read_text": reading}
-    for operation in OPERATIONS.get(engine.family, ()):
-        if operation == "upscale_image":
-            return upscaling(made, media, int(options.get("factor", 4)))
-        if operation in prepare:
-            return prepare[operation](made, media)
-    return made
+        return WithoutModel(name, operations_of(engine), problem, names)
+    made = _engine(name, replace(engine, options=options), settings, places)
+    if spec is None or not spec.backend:
+        return made
+    context = BackendContext(name, engine.options, options, media, bringer, settings.fetch)
+    backend: Backend = loaded(spec.backend)(made, context)
+    return backend
 
 
-def chat_names(name: str, engine: EngineSettings) -> list[str]:
-    """What requests may call a chat engine's model: as it was told, else its file; and the engine.
-
-    The first is what answers call it.
-    """
-    told = engine.options.get("aliases") or [Path(str(engine.options.get("model", name))).stem]
-    return list(dict.fromkeys([*map(str, told), name]))
+def operations_of(engine: EngineSettings) -> Collection[str]:
+    """What an engine can do: what its settings say, else all that its kind can."""
+    spec = ENGINES.get(engine.family)
+    return engine.operations or (spec.operations if spec else ())
 
 
 def _engine(
@@ -261,9 +218,9 @@ def _engine(
         threads=engine.threads,
         idle_s=engine.idle_s,
         confinement=confinement,
-        **_PATIENCE.get(engine.family, {}),
+        **(ENGINES[engine.family].supervision if engine.family in ENGINES else {}),
     )
-    operations = engine.operations or OPERATIONS.get(engine.family, ())
+    operations = operations_of(engine)
     if places.cluster is not None and places.cluster.has(name):
         from polymux.ray.messages import Plan
 

@@ -7,54 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.deprecation import with_new_keys
 from polymux._util.text import shown
+from polymux.engines.registry import COUNT, ENGINES, FLAG, TABLE, TEXT, TEXTS, WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from polymux.runtime.settings import EngineSettings
 
-_TEXT, _TEXTS = "a text", "an array of texts"
-_FLAG, _TABLE = "true or false", "a table"
-_COUNT, _WHOLE = "a whole number, 1 or more", "a whole number"
-
-#: Family to its options: each as `load` of its engine reads it, or `models.selection`.
-_KNOWN: Mapping[str, Mapping[str, str]] = {
-    "media": {"max_concurrency": _COUNT, "limits": _TABLE, "max_pixels": _COUNT},
-    "chat": {
-        "model": _TEXT, "mmproj": _TEXT, "aliases": _TEXTS, "context": _COUNT, "batch": _COUNT,
-        "max_concurrency": _COUNT, "device": _TEXT, "gpu_layers": _WHOLE,
-    },
-    "speech": {
-        "model": _TEXT, "device": _TEXT, "compute": _TEXT, "beam": _COUNT, "batch": _COUNT,
-    },
-    "rapidocr": {},
-    "tesseract": {"program": _TEXT, "language": _TEXT},
-    "diffusion": {
-        "models": _TABLE, "loras": _TABLE, "max_concurrency": _COUNT, "device": _TEXT,
-        "dtype": _TEXT, "offload": _TEXT, "attention": _TEXT, "max_pixels": _COUNT,
-        "untiled_pixels": _COUNT,
-        "non_commercial": _FLAG, "tiny_vae": _FLAG, "previews": _FLAG, "upscaler": _TEXT,
-        "upscaler_factor": _COUNT, "max_detail_pixels": _COUNT,
-    },
-    "upscale": {
-        "model": _TEXT, "factor": _COUNT, "input": _TEXT, "output": _TEXT, "tile": _COUNT,
-        "max_pixels": _COUNT,
-    },
-}  # fmt: skip
 _RENAMED = {
     "slots": "max_concurrency", "names": "aliases", "most_pixels": "max_pixels",
     "most_detail_pixels": "max_detail_pixels", "tiny_decoder": "tiny_vae",
     "enlarger": "upscaler", "enlarger_factor": "upscaler_factor",
 }  # fmt: skip
-#: Options that name files, or folders of them.
-_FILES = {"chat": ("model", "mmproj"), "speech": ("model",), "upscale": ("model",)}
 
 
 def with_new_options(
     family: str, options: Mapping[str, Any], warn: Callable[[str], object], prefix: str = ""
 ) -> Mapping[str, Any]:
     """Options under their new names; an engine of the operator's own has names of its own."""
-    if family not in _KNOWN or not _RENAMED.keys() & options.keys():
+    if family not in ENGINES or not _RENAMED.keys() & options.keys():
         return options
     return with_new_keys(options, _RENAMED, warn, prefix)
 
@@ -69,9 +40,9 @@ def option_problems(family: str, options: Mapping[str, Any]) -> list[str]:
         >>> option_problems("tesseract", {"lang": "deu"})
         ['lang is not known: there is program, language']
     """
-    known = _KNOWN.get(family)
-    if known is None:
+    if family not in ENGINES:
         return []
+    known = ENGINES[family].options
     problems = []
     for name, value in options.items():
         if name not in known:
@@ -86,7 +57,8 @@ def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
     """The files of engines that are not there; others are names of the catalogue's models."""
     found = []
     for name, engine in engines.items():
-        for option in _FILES.get(engine.family, ()):
+        spec = ENGINES.get(engine.family)
+        for option in spec.files if spec else ():
             named = engine.options.get(option)
             if not isinstance(named, str) or "/" not in named:
                 continue
@@ -99,9 +71,9 @@ def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
 
 
 def _is_right(kind: str, value: object) -> bool:
-    if kind == _TEXTS:
+    if kind == TEXTS:
         return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
-    if kind == _COUNT:
+    if kind == COUNT:
         return type(value) is int and value >= 1
-    plain = {_TEXT: str, _FLAG: bool, _TABLE: dict, _WHOLE: int}
+    plain = {TEXT: str, FLAG: bool, TABLE: dict, WHOLE: int}
     return type(value) is plain[kind]

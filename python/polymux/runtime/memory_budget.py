@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._util.memory import machine_free_bytes, resident_bytes
-from polymux.engines.base import context_tokens
-from polymux.engines.chat.gguf import gguf_facts
-from polymux.models.families import layout_of
+from polymux.engines.registry import ENGINES, loaded
 from polymux.service.errors import refusal
 
 if TYPE_CHECKING:
@@ -21,66 +18,18 @@ if TYPE_CHECKING:
     from polymux.engines.process.supervisor import EngineBackend
 
 _MIB = 1 << 20
-#: Beside its weights, measured with small models: libraries, and what they compute in.
-_CHAT_BYTES = 200 * _MIB
-_SPEECH_BYTES = 250 * _MIB
-_UPSCALE_BYTES = 300 * _MIB
-_RAPIDOCR_BYTES = 900 * _MIB
-_TESSERACT_BYTES = 100 * _MIB
-_DIFFUSION_BYTES = 800 * _MIB
-_KEY_VALUE_BYTES = 2  # Of each number that llama.cpp keeps of a token: 16-bit floats.
 _RETRY_AFTER_S = 30.0
-#: Of a model's shape; the largest that there are have embeddings of some ten thousands.
-_LARGEST_FACT = 1 << 20
 
 
 def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
-    """What an engine will take once it is loaded, about; None where nobody knows."""
-    model = Path(str(options.get("model", ""))).expanduser()
+    """The memory that an engine takes once it is loaded, about; None if nobody knows."""
+    spec = ENGINES.get(family)
+    if spec is None or not isinstance(spec.needed_bytes, str):
+        return None if spec is None else spec.needed_bytes
     with suppress(OSError, ValueError, struct.error, KeyError, errors.PolymuxError):
-        if family == "chat":
-            eyes = options.get("mmproj")
-            files = [model.parent / one for one in layout_of(model, "chat").files]
-            files += [Path(str(eyes)).expanduser()] if eyes else []
-            tokens = context_tokens(options) * int(options.get("max_concurrency", 1))
-            return sum(one.stat().st_size for one in files) + tokens * _kept(model) + _CHAT_BYTES
-        if family == "speech":
-            return 2 * (model / "model.bin").stat().st_size + _SPEECH_BYTES
-        if family == "upscale":
-            return 2 * model.with_suffix(".bin").stat().st_size + _UPSCALE_BYTES
-        if family == "diffusion":
-            return _diffusion_bytes(options)
-    return {"rapidocr": _RAPIDOCR_BYTES, "tesseract": _TESSERACT_BYTES}.get(family)
-
-
-def _kept(model: Path) -> int:
-    """Bytes of each token; 0 where the model has no heads, or does not tell its shape.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It is no GGUF.
-        struct.error: It ends too early.
-        KeyError: It has values of an unknown type.
-    """
-    facts = gguf_facts(model)
-    with suppress(ValueError, KeyError):
-        return _bytes_per_token(facts)
-    return 0
-
-
-def _diffusion_bytes(options: Mapping[str, Any]) -> int:
-    """Of the largest model and what works with it; models that rest are given up for it."""
-    from polymux.models.torch_device import number_bytes
-    from polymux.models.weights import weight_bytes
-
-    each = number_bytes(str(options.get("device", "auto")), str(options.get("dtype", "auto")))
-    sizes = {
-        role: weight_bytes(Path(one["path"]), each)
-        for role, one in dict(options.get("models") or {}).items()
-    }
-    beside = sizes.pop("detail:controlnet", 0)
-    needed = [size + (beside if role.startswith("detail:") else 0) for role, size in sizes.items()]
-    return max(needed, default=beside) + _DIFFUSION_BYTES
+        needed: int = loaded(spec.needed_bytes)(options)
+        return needed
+    return None
 
 
 class MemoryBudget:
@@ -160,34 +109,3 @@ class MemoryBudget:
 
 def _resident_bytes(process: EngineProcess | None) -> int:
     return 0 if process is None or process.pid is None else resident_bytes(process.pid)
-
-
-def context_bytes_per_token(path: Path) -> int:
-    """What llama.cpp keeps of a token of the conversation, by the model's shape.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It is no GGUF, or none of a model's shape.
-        KeyError: It does not tell its shape.
-    """
-    return _bytes_per_token(gguf_facts(path))
-
-
-def _bytes_per_token(facts: Mapping[str, Any]) -> int:
-    family = facts["general.architecture"]
-
-    def fact(name: str) -> int:
-        found = facts[f"{family}.{name}"]
-        each = found if isinstance(found, list) else [found]  # Of each layer.
-        # Somebody's file may say anything, and a server looks at all that lie in its folder.
-        if not all(type(one) is int and 0 <= one <= _LARGEST_FACT for one in each) or not any(each):
-            raise ValueError(name)
-        return int(max(each))
-
-    heads = fact("attention.head_count")
-    # GGUF's default: as many as there are heads.
-    is_told = f"{family}.attention.head_count_kv" in facts
-    own_heads = fact("attention.head_count_kv") if is_told else heads
-    told = f"{family}.attention.key_length" in facts
-    length = fact("attention.key_length") if told else fact("embedding_length") // heads
-    return fact("block_count") * own_heads * length * 2 * _KEY_VALUE_BYTES

@@ -37,10 +37,10 @@ def route_problems(settings: ServiceSettings) -> list[str]:
 
 def _operations_of(settings: ServiceSettings) -> dict[str, Collection[str]]:
     """Name of a backend to what it can do."""
-    from polymux.runtime.build import OPERATIONS, installed_engines
+    from polymux.runtime.build import installed_engines, operations_of
 
     engines = installed_engines() if settings.engines is None else settings.engines
     known: dict[str, Collection[str]] = {**_OWN}
     for name, engine in engines.items():
-        known[name] = engine.operations or OPERATIONS.get(engine.family, ())
+        known[name] = operations_of(engine)
     return known | {name: one.does for name, one in settings.upstreams.items()}

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux._util.memory import machine_free_bytes, resident_bytes
+from polymux.engines.memory import context_bytes_per_token
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import NoBackendError, OverloadedError, UnprocessableEntityError
 from polymux.runtime.build import backends_of
-from polymux.runtime.memory_budget import MemoryBudget, context_bytes_per_token, needed_bytes
+from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
 from polymux.server.settings.settings import ServerSettings
 from support.chat_model import model_path

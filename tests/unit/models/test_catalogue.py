@@ -8,12 +8,10 @@ import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.cli import models as command
 from polymux.models import catalogue
 from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES
 from polymux.models.roles import ROLES
-from polymux.runtime.build import OPERATIONS
 from support.models import sha256
 from support.native_build import ROOT
 from support.weights import folder_of
@@ -120,10 +118,6 @@ def test_what_it_says_of_a_model(name: str) -> None:
 
 
 def test_families_are_said_once() -> None:
-    assert tuple(FAMILIES) == command.FAMILIES
-    assert {name: OPERATIONS[name] for name in FAMILIES} == {
-        name: one.operations for name, one in FAMILIES.items()
-    }
     for name, one in FAMILIES.items():
         recommended = catalogue.recommended(name)
         assert recommended is not None

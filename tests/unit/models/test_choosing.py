@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from polymux.downloads.settings import DownloadSettings
+from polymux.engines import registry
 from polymux.errors import InvalidRequestError
 from polymux.models import import_local, selection
 from polymux.models.folder import ModelsFolder
@@ -130,7 +131,7 @@ def test_remedies(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None
     assert "pull whisper-base'" in selection.remedy("transcribe")
     assert "pip install" not in selection.remedy("transcribe")
     assert "[engines.chat]" in selection.remedy("free_chat")
-    monkeypatch.setattr(selection, "find_spec", lambda name: None)
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
     assert "pip install 'polymux[ocr]'" in selection.remedy("read_text")
     assert "pip install 'polymux[speech]'" in selection.remedy("transcribe")
     assert "pull whisper-base'" in selection.remedy("transcribe")
@@ -188,7 +189,7 @@ def test_what_can_be_done_with_what_is_there(
     assert [one.name for one in selection.available()["diffusion"]] == [
         "control-v11f1e-sd15-tile", "juggernaut-reborn", "sdxl-refiner-1.0",
     ]  # fmt: skip
-    monkeypatch.setattr(selection, "find_spec", lambda name: None)
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
     assert selection.available() == {}
 
 

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.engines import registry
 from polymux.models import health, import_local, selection, torch_device
 from polymux.models.folder import ModelsFolder
 from polymux.runtime.memory_budget import needed_bytes
@@ -60,7 +61,7 @@ def test_without_models_and_without_the_package(
     lines = health.lines(found)
     assert lines[0].endswith("once it has models")
     assert lines[1].strip() == "torch 2.13.0+cpu on the processor, in float32: none is seen"
-    monkeypatch.setattr(health, "find_spec", lambda name: None)
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
     (line,) = health.lines(health.generation(folder=ModelsFolder(tmp_path / "none")))
     assert "pip install 'polymux[diffusion]'" in line
 

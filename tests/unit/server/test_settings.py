@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from polymux.cli.serve import run_config_check
-from polymux.engines.registry import FAMILIES
+from polymux.engines.registry import ENGINES
 from polymux.errors import InvalidRequestError
 from polymux.runtime.engine_options import missing_files, option_problems
 from polymux.runtime.settings import StoreSettings
@@ -133,10 +133,10 @@ def test_options_of_engines(tmp_path: Path) -> None:
     assert engines["mine"].options == {"contxt": 256}
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"rapidocr"}))
+@pytest.mark.parametrize("family", sorted(ENGINES.keys() - {"rapidocr"}))
 def test_all_options_that_engines_read_are_known(family: str) -> None:
     """By their source: of each `load`, and of what else reads the options."""
-    module = importlib.import_module(FAMILIES[family][0])
+    module = importlib.import_module(ENGINES[family].engine.partition(":")[0])
     assert module.__file__ is not None
     folder, own = Path(module.__file__).parent, Path(module.__file__)
     files = folder.glob("*.py") if family == "diffusion" else [own]
@@ -297,7 +297,7 @@ def test_the_check_looks_for_models(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_the_documentation_names_all_options() -> None:
     page = (Path(__file__).parents[3] / "docs" / "engines.md").read_text()
     table = page.partition("### Options\n")[2].partition("## Models")[0]
-    for family in FAMILIES:
+    for family in ENGINES:
         (row,) = re.findall(rf"^\| `{family}` \| (.+) \|$", table, re.MULTILINE)
         names = re.findall(r"`(\w+)`", row)
         assert option_problems(family, {"\0": None})[0].endswith(", ".join(names) or "none")

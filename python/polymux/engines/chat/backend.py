@@ -11,10 +11,12 @@ import base64
 import binascii
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._util.text import shown
+from polymux.engines.base import context_tokens
 from polymux.engines.media.decoding_backend import upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
@@ -23,10 +25,10 @@ from polymux.service.errors import invalid, refusal
 from polymux.service.model import Sink, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
+    from polymux.engines.registry import BackendContext
     from polymux.fetch.fetcher import Fetched
     from polymux.service.chunks import Chunk
     from polymux.service.model import Product, Work
@@ -197,6 +199,26 @@ class ChatBackend(Backend):
         """Both processes end; the media engine's may have been ended already."""
         await self._engine.close()
         await self._media.close()
+
+
+def chat_backend(engine: Backend, context: BackendContext) -> ChatBackend:
+    return ChatBackend(
+        engine,
+        context.media,
+        models=chat_names(context.name, context.options),
+        sees=bool(context.options.get("mmproj")),
+        policy=context.policy,
+        window_tokens=context_tokens(context.options),
+    )
+
+
+def chat_names(name: str, options: Mapping[str, Any]) -> list[str]:
+    """What requests may call a chat engine's model: its aliases, else its file; and the engine.
+
+    The first is what answers call it.
+    """
+    aliases = options.get("aliases") or [Path(str(options.get("model", name))).stem]
+    return list(dict.fromkeys([*map(str, aliases), name]))
 
 
 def pictures_of(work: Work) -> list[object]:

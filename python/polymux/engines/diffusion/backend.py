@@ -18,6 +18,7 @@ from polymux.engines.diffusion.loras import FILE
 from polymux.engines.media.decoding_backend import refuse_unable, upload_of
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import catalogue
+from polymux.models.role_assignment import cast_of
 from polymux.models.roles import needed_roles
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed, refusal
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from polymux.downloads.url_inputs import Bringer
+    from polymux.engines.registry import BackendContext
     from polymux.models.role_assignment import Cast
     from polymux.service.model import Work
     from polymux.service.temporary_files import Draft
@@ -237,6 +239,16 @@ class DiffusionBackend(Backend):
 
 
 _FILES = (*_PICTURES, _VIDEO)
+
+
+def diffusion_backend(engine: Backend, context: BackendContext) -> DiffusionBackend:
+    return DiffusionBackend(
+        engine,
+        context.media,
+        cast_of(context.settings.get("models") or {}),
+        context.bringer,
+        non_commercial=context.options.get("non_commercial") is True,
+    )
 
 
 def _nothing() -> None:

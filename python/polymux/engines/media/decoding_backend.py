@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.engines.estimates import Measure
+    from polymux.engines.registry import BackendContext
     from polymux.service.model import Estimate, Work
     from polymux.service.temporary_files import Draft
 
@@ -214,6 +215,18 @@ def upscaling(engine: Backend, media: Backend, factor: int = 4) -> PreparedBacke
         variant="B",
         options=options,
     )
+
+
+def speech_backend(engine: Backend, context: BackendContext) -> PreparedBackend:
+    return speech(engine, context.media)
+
+
+def ocr_backend(engine: Backend, context: BackendContext) -> PreparedBackend:
+    return reading(engine, context.media)
+
+
+def upscale_backend(engine: Backend, context: BackendContext) -> PreparedBackend:
+    return upscaling(engine, context.media, int(context.options.get("factor", 4)))
 
 
 def upload_of(made: Made, drafts: list[Draft]) -> Upload:

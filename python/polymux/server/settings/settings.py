@@ -244,7 +244,7 @@ class _Reader:
         return found
 
     def _engines(self, plain: dict[str, Any]) -> dict[str, EngineSettings]:
-        from polymux.engines.registry import FAMILIES
+        from polymux.engines.registry import ENGINES
 
         found = {}
         for name in plain:
@@ -253,8 +253,8 @@ class _Reader:
             table = with_new_keys(table, {"slots": "max_concurrency"}, _log.warning, prefix)
             values = self._values(EngineSettings, table, prefix)
             family = values.setdefault("family", name)
-            if family not in FAMILIES and ":" not in family:
-                known = ", ".join(sorted(FAMILIES))
+            if family not in ENGINES and ":" not in family:
+                known = ", ".join(sorted(ENGINES))
                 self._problems.append(
                     f"engines.{name}.family={shown(family)}: must be one of {known}"
                 )

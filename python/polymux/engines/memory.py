@@ -1,0 +1,110 @@
+"""The memory that engines take with a model: estimates from the files and the model's shape.
+
+Any of these functions may raise OSError, ValueError, KeyError, struct.error or a PolymuxError if
+the files are not what they should be.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.base import context_tokens
+from polymux.engines.chat.gguf import gguf_facts
+from polymux.models.families import layout_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MIB = 1 << 20
+#: Beside the weights, measured with small models: libraries, and what they compute in.
+_CHAT_BYTES = 200 * _MIB
+_SPEECH_BYTES = 250 * _MIB
+_UPSCALE_BYTES = 300 * _MIB
+_DIFFUSION_BYTES = 800 * _MIB
+_KEY_VALUE_BYTES = 2  # Of each number that llama.cpp keeps of a token: 16-bit floats.
+#: Of a model's shape; the largest that there are have embeddings of some ten thousands.
+_LARGEST_FACT = 1 << 20
+
+
+def chat_bytes(options: Mapping[str, Any]) -> int:
+    model = _model_of(options)
+    eyes = options.get("mmproj")
+    files = [model.parent / one for one in layout_of(model, "chat").files]
+    files += [Path(str(eyes)).expanduser()] if eyes else []
+    tokens = context_tokens(options) * int(options.get("max_concurrency", 1))
+    return sum(one.stat().st_size for one in files) + tokens * _kept(model) + _CHAT_BYTES
+
+
+def speech_bytes(options: Mapping[str, Any]) -> int:
+    return 2 * (_model_of(options) / "model.bin").stat().st_size + _SPEECH_BYTES
+
+
+def upscale_bytes(options: Mapping[str, Any]) -> int:
+    return 2 * _model_of(options).with_suffix(".bin").stat().st_size + _UPSCALE_BYTES
+
+
+def diffusion_bytes(options: Mapping[str, Any]) -> int:
+    """Of the largest model and what works with it; models that rest are given up for it."""
+    from polymux.models.torch_device import number_bytes
+    from polymux.models.weights import weight_bytes
+
+    each = number_bytes(str(options.get("device", "auto")), str(options.get("dtype", "auto")))
+    sizes = {
+        role: weight_bytes(Path(one["path"]), each)
+        for role, one in dict(options.get("models") or {}).items()
+    }
+    beside = sizes.pop("detail:controlnet", 0)
+    needed = [size + (beside if role.startswith("detail:") else 0) for role, size in sizes.items()]
+    return max(needed, default=beside) + _DIFFUSION_BYTES
+
+
+def _model_of(options: Mapping[str, Any]) -> Path:
+    return Path(str(options.get("model", ""))).expanduser()
+
+
+def _kept(model: Path) -> int:
+    """Bytes of each token; 0 where the model has no heads, or does not tell its shape.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no GGUF.
+        struct.error: It ends too early.
+        KeyError: It has values of an unknown type.
+    """
+    facts = gguf_facts(model)
+    with suppress(ValueError, KeyError):
+        return _bytes_per_token(facts)
+    return 0
+
+
+def context_bytes_per_token(path: Path) -> int:
+    """What llama.cpp keeps of a token of the conversation, by the model's shape.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no GGUF, or none of a model's shape.
+        KeyError: It does not tell its shape.
+    """
+    return _bytes_per_token(gguf_facts(path))
+
+
+def _bytes_per_token(facts: Mapping[str, Any]) -> int:
+    family = facts["general.architecture"]
+
+    def fact(name: str) -> int:
+        found = facts[f"{family}.{name}"]
+        each = found if isinstance(found, list) else [found]  # Of each layer.
+        # Somebody's file may say anything, and a server looks at all that lie in its folder.
+        if not all(type(one) is int and 0 <= one <= _LARGEST_FACT for one in each) or not any(each):
+            raise ValueError(name)
+        return int(max(each))
+
+    heads = fact("attention.head_count")
+    # GGUF's default: as many as there are heads.
+    is_told = f"{family}.attention.head_count_kv" in facts
+    own_heads = fact("attention.head_count_kv") if is_told else heads
+    told = f"{family}.attention.key_length" in facts
+    length = fact("attention.key_length") if told else fact("embedding_length") // heads
+    return fact("block_count") * own_heads * length * 2 * _KEY_VALUE_BYTES
