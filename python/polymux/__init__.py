@@ -10,6 +10,10 @@ Example:
     'audio/mpeg'
 """
 
+import sys
+
+from polymux._util.renamed_modules import RenamedModules
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -251,6 +255,9 @@ _HOMES = {
     "songs.results": ("CatalogueSong", "Match"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+sys.meta_path.append(RenamedModules())
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -141,3 +143,30 @@ def test_help_has_no_old_options(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "--max-estimate" in said
     assert "longest" not in said
+
+
+@pytest.mark.parametrize(
+    ("old", "name"),
+    [
+        ("polymux.fetching", "FetchPolicy"),
+        ("polymux.request", "build_request"),
+        ("polymux.upstreams.server", "UpstreamServer"),
+        ("polymux.upstreams.replicate_server", "ReplicateServer"),
+    ],
+)
+def test_old_import_paths(old: str, name: str) -> None:
+    sys.modules.pop(old, None)
+    with pytest.warns(DeprecationWarning, match="will be removed") as found:
+        module = importlib.import_module(old)
+    assert getattr(module, name).__module__ != old
+    assert len(found) == 1
+    sys.modules.pop(old)
+
+
+def test_import_paths_that_stay() -> None:
+    from polymux.server import settings
+    from polymux.upstreams.openai import OpenAIUpstream
+    from polymux.upstreams.replicate import ReplicateUpstream
+
+    assert settings.EngineSettings is EngineSettings
+    assert OpenAIUpstream.__name__, ReplicateUpstream.__name__

@@ -1,1 +1,5 @@
 """Upstreams that speak the OpenAI API."""
+
+from polymux.upstreams.openai.backend import OpenAIUpstream
+
+__all__ = ["OpenAIUpstream"]
