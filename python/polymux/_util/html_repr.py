@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-__all__ = ["Shown"]
+__all__ = ["HtmlReprMixin"]
 
 
-class Shown:
+class HtmlReprMixin:
     """Shows its fields. Base class of results; of one that is no dataclass, those in `_shown`."""
 
     __slots__ = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from polymux._util.html_repr import Shown
+from polymux._util.html_repr import HtmlReprMixin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class BatchItem:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchProgress(Shown):
+class BatchProgress(HtmlReprMixin):
     """How far a batch is.
 
     Attributes:

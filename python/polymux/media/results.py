@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.html_repr import Shown
+from polymux._util.html_repr import HtmlReprMixin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionWarning(Shown):
+class ConversionWarning(HtmlReprMixin):
     """Something worth knowing about a conversion that succeeded.
 
     Attributes:
@@ -128,7 +128,7 @@ class ConversionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamInfo(Shown):
+class StreamInfo(HtmlReprMixin):
     """One stream of a container, as its headers describe it.
 
     Attributes:
@@ -175,7 +175,7 @@ class StreamInfo(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter(Shown):
+class Chapter(HtmlReprMixin):
     """One chapter mark.
 
     Attributes:
@@ -389,7 +389,7 @@ def pcm_audio_from_native(native: dict[str, Any]) -> PcmAudio:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress(Shown):
+class Progress(HtmlReprMixin):
     """One moment of a conversion.
 
     Attributes:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.url_inputs import Bringer, addressed
+from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines import estimates
 from polymux.engines.base import context_tokens
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.media.decoding_backend import reading, refuse_addresses, speech, upscaling
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.engines.unavailable import WithoutModel
+from polymux.engines.unavailable import UnavailableBackend
 from polymux.models.families import FAMILIES
-from polymux.models.role_assignment import cast_of
+from polymux.models.role_assignment import assign_models
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.model_selection import available, chosen
 from polymux.runtime.upstream_settings import upstreams_of
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from polymux.ray.deployment import Cluster
     from polymux.ray.settings import RaySettings
     from polymux.server.settings.settings import ServerSettings
-    from polymux.service.model import Estimate, Product, Sink, Work
+    from polymux.service.model import Estimate, OperationRequest, OperationResult, ProgressSink
 
 
-class MediaWork(Backend):
+class MediaBackendBase(Backend):
     """What the media engine's backends have in common, before that which does the work."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -53,16 +53,16 @@ class MediaWork(Backend):
         super().__init__(*arguments, **named)
         self._measure = estimates.sound(_CONVERSION_S)
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Addresses are no files."""
         refuse_addresses(work, "file")
         super().refuse(work)
 
-    async def estimate(self, work: Work) -> Estimate:
+    async def estimate(self, work: OperationRequest) -> Estimate:
         """By the recording's length."""
         return await self._measure.estimate(work, "file", super().run)  # type: ignore[safe-super]
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Does it in the process."""
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -72,7 +72,7 @@ class MediaWork(Backend):
         return product
 
 
-class MediaBackend(MediaWork, EngineBackend):
+class MediaBackend(MediaBackendBase, EngineBackend):
     """The media engine: of an address it would have to fetch the file first."""
 
 
@@ -153,7 +153,7 @@ def backends_of(
         media = _media(engines, settings, places)
         songs = _songs(media, settings)
     pages = pages_of(settings)
-    bringer = bringer_of(settings, pages)
+    bringer = url_fetcher_of(settings, pages)
     backends = [
         addressed(_backend(name, one, settings, places, media, bringer), bringer)
         for name, one in engines.items()
@@ -195,9 +195,9 @@ def pages_of(settings: ServerSettings) -> PageDownloader | None:
     )
 
 
-def bringer_of(settings: ServerSettings, pages: PageDownloader | None) -> Bringer:
+def url_fetcher_of(settings: ServerSettings, pages: PageDownloader | None) -> UrlFetcher:
     """What brings files from addresses."""
-    return Bringer(settings.fetch, settings.limits.upload_bytes, pages=pages)
+    return UrlFetcher(settings.fetch, settings.limits.upload_bytes, pages=pages)
 
 
 def _media(
@@ -238,7 +238,7 @@ def _backend(
     settings: ServerSettings,
     places: Places,
     media: Backend,
-    bringer: Bringer,
+    bringer: UrlFetcher,
 ) -> Backend:
     if engine.family == "media":
         return media
@@ -248,11 +248,13 @@ def _backend(
     if problem:
         names = [str(options.get("model") or name), name] if engine.family == "chat" else None
         operations = engine.operations or OPERATIONS[engine.family]
-        return WithoutModel(name, operations, problem, names)
+        return UnavailableBackend(name, operations, problem, names)
     made = _engine(name, engine, settings, places)
     if engine.family == "diffusion":
         accepted = options.get("non_commercial") is True
-        return DiffusionBackend(made, media, cast_of(wanted), bringer, non_commercial=accepted)
+        return DiffusionBackend(
+            made, media, assign_models(wanted), bringer, non_commercial=accepted
+        )
     if engine.family == "chat":
         sees = bool(engine.options.get("mmproj"))
         names = chat_names(name, engine)

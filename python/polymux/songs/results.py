@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.html_repr import Shown
+from polymux._util.html_repr import HtmlReprMixin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ class CatalogueSong:
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerUp(Shown):
+class RunnerUp(HtmlReprMixin):
     """The song that would have been named without the one that was.
 
     Attributes:
@@ -149,7 +149,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class AddProgress(Shown):
+class AddProgress(HtmlReprMixin):
     """A file that was looked at.
 
     Attributes:
@@ -175,7 +175,7 @@ class AddProgress(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class FailedFile(Shown):
+class FailedFile(HtmlReprMixin):
     """A file that is not in the catalogue.
 
     Attributes:

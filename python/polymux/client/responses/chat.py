@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from polymux._util.html_repr import Shown
+from polymux._util.html_repr import HtmlReprMixin
 from polymux.client.responses._base import Response, Result, keep, required_text
 from polymux.client.responses._members import member, part, parts
 
 
-class Usage(Shown, Result):
+class Usage(HtmlReprMixin, Result):
     """What an answer took. What the server did not say is None.
 
     Attributes:
@@ -38,7 +38,7 @@ class Usage(Shown, Result):
     completion_tokens_details: dict[str, Any] | None = member("an object")
 
 
-class ToolFunction(Shown, Result):
+class ToolFunction(HtmlReprMixin, Result):
     """The function that a tool call names.
 
     Attributes:
@@ -53,7 +53,7 @@ class ToolFunction(Shown, Result):
     arguments: str = member("a text", absent="")
 
 
-class ToolCall(Shown, Result):
+class ToolCall(HtmlReprMixin, Result):
     """A call that the model asks for.
 
     Attributes:

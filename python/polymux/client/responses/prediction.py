@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.html_repr import Shown
+from polymux._util.html_repr import HtmlReprMixin
 from polymux._util.text import printable, shortened
 from polymux.client.responses._base import Response, Result, all_nested, keep
 from polymux.client.responses._members import is_kind, joined, member, wrong
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FAILED = frozenset({"failed", "canceled", "aborted"})
 
 
-class TranscriptChunk(Shown, Result):
+class TranscriptChunk(HtmlReprMixin, Result):
     """A stretch of speech, or a word.
 
     Attributes:
