@@ -142,8 +142,8 @@ class RemoteExecutor:
         return list(reversed(self._made.values())), None
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """What was made since this began, and nothing else of the server; see
-        `ToolExecutor.find`.""" del caller
+        """What was made since this began, and nothing else; see `ToolExecutor.find`."""
+        del caller
         return self._made.get(uri)
 
 
