@@ -22,7 +22,7 @@ from polymux.ray import cluster as ray_cluster
 from polymux.ray.deployment import Cluster
 from polymux.ray.messages import Plan
 from polymux.ray.settings import RaySettings
-from polymux.service.model import Sink, Work
+from polymux.service.model import OperationRequest, ProgressSink
 
 from benchmarks.measure import load_average, machine
 from benchmarks.ray.echo import FAMILY
@@ -67,11 +67,11 @@ def no_room(expected_bytes: int) -> Any:
 
 async def engine(backend: Backend, count: int) -> tuple[float, float]:
     """Seconds of one request at p50, and requests a second, eight at once."""
-    work = Work("free_chat", "", "", {"messages": []}, frozenset())
+    work = OperationRequest("free_chat", "", "", {"messages": []}, frozenset())
 
     async def one() -> float:
         began = time.perf_counter()
-        product = await backend.run(work, Sink(lambda: None, no_room))
+        product = await backend.run(work, ProgressSink(lambda: None, no_room))
         took_s = time.perf_counter() - began
         assert product.output == {"response": "yes"}
         return took_s

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Engine, Output, Produced
 from polymux.service.backend import Backend
-from polymux.service.model import Product
+from polymux.service.model import OperationResult
 
 from benchmarks.server.conversation import COMPLETION, HOLD, STREAM
 from benchmarks.server.pacing import beats, stamped, wanted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 FAMILY = "benchmarks.server.engines:NoopEngine"
 OPERATIONS = ("chat", "convert_to_mp3")
@@ -116,13 +116,13 @@ class NoopBackend(Backend):
         self.operations = frozenset(("chat",))
         self.max_concurrency = max_concurrency
 
-    async def run(self, work: Work, sink: Sink) -> Product:  # noqa: ARG002
-        return Product(COMPLETION)
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:  # noqa: ARG002
+        return OperationResult(COMPLETION)
 
     async def stream(
         self,
-        work: Work,
-        sink: Sink,  # noqa: ARG002
+        work: OperationRequest,
+        sink: ProgressSink,  # noqa: ARG002
     ) -> AsyncIterator[dict[str, Any]]:
         _, tokens, rate = wanted(work.values)
         async for _ in beats(int(tokens), int(rate)):

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.gc import spare_the_collector
+from polymux._util.gc import freeze_gc
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.http.protocol import BoundedProtocol
@@ -71,7 +71,7 @@ def main() -> None:
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
     def tell(_: object, address: str) -> None:
-        spare_the_collector()
+        freeze_gc()
         print(json.dumps({"port": int(address.rpartition(":")[2]), "key": key}), flush=True)
 
     made = backend(

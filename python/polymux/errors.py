@@ -66,7 +66,7 @@ from __future__ import annotations
 
 import os
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable, shortened
 
 TYPE_CHECKING = False
@@ -163,7 +163,7 @@ class PolymuxError(Exception):
         errno: int | None = None,
     ) -> None:
         """Keeps the arguments as attributes of the same names."""
-        message = hidden(message)
+        message = redact(message)
         super().__init__(message)
         self.message = message
         if code is not None:

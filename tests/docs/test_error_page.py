@@ -63,7 +63,7 @@ def test_commands_tell_the_same_exit_codes() -> None:
 
 @cache
 def answered() -> dict[tuple[int, str], list[str]]:
-    """Status and code to the places that answer so, by the calls of `refusal` in the code."""
+    """Status and code to the places that answer so, by the calls of `status_error` in the code."""
     found: dict[tuple[int, str], list[str]] = {
         (status, code): ["failures"] for _, status, code in service_errors._MEDIA
     }
@@ -71,7 +71,7 @@ def answered() -> dict[tuple[int, str], list[str]]:
         if "compat" in path.parts:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and _name(node.func) == "refusal" and node.args:
+            if isinstance(node, ast.Call) and _name(node.func) == "status_error" and node.args:
                 for told in _told(node):
                     found.setdefault(told, []).append(f"{path.name}:{node.lineno}")
     unforeseen = service_errors.described(ValueError())
@@ -88,7 +88,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _told(call: ast.Call) -> list[tuple[int, str]]:
-    """What a call of `refusal` answers; nothing where only its run tells."""
+    """What a call of `status_error` answers; nothing where only its run tells."""
     kind = getattr(errors, _name(call.args[0]), None)
     given = {one.arg: one.value for one in call.keywords}
     status: Any = service_errors._STATUS_OF.get(kind) if kind else None
@@ -116,7 +116,7 @@ def test_a_client_raises_the_class_that_is_told(row: list[str]) -> None:
 def test_places_of_refusals_are_found() -> None:
     """Were the search broken, every row would look invented."""
     assert len(answered()) > 30
-    call = ast.parse("refusal(errors.NotFoundError, 'x', code='gone')").body[0]
+    call = ast.parse("status_error(errors.NotFoundError, 'x', code='gone')").body[0]
     assert isinstance(call, ast.Expr)
     assert isinstance(call.value, ast.Call)
     assert _told(call.value) == [(404, "gone")]

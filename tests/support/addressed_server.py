@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.downloads.url_inputs import Bringer, addressed
+from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend
-from polymux.service.model import Product
+from polymux.service.model import OperationResult
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 
@@ -28,7 +28,7 @@ from support.services import Scripted
 if TYPE_CHECKING:
     from typing import Self
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
     from support.web import Server
 
@@ -52,9 +52,9 @@ class Writer(Backend):
     operations = frozenset(("chat",))
     models = ("small",)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         message = {"role": "assistant", "content": "A river carries stones."}
-        return Product({"choices": [{"index": 0, "message": message}]})
+        return OperationResult({"choices": [{"index": 0, "message": message}]})
 
 
 class AddressedServer(PolymuxServer):
@@ -103,7 +103,7 @@ class AddressedServer(PolymuxServer):
     def _backends(self) -> list[Backend]:
         drafts = self.settings.store.folder / "drafts"
         pages = PageDownloader(self._download, self._policy, drafts, _MAX_S)
-        bringer = Bringer(
+        bringer = UrlFetcher(
             self._policy,
             self._download.max_bytes,
             total_s=self._download.total_s,

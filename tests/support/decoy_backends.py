@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.downloads.url_inputs import Bringer, addressed
+from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.media.engine import LOAD_PICTURES, MEASURE_PICTURE, REMUX
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.models.role_assignment import Cast
+from polymux.models.role_assignment import ModelAssignment
 from polymux.models.roles import ROLES
-from polymux.service.model import Made, Product
+from polymux.service.model import OperationResult, OutputFile
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_search.backend import SongSearchBackend
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.backend import Backend
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 #: The only one that requests may name.
 PROXY = f"http://{PUBLIC}:80"
@@ -43,19 +43,21 @@ _FACTS = {"width": 64, "height": 64, "channels": 3, "bits": 8}
 class Doing(Scripted):
     """Has something right to say to whatever it is asked for."""
 
-    async def run(self, work: Work, sink: Sink) -> Product:
-        def made(kind: str) -> Made:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
+        def made(kind: str) -> OutputFile:
             draft = sink.draft(len(self.data))
             draft.path.write_bytes(self.data)
-            return Made(draft, kind, "a")
+            return OutputFile(draft, kind, "a")
 
         operation = work.operation
         if operation == LOAD_PICTURES:
-            return Product({"pictures": [{**_FACTS, "pixels": made("application/octet-stream")}]})
+            return OperationResult(
+                {"pictures": [{**_FACTS, "pixels": made("application/octet-stream")}]}
+            )
         if operation in ("generate_image", "upscale_image"):
-            return Product([made("image/png")])
+            return OperationResult([made("image/png")])
         if operation in ("convert_to_mp3", REMUX):
-            return Product({"response": made("video/mp4")})
+            return OperationResult({"response": made("video/mp4")})
         said: dict[str, Any] = {
             "chat": _CHAT,
             "free_chat": {"response": "seen"},
@@ -63,7 +65,7 @@ class Doing(Scripted):
             MEASURE_PICTURE: _FACTS,
             ESTIMATE: {"seconds": 0.0, "memory_bytes": 0, "why": ""},
         }
-        return Product(said[operation])
+        return OperationResult(said[operation])
 
 
 def backends(folder: Path) -> list[Backend]:
@@ -72,11 +74,13 @@ def backends(folder: Path) -> list[Backend]:
     pages = PageDownloader(
         DownloadSettings(max_concurrency=4, total_s=60), policy, folder / "drafts", 3600
     )
-    bringer = Bringer(policy, 1 << 20, pages=pages)
+    bringer = UrlFetcher(policy, 1 << 20, pages=pages)
     media = Doing("media", ("convert_to_mp3",), max_concurrency=8)
     chats = Doing("chats", ("chat", "free_chat"), max_concurrency=8)
     painter = Doing("diffusion", ("generate_image", "upscale_image"), max_concurrency=8)
-    cast = Cast({role: {"path": "none", "name": one.model} for role, one in ROLES.items()}, {})
+    cast = ModelAssignment(
+        {role: {"path": "none", "name": one.model} for role, one in ROLES.items()}, {}
+    )
     search = SongSearchSettings(
         ("itunes",), itunes_url=f"http://{PUBLIC}", allowed_proxies=(PROXY,), cache_bytes=0
     )

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymux import contract
-from polymux.downloads.url_inputs import Bringer, failure_of
+from polymux.downloads.url_inputs import UrlFetcher, failure_of
 from polymux.errors import PolymuxError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.compat.replicate.delivery import Delivery
 from polymux.service.errors import described
-from polymux.service.model import Sink, Upload, Work
+from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.service import Service, is_job
 from polymux.service.store import Store
 from polymux.upstreams.client import UpstreamServer
@@ -50,7 +50,7 @@ from support.url_corpus import PUBLIC, proxies, urls
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
 
 #: A file of the request's own, where one must be; any will do, as nothing opens it.
 _FILE = Upload(Path(os.devnull), "a.png", "image/png", 0)
@@ -120,14 +120,14 @@ def with_url(value: Any, url: str) -> Any:
     return [with_url(one, url) for one in value] if isinstance(value, list) else value
 
 
-def work_of(field: str, url: str) -> Work:
+def work_of(field: str, url: str) -> OperationRequest:
     operation = field.partition(".")[0]
     values = with_url(REQUESTS[field], url)
     if operation in _FORMS:
         fields = list(values.items())
-        return Work.of(contract.read_form(operation, fields, model=_FORMS[operation]))
+        return OperationRequest.of(contract.read_form(operation, fields, model=_FORMS[operation]))
     body = json.dumps(values).encode("utf-8", "surrogatepass")
-    return Work.of(contract.read_json(operation, body))
+    return OperationRequest.of(contract.read_json(operation, body))
 
 
 async def outcome(service: Service, field: str, url: str, location: str = "") -> str:
@@ -224,7 +224,7 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
     """The same of what fetches without an operation's field for it."""
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
     delivery = Delivery(policy)
-    bringer = Bringer(policy, 1 << 20)
+    bringer = UrlFetcher(policy, 1 << 20)
     upstream = UpstreamServer("upstream", "https://upstream.example/v1")
     models = ReplicateUpstream(ReplicateServer("models", f"http://{PUBLIC}/v1"), policy=policy)
     other = PolymuxUpstream(UpstreamServer("other", f"http://{PUBLIC}", ours=True), policy=policy)
@@ -236,7 +236,7 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
             return f"status {await delivery.post(url, b'{}', [])}"
 
         async def file_of_a_prediction(url: str) -> str:
-            drafts: list[Draft] = []
+            drafts: list[TempFile] = []
             try:
                 await bringer.bring(url, sink(), drafts)
             finally:
@@ -251,7 +251,7 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
         async def weights(url: str) -> str:
             fields = [("prompt", "x"), ("replicate_weights", url)]
             checked = contract.read_form("generate_image", fields, model="lorenzomarines/astra")
-            await models.run(Work.of(checked), sink())
+            await models.run(OperationRequest.of(checked), sink())
             return "succeeded"
 
         async def fields_for_another_polymux(url: str) -> str:
@@ -265,8 +265,8 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
             await other.run(replace(work, values=values), sink())
             return "succeeded"
 
-        def sink() -> Sink:
-            return Sink(lambda: None, store.media.draft)
+        def sink() -> ProgressSink:
+            return ProgressSink(lambda: None, store.media.draft)
 
         found: dict[str, Any] = {}
         direct = corpus[:: 1 if everything else 4]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from polymux.service.model import Made, Product, Upload
+from polymux.service.model import OperationResult, OutputFile, Upload
 
 from support.commands import PROGRAM, environment
 from support.services import Scripted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import mcp_types as types
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
     from support.polymux_server import Answer, Asked
 
@@ -148,7 +148,7 @@ class Making(Scripted):
         #: What was in the files that were given.
         self.read: list[bytes] = []
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         given = work.values.get("file")
         if isinstance(given, Upload):
             self.read.append(given.path.read_bytes())
@@ -159,5 +159,5 @@ class Making(Scripted):
         for number, size in enumerate(self.sizes):
             draft = sink.draft(size)
             draft.path.write_bytes(bytes([number]) * size)
-            made.append(Made(draft, self.kind, f"{number}.png"))
-        return Product(made, "v1")
+            made.append(OutputFile(draft, self.kind, f"{number}.png"))
+        return OperationResult(made, "v1")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 from polymux.runtime.settings import EngineSettings
-from polymux.service.model import Made, Product
+from polymux.service.model import OperationResult, OutputFile
 from servers import media
 
 from support.chat_model import model_path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
     from support.polymux_server import Asked
 
@@ -69,20 +69,20 @@ class ScriptedDoor(Scripted):
         self.metrics: dict[str, float] = {}
         self.message: dict[str, Any] = {"role": "assistant", "content": "read"}
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         await super().run(work, sink)
         if work.operation == "transcribe":
-            return Product(self.output, "v1", dict(self.metrics))
+            return OperationResult(self.output, "v1", dict(self.metrics))
         if work.operation != "generate_image":
-            return Product(self._completion(work))
+            return OperationResult(self._completion(work))
         made = []
         for number in range(work.values["num_outputs"]):
             draft = sink.draft(100)
             draft.path.write_bytes(PICTURE + str(number).encode())
-            made.append(Made(draft, "image/png", f"{number}.png"))
-        return Product(made, "v1")
+            made.append(OutputFile(draft, "image/png", f"{number}.png"))
+        return OperationResult(made, "v1")
 
-    def _completion(self, work: Work) -> dict[str, Any]:
+    def _completion(self, work: OperationRequest) -> dict[str, Any]:
         reason = "tool_calls" if "tool_calls" in self.message else "stop"
         choice = {"index": 0, "message": self.message, "finish_reason": reason, "logprobs": None}
         return {

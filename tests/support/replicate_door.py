@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import replicate
-from polymux.service.model import Made, Product, Upload
+from polymux.service.model import OperationResult, OutputFile, Upload
 from servers import media
 
 from support.polymux_server import Box, PolymuxServer
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
     from servers.certificates import Authority
 
 OPERATIONS = (
@@ -46,17 +46,17 @@ class ScriptedModels(Scripted):
         self.files: list[dict[str, bytes]] = []
         self.pieces = ["Hel", "lo ", "there"]
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         self.files.append(
             {name: one.path.read_bytes() for name, one in work.values.items()
              if isinstance(one, Upload)}
         )  # fmt: skip
         product = await super().run(work, sink)
         if work.operation != "convert_to_mp3":
-            product = Product(self._output(work, sink), "v1")
+            product = OperationResult(self._output(work, sink), "v1")
         return product
 
-    def _output(self, work: Work, sink: Sink) -> Any:
+    def _output(self, work: OperationRequest, sink: ProgressSink) -> Any:
         if work.operation in ("generate_image", "generate_video"):
             count = work.values.get("num_outputs", work.values.get("batch_size", 1))
             return [self._made(sink, number) for number in range(count)]
@@ -75,12 +75,14 @@ class ScriptedModels(Scripted):
             return {"audio": self._made(sink, 0), "spectrogram": self._made(sink, 1)}
         return {"response": self._made(sink, 0)}
 
-    def _made(self, sink: Sink, number: int) -> Made:
+    def _made(self, sink: ProgressSink, number: int) -> OutputFile:
         draft = sink.draft(100)
         draft.path.write_bytes(PICTURE + str(number).encode())
-        return Made(draft, "image/png", f"{number}.png")
+        return OutputFile(draft, "image/png", f"{number}.png")
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+    async def stream(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[dict[str, Any]]:
         self.began.append(work)
         try:
             for number, text in enumerate(self.pieces):

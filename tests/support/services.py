@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux.service.backend import Backend
-from polymux.service.model import Caller, Estimate, Made, Product, Work
+from polymux.service.model import Caller, Estimate, OperationRequest, OperationResult, OutputFile
 from polymux.service.service import Service
 from polymux.service.store import Store
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.admission import Bounds
-    from polymux.service.model import Sink
+    from polymux.service.model import ProgressSink
     from polymux.service.routes import Route
 
 ALICE = Caller("alice", "Alice")
@@ -42,17 +42,17 @@ class Scripted(Backend):
         self.chunks: list[dict[str, Any]] = []
         self.failure: Exception | None = None
         self.expected = Estimate()
-        self.began: list[Work] = []
+        self.began: list[OperationRequest] = []
         self.ended: list[str] = []
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         if work.values.get("file_name") == "refuse":
             raise AssertionError
 
-    async def estimate(self, work: Work) -> Estimate:
+    async def estimate(self, work: OperationRequest) -> Estimate:
         return self.expected
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         self.began.append(work)
         try:
             sink.log("begun")
@@ -61,15 +61,19 @@ class Scripted(Backend):
             if self.failure is not None:
                 raise self.failure
             if work.operation != "convert_to_mp3":
-                return Product({"text": "read"})
+                return OperationResult({"text": "read"})
             draft = sink.draft(len(self.data))
             draft.path.write_bytes(self.data)
-            return Product({"response": Made(draft, "audio/mpeg", "a.mp3")}, "v1", {"frames": 3})
+            return OperationResult(
+                {"response": OutputFile(draft, "audio/mpeg", "a.mp3")}, "v1", {"frames": 3}
+            )
         except asyncio.CancelledError:
             self.ended.append("cancelled")
             raise
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+    async def stream(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[dict[str, Any]]:
         self.began.append(work)
         try:
             for chunk in self.chunks:
@@ -85,17 +89,17 @@ def work_of(
     operation: str = "convert_to_mp3",
     caller: Caller = ALICE,
     fields: Sequence[tuple[str, Any]] = (("url", "http://files.example/a.wav"),),
-) -> Work:
-    return Work.of(contract.read_form(operation, fields), caller)
+) -> OperationRequest:
+    return OperationRequest.of(contract.read_form(operation, fields), caller)
 
 
-def chat_of(caller: Caller = ALICE, operation: str = "chat", **values: Any) -> Work:
+def chat_of(caller: Caller = ALICE, operation: str = "chat", **values: Any) -> OperationRequest:
     import json
 
     given = {"model": "default", "messages": [{"role": "user", "content": "Hi"}], **values}
     if operation == "free_chat":
         given.pop("model")
-    return Work.of(contract.read_json(operation, json.dumps(given).encode()), caller)
+    return OperationRequest.of(contract.read_json(operation, json.dumps(given).encode()), caller)
 
 
 @asynccontextmanager

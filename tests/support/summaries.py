@@ -13,7 +13,7 @@ from polymux.downloads.settings import DownloadSettings
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend
-from polymux.service.model import Product
+from polymux.service.model import OperationResult
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
     from support.web import Server
 
@@ -37,7 +37,7 @@ class Model(Backend):
         self.name = "model"
         self.operations = frozenset(("chat", "transcribe"))
         self.models = ("small",)
-        self.asked: list[Work] = []
+        self.asked: list[OperationRequest] = []
         self.heard: list[Any] = [{"timestamp": [0.0, 2.0], "text": "Somebody speaks."}]
         #: Which operation waits while `hold` is cleared, and from its how manieth call on.
         self.waiting = ("chat", 1)
@@ -50,7 +50,7 @@ class Model(Backend):
     def window_tokens(self) -> int | None:
         return self.window
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         self.asked.append(work)
         number = sum(one.operation == work.operation for one in self.asked)
         if work.operation == self.waiting[0] and number >= self.waiting[1]:
@@ -61,10 +61,10 @@ class Model(Backend):
                 raise
         if work.operation == "transcribe":
             assert work.values["audio"].path.stat().st_size > 1000
-            return Product({"text": "Somebody speaks.", "chunks": self.heard})
+            return OperationResult({"text": "Somebody speaks.", "chunks": self.heard})
         message = {"role": "assistant", "content": f" summary {number} "}
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
-        return Product({"choices": [choice]})
+        return OperationResult({"choices": [choice]})
 
     @property
     def chats(self) -> list[dict[str, Any]]:

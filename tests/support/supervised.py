@@ -17,7 +17,7 @@ from support.services import chat_of, running
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
     from polymux.service.service import Service
 
 TESTS = Path(__file__).parents[1]
@@ -28,7 +28,7 @@ def go(body: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(body, 60))
 
 
-def asked(what: str, **values: Any) -> Work:
+def asked(what: str, **values: Any) -> OperationRequest:
     return chat_of(messages=[{"role": "user", "content": what}], **values)
 
 

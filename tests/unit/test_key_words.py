@@ -6,7 +6,7 @@ import random
 import string
 
 import pytest
-from polymux._util.redaction import hidden, is_of_words, keep_secret
+from polymux._util.redaction import is_of_words, redact, register_secret
 
 KEY = "sk-test-server-f81Zk03bQx27Lw9s"
 
@@ -20,8 +20,8 @@ KEY = "sk-test-server-f81Zk03bQx27Lw9s"
     ],
 )
 def test_sentences_keep_their_words(text: str) -> None:
-    keep_secret(KEY)
-    assert hidden(text) == text
+    register_secret(KEY)
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,16 @@ def test_sentences_keep_their_words(text: str) -> None:
 )
 def test_the_rest_is_hidden(text: str, told: str) -> None:
     """A part that ends within a word is a part of the key, and no word."""
-    keep_secret(KEY)
-    assert hidden(text) == told
+    register_secret(KEY)
+    assert redact(text) == told
 
 
 @pytest.mark.parametrize(
     "key", ["correct-horse-battery-staple", "sk-test-server-12345", "abcdefghijklmnop"]
 )
 def test_words_that_are_the_secret(key: str) -> None:
-    keep_secret(key)
-    assert hidden(key[:15]) == "***"
+    register_secret(key)
+    assert redact(key[:15]) == "***"
 
 
 def test_letters_by_chance_are_no_words() -> None:

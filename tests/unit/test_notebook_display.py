@@ -17,7 +17,7 @@ import polymux.batches.results
 import polymux.songs.results
 import pytest
 from polymux._util import html_repr
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux.client.remote_file import RemoteFile
 from polymux.local.local_file import LocalFile
 from polymux.media.results import ConversionWarning
@@ -40,7 +40,7 @@ ATTRIBUTES = {"src", "href", "rel", "style", "controls", "preload", "value", "ma
 
 @pytest.fixture(autouse=True)
 def _key_is_known() -> None:
-    keep_secret(KEY)
+    register_secret(KEY)
 
 
 class Checker(html.parser.HTMLParser):

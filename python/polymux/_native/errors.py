@@ -1,6 +1,6 @@
 """How failures of the native modules become exceptions; called by them."""
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable
 from polymux.errors import (
     AnswerTooLargeError,
@@ -114,9 +114,9 @@ def stream_ended(
     """
     error: APIError | StreamInterruptedError | DecodeError
     if state == "failed":
-        error = APIError(printable(message), code=printable(hidden(error_code)) or None)
-        error.type = printable(hidden(error_type)) or None
-        error.param = printable(hidden(error_param)) or None
+        error = APIError(printable(message), code=printable(redact(error_code)) or None)
+        error.type = printable(redact(error_type)) or None
+        error.param = printable(redact(error_param)) or None
     elif state == "interrupted":
         error = StreamInterruptedError(message)
         error.retry_safe = repeatable and chunks == 0

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable, shortened
 from polymux.errors import DecodeError
 
@@ -84,7 +84,7 @@ def refusal(body: bytes, reason: str) -> DecodeError:
     if not body:
         return DecodeError("the answer is not JSON: it is empty")
     # Keys are hidden before it is cut: in two, one would not be known for what it is.
-    start = hidden(body[:_LOOKED_AT_BYTES].decode("utf-8", "backslashreplace"))
+    start = redact(body[:_LOOKED_AT_BYTES].decode("utf-8", "backslashreplace"))
     start, more = printable(start[:_SHOWN_BYTES]), "..." if len(body) > _SHOWN_BYTES else ""
     return DecodeError(
         f"the answer is not JSON: {reason}; it has {len(body)} bytes and begins with "

@@ -9,7 +9,7 @@ import gc
 _THRESHOLDS = (10_000, 20, 50)
 
 
-def spare_the_collector() -> None:
+def freeze_gc() -> None:
     """Leaves out what is there now, which stays, and looks at the rest less often.
 
     For processes that belong to polymux, when they have loaded what they need.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable, shortened, size
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def unsigned(text: str) -> str:
 
 def _shown(text: str, most: int) -> str:
     # Keys first: one that is cut in two would not be found.
-    plain = shortened(hidden(text), most)
+    plain = shortened(redact(text), most)
     lines = (line.replace("\t", "    ").rstrip("\r") for line in plain.split("\n"))
     return "\n".join(printable(line) for line in lines)
 
@@ -100,7 +100,7 @@ def is_address(text: str) -> bool:
 
 def link(url: str, text: str) -> str:
     """A link of HTML; the text alone where the address is none, or holds a password or a key."""
-    if not is_address(url) or "@" in urlsplit(url).netloc or hidden(url) != url:
+    if not is_address(url) or "@" in urlsplit(url).netloc or redact(url) != url:
         return escaped(text)
     return f'<a href="{_escape(url)}" rel="noopener noreferrer">{escaped(text)}</a>'
 
@@ -246,7 +246,7 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-class Shown:
+class HtmlReprMixin:
     """Shows its fields in notebooks. Base class of results; `_shown` names the fields if given."""
 
     __slots__ = ()

@@ -30,7 +30,7 @@ _KNOWN: dict[str, None] = {}
 _PIECES: set[str] = set()
 
 
-def keep_secret(*secrets: str | None) -> None:
+def register_secret(*secrets: str | None) -> None:
     """Hides these from now on. Of very many the oldest are forgotten."""
     for secret in secrets:
         if secret is not None and len(secret) >= _MIN_SECRET_CHARACTERS:
@@ -59,7 +59,7 @@ def _forget() -> None:
     _PIECES.intersection_update(left)
 
 
-def hidden(text: str) -> str:
+def redact(text: str) -> str:
     """The text with ``***`` in the place of each key, and of each part of 8 characters and more.
 
     Parts that are words stay, where the rest of the key is long and none.
@@ -115,14 +115,14 @@ def _part_around(text: str, at: int, least: int) -> tuple[int, int]:
     return best
 
 
-def hidden_in(value: Any) -> Any:
+def redact_json(value: Any) -> Any:
     """The same for all texts of a JSON value, names included; a new value."""
     if isinstance(value, str):
-        return hidden(value)
+        return redact(value)
     if isinstance(value, dict):
-        return {hidden(str(name)): hidden_in(one) for name, one in value.items()}
+        return {redact(str(name)): redact_json(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [hidden_in(one) for one in value]
+        return [redact_json(one) for one in value]
     return value
 
 

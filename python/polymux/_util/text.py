@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 
 SHOWN_CHARACTERS = 200
 
@@ -33,7 +33,7 @@ def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
 
     Keys are hidden before: cut in two, one would not be known for what it is.
     """
-    text = hidden(text)
+    text = redact(text)
     if len(text) <= limit:
         return text
     kept = limit - 3
@@ -43,7 +43,7 @@ def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
 def shown(value: object) -> str:
     """A value of the caller as an error message may quote it."""
     if isinstance(value, str):
-        value = hidden(value)  # Before its backslashes and quotes are doubled.
+        value = redact(value)  # Before its backslashes and quotes are doubled.
     return shortened(printable(repr(value)))
 
 

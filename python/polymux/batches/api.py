@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.text import display_name
-from polymux.batches.executors import Conversions, desk_for
+from polymux.batches.executors import ConversionExecutor, executor_for
 from polymux.batches.inputs import Inputs
 from polymux.batches.manifest import Manifest, recover
-from polymux.batches.output_store import Storage
+from polymux.batches.output_store import OutputStore
 from polymux.batches.reports import check_place, check_report, write_report
 from polymux.batches.results import BatchItem, BatchProgress, BatchReport
 from polymux.batches.runner import Runner
-from polymux.batches.spec import Subject
+from polymux.batches.spec import BatchSpec
 from polymux.client.methods.synchronous import Operations
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.media.options import integer
@@ -25,9 +25,9 @@ from polymux.media.options import integer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from polymux.batches.executors import Desk
+    from polymux.batches.executors import Executor
     from polymux.batches.records import Ended
-    from polymux.ray.batch_executor import Share
+    from polymux.ray.batch_executor import ResourceRequest
 
 __all__ = ["batch"]
 
@@ -136,7 +136,7 @@ def batch(
     share = _share(ray, ray_cpus, ray_gpus, workers, client)
     if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]
-    subject = Subject(operation, fields)
+    subject = BatchSpec(operation, fields)
     place = Path(os.fsdecode(output_dir)).absolute()
     target = None if report is None else Path(report)
     if target is not None:
@@ -149,7 +149,7 @@ def batch(
     book = Manifest(path, place)
     try:
         own = book.begin(*subject.described, resumes=resumes)
-        storage = Storage(place, own)
+        storage = OutputStore(place, own)
         if target is not None:
             check_place(target)
         recover(book, storage)
@@ -169,7 +169,7 @@ def batch(
 
 def _share(
     ray: str | None, cpus: float, gpus: float, workers: int | None, client: Operations | None
-) -> Share | None:
+) -> ResourceRequest | None:
     """What the batch takes of a cluster; None where it asks for none.
 
     Raises:
@@ -179,7 +179,7 @@ def _share(
         if (cpus, gpus) != (1.0, 0.0):
             raise InvalidRequestError("ray_cpus and ray_gpus are of a cluster: give ray")
         return None
-    from polymux.ray.batch_executor import Share
+    from polymux.ray.batch_executor import ResourceRequest
     from polymux.ray.cluster import check_address
 
     if client is not None:
@@ -187,16 +187,16 @@ def _share(
     for name, value in (("ray_cpus", cpus), ("ray_gpus", gpus)):
         if not 0 <= value < math.inf:
             raise InvalidRequestError(f"{name}={value:g} must be 0 or above")
-    return Share(check_address(ray), cpus, gpus, workers)
+    return ResourceRequest(check_address(ray), cpus, gpus, workers)
 
 
 def _run(
     book: Manifest,
-    storage: Storage,
-    subject: Subject,
+    storage: OutputStore,
+    subject: BatchSpec,
     inputs: Iterable[Any],
     client: Operations | None,
-    share: Share | None,
+    share: ResourceRequest | None,
     *,
     workers: int | None,
     fail_fast: bool,
@@ -208,16 +208,16 @@ def _run(
 ) -> BatchReport:
     """Runs the batch of a manifest that is ready for it."""
     started = time.monotonic()
-    desk: Desk
+    desk: Executor
     if share is not None:
-        from polymux.ray.batch_executor import ClusterDesk
+        from polymux.ray.batch_executor import RayExecutor
 
-        desk = ClusterDesk(subject, timeout_s, share)
+        desk = RayExecutor(subject, timeout_s, share)
         workers = desk.asks
     else:
-        desk = desk_for(subject, client, timeout_s, storage)
+        desk = executor_for(subject, client, timeout_s, storage)
     if workers is None:
-        workers = 2 * (os.cpu_count() or 1) if isinstance(desk, Conversions) else _WORKERS
+        workers = 2 * (os.cpu_count() or 1) if isinstance(desk, ConversionExecutor) else _WORKERS
     runner = Runner(
         book, storage, subject, desk, workers=workers, fail_fast=fail_fast, overwrite=overwrite
     )

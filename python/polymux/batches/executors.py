@@ -11,8 +11,8 @@ from polymux.media.options import CONVERSION_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.batches.output_store import Storage
-    from polymux.batches.spec import Subject
+    from polymux.batches.output_store import OutputStore
+    from polymux.batches.spec import BatchSpec
     from polymux.client.methods.synchronous import Operations
     from polymux.client.options import Retry
     from polymux.local.async_local import AsyncLocal
@@ -24,10 +24,10 @@ _MAX_OUTPUT_BYTES = 1 << 40
 _TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
 
 
-class Desk(Protocol):
+class Executor(Protocol):
     """Does one item, for any number of threads."""
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
+    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Does the work and stages what it makes.
 
         Args:
@@ -45,7 +45,7 @@ class Desk(Protocol):
         ...
 
 
-class Calls:
+class ClientExecutor:
     """Operations of a `Client` or a `Local`.
 
     Args:
@@ -56,7 +56,7 @@ class Calls:
     """
 
     def __init__(
-        self, client: Operations, subject: Subject, timeout_s: float | None, *, is_own: bool
+        self, client: Operations, subject: BatchSpec, timeout_s: float | None, *, is_own: bool
     ) -> None:
         """Asks for nothing yet."""
         self._client = client
@@ -64,7 +64,7 @@ class Calls:
         self._timeout_s = timeout_s
         self._is_own = is_own
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
+    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Asks for it, and stages the files or texts of the answer."""
         result = self._client.request(
             self._subject.operation,
@@ -73,7 +73,7 @@ class Calls:
             extra_body=self._subject.extra_body or None,
             timeout=self._timeout_s,
         )
-        products = products_of(self._subject.operation, result)
+        products = result_files(self._subject.operation, result)
         for number, one in enumerate(products):
             if isinstance(one.content, bytes):
                 storage.write(item, number, one.content)
@@ -83,7 +83,7 @@ class Calls:
             self._forget(result, products)
         return [one.ending for one in products]
 
-    def _stage(self, file: MediaFile, item: int, number: int, storage: Storage) -> None:
+    def _stage(self, file: MediaFile, item: int, number: int, storage: OutputStore) -> None:
         from polymux.client.remote_file import RemoteFile
 
         if isinstance(file, RemoteFile):
@@ -93,7 +93,7 @@ class Calls:
         else:
             storage.write(item, number, file.read())
 
-    def _forget(self, result: Any, products: list[Product]) -> None:
+    def _forget(self, result: Any, products: list[ResultFile]) -> None:
         """Has a `Local` forget the job: of a million results none shall be kept twice."""
         from polymux.local.local_file import LocalFile
         from polymux.local.sync_local import Local
@@ -113,7 +113,7 @@ class Calls:
             close()
 
 
-class Conversions:
+class ConversionExecutor:
     """Conversions of files to MP3 in the native core: no store and no event loop between.
 
     Threads do as well as processes here, as the core lets go of the interpreter while it works.
@@ -122,11 +122,11 @@ class Conversions:
         others: Does what is no plain conversion of a file, such as that of an address.
     """
 
-    def __init__(self, others: Calls) -> None:
+    def __init__(self, others: ClientExecutor) -> None:
         """Asks for nothing yet."""
         self._others = others
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
+    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Converts into the staging folder."""
         if not {"file"} <= fields.keys() <= {"file", *CONVERSION_FIELDS}:
             return self._others.do(fields, item, storage)
@@ -158,7 +158,7 @@ def _forget_jobs(local: Local, jobs: set[str], names: list[str]) -> None:
     local._run(forget)  # noqa: SLF001 - a batch is its owner
 
 
-class Product(NamedTuple):
+class ResultFile(NamedTuple):
     """One file of a result.
 
     Attributes:
@@ -170,7 +170,7 @@ class Product(NamedTuple):
     content: bytes | MediaFile
 
 
-def products_of(operation: str, result: Any) -> list[Product]:
+def result_files(operation: str, result: Any) -> list[ResultFile]:
     """The files that a result becomes: media as they are, texts as ``.txt``, all else as ``.json``.
 
     A transcript becomes both: its text, and its stretches with their times.
@@ -190,11 +190,11 @@ def products_of(operation: str, result: Any) -> list[Product]:
             raise PredictionFailedError("the job has come to its end and has made nothing")
         return _files(files)
     if kind in _TEXTS and isinstance(result.text, str) and result.text:
-        return [Product(".txt", _line(result.text))]
+        return [ResultFile(".txt", _line(result.text))]
     if operation == "transcribe":
         output = result.output
-        return [Product(".txt", _line(result.text)), Product(".json", _json(output))]
-    return [Product(".json", _json(result.json()))]
+        return [ResultFile(".txt", _line(result.text)), ResultFile(".json", _json(output))]
+    return [ResultFile(".json", _json(result.json()))]
 
 
 def _prediction_files(job: Any) -> list[tuple[str, MediaFile]]:
@@ -207,8 +207,8 @@ def _prediction_files(job: Any) -> list[tuple[str, MediaFile]]:
     return [(f"-{number}", file) for number, file in enumerate(files, 1)]
 
 
-def _files(files: list[tuple[str, MediaFile]]) -> list[Product]:
-    return [Product(label + _suffix_of(file), file) for label, file in files]
+def _files(files: list[tuple[str, MediaFile]]) -> list[ResultFile]:
+    return [ResultFile(label + _suffix_of(file), file) for label, file in files]
 
 
 def _suffix_of(file: MediaFile) -> str:
@@ -233,9 +233,9 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "surrogatepass")
 
 
-def desk_for(
-    subject: Subject, client: Operations | None, timeout_s: float | None, storage: Storage
-) -> Desk:
+def executor_for(
+    subject: BatchSpec, client: Operations | None, timeout_s: float | None, storage: OutputStore
+) -> Executor:
     """Who shall do it.
 
     Args:
@@ -252,11 +252,11 @@ def desk_for(
         # Who gives an item so long means it.
         max_s = max(MAX_GENERATION_S, timeout_s or 0.0)
         local = Local(storage.engines, max_generation_s=max_s)
-        here = Calls(local, subject, timeout_s, is_own=True)
+        here = ClientExecutor(local, subject, timeout_s, is_own=True)
         is_plain = subject.operation == "convert_to_mp3" and timeout_s is None
-        return Conversions(here) if is_plain and not subject.extra_body else here
+        return ConversionExecutor(here) if is_plain and not subject.extra_body else here
     if isinstance(client, Client):
         # A pause that the server asks for is one of all threads, which this client cannot keep.
         told: Retry = client._settings.retry  # noqa: SLF001 - there is no other way to ask
         client = client.with_options(retry=told._replace(max_retry_after_s=0.0))
-    return Calls(client, subject, timeout_s, is_own=False)
+    return ClientExecutor(client, subject, timeout_s, is_own=False)

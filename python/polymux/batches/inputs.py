@@ -25,7 +25,7 @@ from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequ
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from polymux.batches.spec import Subject
+    from polymux.batches.spec import BatchSpec
 
 _MAX_LINE_BYTES = 16 << 20
 _MAX_STEM_BYTES = 160
@@ -51,7 +51,7 @@ class Inputs:
     """
 
     def __init__(
-        self, subject: Subject, out: bytes, is_output: Callable[[bytes], bool] = lambda _: False
+        self, subject: BatchSpec, out: bytes, is_output: Callable[[bytes], bool] = lambda _: False
     ) -> None:
         """Nothing was found yet."""
         self._subject = subject

@@ -16,9 +16,9 @@ from polymux.batches.records import (
     Counts,
     Failed,
     Found,
-    Made,
     Output,
     Returned,
+    StagedResult,
     Task,
     counts_of,
     item_of,
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from polymux.batches.output_store import Storage
+    from polymux.batches.output_store import OutputStore
     from polymux.batches.results import BatchItem
-    from polymux.batches.spec import Subject
+    from polymux.batches.spec import BatchSpec
 
 _TOLD_HASH_DIGITS = 8
 #: The fact whether all inputs were found.
@@ -168,10 +168,10 @@ class Manifest:
         self,
         *,
         taken: Iterable[int] = (),
-        finished: Iterable[Made] = (),
+        finished: Iterable[StagedResult] = (),
         failed: Iterable[Failed] = (),
         returned: Iterable[Returned] = (),
-        made: Iterable[Made] = (),
+        made: Iterable[StagedResult] = (),
         overwrite: bool = False,
     ) -> list[list[Output] | OutputExistsError]:
         """Writes down what has happened, all in one change of the disk.
@@ -210,7 +210,7 @@ class Manifest:
         return self._change(work)
 
     def _intend(
-        self, connection: sqlite3.Connection, made: Made, *, overwrite: bool
+        self, connection: sqlite3.Connection, made: StagedResult, *, overwrite: bool
     ) -> list[Output] | OutputExistsError:
         """Which files are about to get which names, before they get them."""
         item = made.task.id
@@ -234,7 +234,7 @@ class Manifest:
         return outputs
 
     def _names(
-        self, connection: sqlite3.Connection, made: Made, *, overwrite: bool
+        self, connection: sqlite3.Connection, made: StagedResult, *, overwrite: bool
     ) -> list[tuple[bytes, bool]]:
         """A name for each file, and whether what lies there may be replaced."""
         task, staged = made.task, made.staged
@@ -400,7 +400,7 @@ def _with_outputs(
     return work
 
 
-def recover(manifest: Manifest, storage: Storage) -> None:
+def recover(manifest: Manifest, storage: OutputStore) -> None:
     """Brings what was being worked on to an end where it was made, else back to where it was.
 
     What was made is never made again: it lies under its name, or whole in the staging folder.
@@ -426,7 +426,7 @@ def recover(manifest: Manifest, storage: Storage) -> None:
     storage.clear()
 
 
-def undone(manifest: Manifest, storage: Storage, subject: Subject) -> Iterator[Task]:
+def undone(manifest: Manifest, storage: OutputStore, subject: BatchSpec) -> Iterator[Task]:
     """Items that count as done and are to be done again; they wait when this yields them.
 
     Their outputs are not there, or not as they were made, or their input has changed.
@@ -444,7 +444,7 @@ def undone(manifest: Manifest, storage: Storage, subject: Subject) -> Iterator[T
         yield from again
 
 
-def _has_changed(task: Task, manifest: Manifest, subject: Subject) -> bool:
+def _has_changed(task: Task, manifest: Manifest, subject: BatchSpec) -> bool:
     """Whether an input has another content than when it was done; one that is gone has not."""
     fields = {**subject.fields, **json.loads(task.fields)}
     status = status_of(fields.get(subject.first)) if subject.is_file else None

@@ -27,7 +27,7 @@ STAGING = ".polymux-batch"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
-class Storage:
+class OutputStore:
     """The out folder of a batch, and the staging folder in it.
 
     Args:

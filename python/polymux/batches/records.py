@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable
 from polymux.batches.results import BatchItem
 from polymux.errors import PolymuxError
@@ -79,7 +79,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class StagedResult:
     """What was staged for an item.
 
     Attributes:
@@ -203,5 +203,5 @@ def failed_with(task: Task, error: Exception, elapsed_s: float) -> Failed:
     """An item that has failed by an error, told without any key."""
     if isinstance(error, PolymuxError):
         return Failed(task, error.code, printable(str(error)), elapsed_s)
-    words = hidden(printable(f"{type(error).__name__}: {error}"))
+    words = redact(printable(f"{type(error).__name__}: {error}"))
     return Failed(task, "error", words, elapsed_s)

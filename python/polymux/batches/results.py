@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from polymux._util.html_repr import MAX_ROWS, Shown, escaped, facts, linked_path, table
+from polymux._util.html_repr import MAX_ROWS, HtmlReprMixin, escaped, facts, linked_path, table
 from polymux._util.text import clock
 from polymux.errors import PolymuxError
 
@@ -73,7 +73,7 @@ class BatchItem:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchProgress(Shown):
+class BatchProgress(HtmlReprMixin):
     """How far a batch is.
 
     Attributes:

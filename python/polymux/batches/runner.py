@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.batches.manifest import check_unchanged, listed, status_of, undone
 from polymux.batches.output_store import is_without_room
-from polymux.batches.records import Ended, Failed, Made, Returned, failed_with
+from polymux.batches.records import Ended, Failed, Returned, StagedResult, failed_with
 from polymux.batches.results import BatchProgress
 from polymux.errors import (
     APIStatusError,
@@ -34,12 +34,12 @@ from polymux.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from polymux.batches.executors import Desk
+    from polymux.batches.executors import Executor
     from polymux.batches.inputs import Inputs
     from polymux.batches.manifest import Manifest
-    from polymux.batches.output_store import Storage
+    from polymux.batches.output_store import OutputStore
     from polymux.batches.records import Found, Staged, Task
-    from polymux.batches.spec import Subject
+    from polymux.batches.spec import BatchSpec
 
 #: After these nothing was done, and the same request may well succeed later.
 REFUSALS = (RateLimitError, OverloadedError, ConnectError)
@@ -48,7 +48,7 @@ PATIENCE_S = 900.0
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 
-class Pauses:
+class RetryAfterGate:
     """When the next request may be sent.
 
     Args:
@@ -57,8 +57,8 @@ class Pauses:
 
     Example:
         >>> import polymux
-        >>> from polymux.batches.runner import Pauses
-        >>> pauses = Pauses(clock=lambda: 100.0)
+        >>> from polymux.batches.runner import RetryAfterGate
+        >>> pauses = RetryAfterGate(clock=lambda: 100.0)
         >>> busy = polymux.RateLimitError("too many requests")
         >>> busy.headers = {"retry-after": "7"}
         >>> pauses.refused(busy), pauses.left_s
@@ -143,7 +143,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
-class Clerk(threading.Thread):
+class ManifestWriter(threading.Thread):
     """Writes down what threads hand over, all that is there at once.
 
     A change of the manifest waits for the disk several times, whether it is of one item or of many:
@@ -161,10 +161,10 @@ class Clerk(threading.Thread):
     def __init__(
         self,
         manifest: Manifest,
-        storage: Storage,
+        storage: OutputStore,
         *,
         overwrite: bool,
-        on_over: Callable[[Made | Failed | Returned], object],
+        on_over: Callable[[StagedResult | Failed | Returned], object],
         on_error: Callable[[BaseException], object],
         on_end: Callable[[], object],
     ) -> None:
@@ -172,15 +172,15 @@ class Clerk(threading.Thread):
         super().__init__(name="polymux-batch-clerk", daemon=True)
         self._manifest, self._storage, self._overwrite = manifest, storage, overwrite
         self._on_over, self._on_error, self._on_end = on_over, on_error, on_end
-        self._given: SimpleQueue[int | Made | Failed | Returned | None] = SimpleQueue()
+        self._given: SimpleQueue[int | StagedResult | Failed | Returned | None] = SimpleQueue()
 
-    def hand_over(self, one: int | Made | Failed | Returned | None) -> None:
+    def hand_over(self, one: int | StagedResult | Failed | Returned | None) -> None:
         """Takes a number of an item that was taken up, an item's end, or None: the last word."""
         self._given.put(one)
 
     def run(self) -> None:
         """The thread."""
-        named: list[Made] = []
+        named: list[StagedResult] = []
         try:
             is_open = True
             # What could not get its name is a failure that this thread hands to itself.
@@ -193,7 +193,7 @@ class Clerk(threading.Thread):
         finally:
             self._on_end()
 
-    def _all_given(self, *, waits: bool) -> list[int | Made | Failed | Returned | None]:
+    def _all_given(self, *, waits: bool) -> list[int | StagedResult | Failed | Returned | None]:
         """Everything that is there; at least one thing where it is worth to wait for that."""
         given = [self._given.get()] if waits else []
         while True:
@@ -203,12 +203,12 @@ class Clerk(threading.Thread):
                 return given
 
     def _written(
-        self, given: list[int | Made | Failed | Returned | None], named: list[Made]
-    ) -> list[Made]:
+        self, given: list[int | StagedResult | Failed | Returned | None], named: list[StagedResult]
+    ) -> list[StagedResult]:
         """Writes everything down; gives the items whose files have got their names after that."""
         failed = [one for one in given if isinstance(one, Failed)]
         returned = [one for one in given if isinstance(one, Returned)]
-        made = [one for one in given if isinstance(one, Made)]
+        made = [one for one in given if isinstance(one, StagedResult)]
         answers = self._manifest.write_down(
             taken=[one for one in given if isinstance(one, int)],
             finished=named,
@@ -217,7 +217,7 @@ class Clerk(threading.Thread):
             made=made,
             overwrite=self._overwrite,
         )
-        overs: list[Made | Failed | Returned] = [*named, *failed, *returned]
+        overs: list[StagedResult | Failed | Returned] = [*named, *failed, *returned]
         for over in overs:
             self._on_over(over)
         now_named = []
@@ -268,27 +268,27 @@ class Runner:
     def __init__(
         self,
         manifest: Manifest,
-        storage: Storage,
-        subject: Subject,
-        desk: Desk,
+        storage: OutputStore,
+        subject: BatchSpec,
+        desk: Executor,
         *,
         workers: int,
         fail_fast: bool,
         overwrite: bool,
-        pauses: Pauses | None = None,
+        pauses: RetryAfterGate | None = None,
     ) -> None:
         """Counts what is there."""
         self._manifest, self._storage = manifest, storage
         self._subject, self._desk = subject, desk
         self._workers, self._fail_fast, self._overwrite = workers, fail_fast, overwrite
-        self._pauses = pauses or Pauses()
+        self._pauses = pauses or RetryAfterGate()
         self._changed = threading.Condition()
         self._taken: deque[Task] = deque()
         #: Numbers of all items between the manifest and their end, and the identities of those.
         self._hand: set[int] = set()
         self._busy: dict[int, bytes] = {}
         self._left = workers
-        self._clerk = Clerk(
+        self._clerk = ManifestWriter(
             manifest,
             storage,
             overwrite=overwrite,
@@ -508,7 +508,9 @@ class Runner:
         else:
             size_bytes, mtime_ns = before or (None, None)
             elapsed_s = time.monotonic() - started
-            made = Made(task, staged, identity, size_bytes, mtime_ns, copied_from, elapsed_s)
+            made = StagedResult(
+                task, staged, identity, size_bytes, mtime_ns, copied_from, elapsed_s
+            )
             self._clerk.hand_over(made)
 
     def _ends_all(self, error: Exception) -> bool:
@@ -576,13 +578,13 @@ class Runner:
             self._busy.pop(task.id, None)
             self._changed.notify_all()
 
-    def _over(self, ended: Made | Failed | Returned) -> None:
+    def _over(self, ended: StagedResult | Failed | Returned) -> None:
         """On the clerk's thread: what became of an item is on the disk."""
-        task, is_done = ended.task, isinstance(ended, Made)
+        task, is_done = ended.task, isinstance(ended, StagedResult)
         if isinstance(ended, Returned):
             self._let_go(task)
             return
-        is_copied = isinstance(ended, Made) and ended.copied_from is not None
+        is_copied = isinstance(ended, StagedResult) and ended.copied_from is not None
         with self._changed:
             self._done += is_done
             self._failed += not is_done

@@ -21,7 +21,7 @@ _READ = {"image": ("image/",), "audio": ("audio/", "video/"), "video": ("video/"
 _STREAMED = ("chat", "free_chat")
 
 
-class Subject:
+class BatchSpec:
     """An operation on many inputs.
 
     Args:
@@ -42,8 +42,8 @@ class Subject:
         extra_body: Fields that the contract does not have.
 
     Example:
-        >>> from polymux.batches.spec import Subject
-        >>> subject = Subject("stt", {"language": "de"})
+        >>> from polymux.batches.spec import BatchSpec
+        >>> subject = BatchSpec("stt", {"language": "de"})
         >>> subject.operation, subject.first, subject.is_file, subject.reads("talk.mp4")
         ('transcribe', 'audio', True, True)
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from polymux.mcp.executor import Desk
+    from polymux.mcp.executor import ToolExecutor
 
 _EPILOG = """\
 A client starts this command and speaks to it over standard input and output; docs/mcp.md has its
@@ -105,13 +105,13 @@ async def _serve(options: argparse.Namespace, folders: list[Path]) -> None:
         await stdio.serve(desk, Folders(folders, Path.cwd()))
 
 
-def _desk(options: argparse.Namespace) -> AbstractAsyncContextManager[Desk]:
+def _desk(options: argparse.Namespace) -> AbstractAsyncContextManager[ToolExecutor]:
     if options.server is None:
         from polymux.cli import errors
-        from polymux.mcp.stdio import local_desk
+        from polymux.mcp.stdio import local_executor
 
         errors.is_done_here()
-        return local_desk(options.output_dir)
-    from polymux.mcp.executor import server_desk
+        return local_executor(options.output_dir)
+    from polymux.mcp.executor import remote_executor
 
-    return server_desk(server.async_client(options, "mcp"))
+    return remote_executor(server.async_client(options, "mcp"))

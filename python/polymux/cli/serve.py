@@ -65,7 +65,7 @@ def run_serve(options: argparse.Namespace) -> int:
     """Serves; the exit code."""
     from polymux.server import signals
 
-    signals.note()  # Before what takes long: a reload must not end what is being started.
+    signals.hold_reload()  # Before what takes long: a reload must not end what is being started.
     from dataclasses import replace
     from pathlib import Path
 
@@ -108,9 +108,9 @@ def run_serve(options: argparse.Namespace) -> int:
 
 
 def _tell_ready(_: object, address: str) -> None:
-    from polymux._util.gc import spare_the_collector
+    from polymux._util.gc import freeze_gc
 
-    spare_the_collector()
+    freeze_gc()
     say(f"serving on {address}; Ctrl-C stops it")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from polymux._util.redaction import hidden, hidden_in
+from polymux._util.redaction import redact, redact_json
 from polymux._util.text import printable, shortened
 
 TYPE_CHECKING = False
@@ -102,14 +102,14 @@ def status_error(answer: Answer) -> APIStatusError:
     """The exception for a status that is no success. What repeats a key of ours has it no more."""
     headers = answer.headers
     text = answer.body.decode("utf-8", "backslashreplace")
-    body = hidden_in(_parsed(text))
+    body = redact_json(_parsed(text))
     told = told_in(body)
     error = _class_of(answer.status)(_message(answer.status, told, headers, text))
     _name(error, told)
     error.status = answer.status
-    error.headers = {name: hidden(value) for name, value in headers.items()}
+    error.headers = {name: redact(value) for name, value in headers.items()}
     error.request_id = _text_of(told.get("request_id")) or request_id_of(error.headers)
-    error.body = shortened(hidden(text), _MAX_BODY_CHARACTERS) if body is None else body
+    error.body = shortened(redact(text), _MAX_BODY_CHARACTERS) if body is None else body
     error.tries = answer.tries
     return error
 
@@ -122,7 +122,7 @@ def told_error(data: bytes) -> APIError:
     from polymux.errors import APIError
 
     text = data.decode("utf-8", "backslashreplace")
-    told = told_in(hidden_in(_parsed(text)))
+    told = told_in(redact_json(_parsed(text)))
     message = told.get("message")
     if not isinstance(message, str) or not message.strip():
         message = text
@@ -190,7 +190,7 @@ def _message(status: int, told: dict[str, Any], headers: dict[str, str], text: s
     message = told.get("message")
     if isinstance(message, str) and message.strip():
         return shortened(printable(message.strip()), 2 * _FIRST_ERROR)
-    start = printable(" ".join(hidden(text)[:_FIRST_ERROR].split()))
+    start = printable(" ".join(redact(text)[:_FIRST_ERROR].split()))
     if 300 <= status < 400:
         place = headers.get("location", "")
         return (

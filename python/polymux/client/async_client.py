@@ -9,8 +9,8 @@ from polymux.client.base import ClientBase
 from polymux.client.methods.asynchronous import AsyncOperations
 from polymux.client.polling import (
     Events,
-    Pages,
-    Watch,
+    JobPoller,
+    Paginator,
     as_prediction,
     checked_answer,
     events_request,
@@ -61,7 +61,7 @@ class AsyncPredictions:
         timeout: float | Timeout | None = None,
     ) -> AsyncIterator[Prediction]:
         """The jobs of the client's key; see `Predictions.list`."""
-        pages = Pages()
+        pages = Paginator()
         while (target := pages.target()) is not None:
             for job in pages.read(await self._ask("GET", target, timeout)):
                 yield job
@@ -113,7 +113,7 @@ class AsyncPredictions:
         from asyncio import sleep
         from inspect import isawaitable
 
-        watch = Watch(self._settings, prediction, timeout, told=on_progress is not None)
+        watch = JobPoller(self._settings, prediction, timeout, told=on_progress is not None)
         job = None if isinstance(prediction, str) else prediction
         while True:
             if on_progress is not None and watch.is_news(job):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux.config import checked_base_url, checked_key, configuration, host_of
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ class Connection:
         self.verified = bool(options["verify"])
         #: From the environment or the configuration file.
         self.chat_model: str | None = None
-        keep_secret(api_key)
+        register_secret(api_key)
         # Filled by `setdefault`, of which one thread's counts. A lock would not do: in the child of
         # a fork it may be held for ever, by a thread that is not there.
         self._made: dict[str, _core.Session] = {}
@@ -92,7 +92,7 @@ class Connection:
         headers = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
         if found.api_key:
             headers.append(f"Authorization: Bearer {found.api_key}")
-            keep_secret(found.api_key)
+            register_secret(found.api_key)
         proxy, no_proxy = connection.chosen(
             found.base_url,
             self._options["proxy"] or found.proxy,
@@ -204,5 +204,5 @@ def checked_proxy(proxy: str) -> str:
         has_host = False
     if not has_host:
         raise InvalidRequestError("proxy: its host or port cannot be one")
-    keep_secret(password, None if password is None else unquote(password))
+    register_secret(password, None if password is None else unquote(password))
     return proxy

@@ -193,7 +193,7 @@ def as_prediction(answer: Answer) -> Prediction:
     return Prediction.of_answer(answer)
 
 
-class Pages:
+class Paginator:
     """Page after page of a list."""
 
     def __init__(self) -> None:
@@ -259,7 +259,7 @@ def _page_at(address: object) -> str | None:
     return f"{PATH}?{parts.query}" if parts.query else PATH
 
 
-class Watch:
+class JobPoller:
     """How long a job is waited for, and who is told of it."""
 
     def __init__(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polymux._util.html_repr import embedded, escaped, link
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import path_in, printable, shortened
 from polymux.media.media_file import MediaFile, refuse_asynchronous
 
@@ -290,7 +290,7 @@ class RemoteFile(MediaFile):
 
     def __repr__(self) -> str:
         """The address without its query, which may be a key to it."""
-        return f"RemoteFile({hidden(self.url.partition('?')[0])!r})"
+        return f"RemoteFile({redact(self.url.partition('?')[0])!r})"
 
     def __eq__(self, other: object) -> bool:
         """Whether the other has the same address."""

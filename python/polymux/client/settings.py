@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polymux._util.frozen import Frozen
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux.client import options
 from polymux.config import MAX_HEADER_CHARACTERS
 
@@ -117,7 +117,7 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
         )
         raise InvalidRequestError(message)
     if any(word in name.lower() for word in _TELLING_WORDS):
-        keep_secret(value, *(one for one in value.split() if one.lower() not in _SCHEMES))
+        register_secret(value, *(one for one in value.split() if one.lower() not in _SCHEMES))
     return name, value
 
 

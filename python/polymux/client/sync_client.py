@@ -10,8 +10,8 @@ from polymux.client.methods.synchronous import Operations
 from polymux.client.polling import (
     PATH,
     Events,
-    Pages,
-    Watch,
+    JobPoller,
+    Paginator,
     as_prediction,
     checked_answer,
     events_request,
@@ -72,7 +72,7 @@ class Predictions:
             APIStatusError: The server refuses or fails.
             DecodeError: A page is no list of jobs, or its `next` leads to no list of them.
         """
-        pages = Pages()
+        pages = Paginator()
         while (target := pages.target()) is not None:
             yield from pages.read(self._ask("GET", target, timeout))
 
@@ -146,7 +146,7 @@ class Predictions:
             RequestTimeoutError: It goes on still.
             APIStatusError: The server refuses or fails.
         """
-        watch = Watch(self._settings, prediction, timeout, told=on_progress is not None)
+        watch = JobPoller(self._settings, prediction, timeout, told=on_progress is not None)
         job = None if isinstance(prediction, str) else prediction
         from time import sleep
 

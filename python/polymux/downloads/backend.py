@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.media.engine import PAGE_COVER, PAGE_TAGS, REMUX
 from polymux.service.backend import Backend
-from polymux.service.errors import refusal
-from polymux.service.model import Product
+from polymux.service.errors import status_error
+from polymux.service.model import OperationResult
 from polymux.upstreams.song_search.songs import search_text
 
 if TYPE_CHECKING:
     from polymux.downloads.downloader import PageDownloader
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 _HEIGHT = re.compile(r"([0-9]{3,4})p?", re.ASCII)
 #: Of a download's progress, what the page is; the rest is the making of one file.
@@ -40,18 +40,18 @@ class DownloadBackend(Backend):
         self.pages = pages
         self._media = media
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Queries that say nothing, or too much: no job is made for them."""
         if work.operation == "download_music":
             search_text(str(work.values["query"]), "query")
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Fetches, and makes one file of it."""
         if work.operation == "download_video":
             return await self._video(work, sink)
         return await self._music(work, sink)
 
-    async def _video(self, work: Work, sink: Sink) -> Product:
+    async def _video(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         height = height_of(work.values.get("resolution"))
         asked = self.pages.downloaded(
             str(work.values["url"]), "video", sink.part(0, _SHARE), height=height
@@ -69,7 +69,7 @@ class DownloadBackend(Backend):
             )
             return await self._media.run(step, sink.part(_SHARE, 1))
 
-    async def _music(self, work: Work, sink: Sink) -> Product:
+    async def _music(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         query = search_text(str(work.values["query"]), "query")
         wanted, is_address = self.pages.settings.search(query)
         asked = self.pages.downloaded(
@@ -87,7 +87,7 @@ class DownloadBackend(Backend):
             step = replace(work, operation="convert_to_mp3", values=values, given=frozenset(values))
             product = await self._media.run(step, sink.part(_SHARE, 1))
         output = {"response": product.output["response"]}
-        return Product(output, product.version, product.metrics)
+        return OperationResult(output, product.version, product.metrics)
 
 
 def height_of(resolution: Any) -> int | None:
@@ -102,7 +102,7 @@ def height_of(resolution: Any) -> int | None:
     matched = _HEIGHT.fullmatch(text)
     if matched is not None and 144 <= int(matched[1]) <= 4320:
         return int(matched[1])
-    raise refusal(
+    raise status_error(
         errors.BadRequestError,
         "resolution: lines from 144 to 4320, such as 720p, or best",
         code="invalid_request",

@@ -21,16 +21,16 @@ from polymux.downloads.url_inputs import failure_of, refused_address
 from polymux.downloads.ytdlp import site_failed
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.fetch.fetcher import FetchLimits, ajudged
-from polymux.service.errors import engine_failed, refusal
-from polymux.service.model import LOCAL, Upload, Work
+from polymux.service.errors import engine_failed, status_error
+from polymux.service.model import LOCAL, OperationRequest, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetcher import FetchPolicy
-    from polymux.service.model import Sink
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import ProgressSink
+    from polymux.service.temporary_files import TempFile
 
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
@@ -128,7 +128,7 @@ class PageDownloader:
         self,
         url: str,
         kind: str,
-        sink: Sink,
+        sink: ProgressSink,
         *,
         height: int | None = None,
         cover: bool = False,
@@ -167,12 +167,14 @@ class PageDownloader:
         except errors.PolymuxError as error:
             raise failure_of(error) from None
 
-    async def _in_time(self, folder: Path, values: Mapping[str, Any], sink: Sink) -> Downloaded:
+    async def _in_time(
+        self, folder: Path, values: Mapping[str, Any], sink: ProgressSink
+    ) -> Downloaded:
         try:
             async with asyncio.timeout(self.settings.total_s):
                 return await self._fetched(folder, values, sink)
         except TimeoutError:
-            raise refusal(
+            raise status_error(
                 errors.InternalServerError,
                 f"this took longer than the {self.settings.total_s:.0f} s that a download may",
                 code="upstream_timeout",
@@ -180,7 +182,9 @@ class PageDownloader:
                 param="url",
             ) from None
 
-    async def _fetched(self, folder: Path, values: Mapping[str, Any], sink: Sink) -> Downloaded:
+    async def _fetched(
+        self, folder: Path, values: Mapping[str, Any], sink: ProgressSink
+    ) -> Downloaded:
         max_bytes = 2 * self.settings.max_bytes + _PAGES_BYTES
         async with GuardedProxy(self._policy, max_bytes, onward=self._onward) as proxy:
             # Of a length that a Unix socket's address can have, wherever the store is.
@@ -189,7 +193,7 @@ class PageDownloader:
             try:
                 await proxy.start(place / "out")
                 process = await asyncio.to_thread(self._process, folder, place / "out", proxy)
-                work = Work(FETCH_PAGE, "", "", values, frozenset(values), LOCAL)
+                work = OperationRequest(FETCH_PAGE, "", "", values, frozenset(values), LOCAL)
                 product = await process.run(work, sink)
             except errors.APIStatusError as error:
                 loaded = process is not None and process.health().state != "failed"
@@ -272,7 +276,7 @@ class PageDownloader:
             cover,
         )
 
-    async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+    async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
         """The sound of what a page shows, as a file that was sent.
 
         Raises:

@@ -22,7 +22,7 @@ from polymux.downloads.ytdlp import (
 )
 from polymux.engines.base import Cancelled, Engine, Output
 from polymux.media.options import cover_type
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.summaries.captions import chosen_captions, says_anything
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class DownloadEngine(Engine):
         max_s = float(self._options["max_s"])
         duration = info.get("duration")
         if isinstance(duration, (int, float)) and duration > max_s:
-            raise refusal(
+            raise status_error(
                 errors.RequestTooLargeError,
                 f"this lasts {duration:.0f} s, and {max_s:.0f} s are taken",
                 param="url",
@@ -263,7 +263,7 @@ class _Watch:
         done = int(told.get("downloaded_bytes") or 0)
         self._bytes[str(told.get("filename"))] = max(done, int(told.get("total_bytes") or 0))
         if sum(self._bytes.values()) > self._max_bytes:
-            raise refusal(
+            raise status_error(
                 errors.RequestTooLargeError,
                 f"this is longer than the {self._max_bytes} bytes that are taken",
                 param="url",
@@ -341,7 +341,7 @@ def _one(info: Any) -> dict[str, Any]:
     while isinstance(info, dict) and "entries" in info:
         info = next((one for one in info["entries"] or () if one), None)
     if not isinstance(info, dict):
-        raise refusal(errors.NotFoundError, "nothing was found", code="no_result")
+        raise status_error(errors.NotFoundError, "nothing was found", code="no_result")
     return info
 
 
@@ -383,5 +383,5 @@ def _failure(error: Any) -> errors.PolymuxError:
     for pattern, kind, status, code, words in _REASONS:
         if pattern.search(reason):
             told = words if _TO_OPERATORS.search(reason) else f"{words}: {reason}"
-            return refusal(kind, told, code=code, status=status, param="url")
+            return status_error(kind, told, code=code, status=status, param="url")
     return site_failed(f"the site does not give it: {reason}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from polymux.downloads.upstream_proxy import OnwardProxy
+    from polymux.downloads.upstream_proxy import UpstreamProxy
 
 _MAX_HEAD_BYTES = 64 << 10
 _HEAD_S = 10.0
@@ -69,7 +69,7 @@ class GuardedProxy:
         max_bytes: int,
         *,
         idle_s: float = 60.0,
-        onward: OnwardProxy | None = None,
+        onward: UpstreamProxy | None = None,
     ) -> None:
         """Not listening."""
         self._connect = asyncio.open_connection if onward is None else onward.connection

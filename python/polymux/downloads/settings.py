@@ -9,7 +9,7 @@ from pathlib import Path  # noqa: TC003 - settings are made by their fields' typ
 from urllib.parse import quote
 
 from polymux._util.deprecation import renamed_arguments
-from polymux.downloads.upstream_proxy import OnwardProxy
+from polymux.downloads.upstream_proxy import UpstreamProxy
 from polymux.errors import InvalidRequestError
 
 #: yt-dlp's own search; another is the address of a page that shows what was found.
@@ -94,7 +94,7 @@ class DownloadSettings:
         told = quote(query, safe="") if is_address else query
         return self.music_search.replace("{query}", told), is_address
 
-    def onward(self) -> OnwardProxy | None:
+    def onward(self) -> UpstreamProxy | None:
         """The operator's proxy; None where there is none.
 
         Raises:
@@ -107,8 +107,8 @@ class DownloadSettings:
         return None if self.proxy is None else _proxy("proxy", self.proxy)
 
 
-def _proxy(name: str, url: str) -> OnwardProxy:
+def _proxy(name: str, url: str) -> UpstreamProxy:
     try:
-        return OnwardProxy.of(url)
+        return UpstreamProxy.of(url)
     except InvalidRequestError as error:
         raise InvalidRequestError(f"{name}: {error}") from None

@@ -7,7 +7,7 @@ import base64
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux.errors import InvalidRequestError
 
 _MAX_HEAD_BYTES = 16 << 10
@@ -15,7 +15,7 @@ _USUAL_PORT = 3128
 _OK = (b"HTTP/1.0 2", b"HTTP/1.1 2")
 
 
-class OnwardProxy(NamedTuple):
+class UpstreamProxy(NamedTuple):
     """A forward proxy of HTTP that lets CONNECT through (RFC 9110, 9.3.6).
 
     It is told the judged address and no name: it could not be led elsewhere by its own name server.
@@ -36,7 +36,7 @@ class OnwardProxy(NamedTuple):
         return f"{type(self).__name__}({self.host!r}, {self.port})"
 
     @classmethod
-    def of(cls, url: str) -> OnwardProxy:
+    def of(cls, url: str) -> UpstreamProxy:
         """Of an address such as ``http://user:password@proxy.example:3128``.
 
         Args:
@@ -46,9 +46,9 @@ class OnwardProxy(NamedTuple):
             InvalidRequestError: It is none; the error does not repeat it.
 
         Example:
-            >>> from polymux.downloads.upstream_proxy import OnwardProxy
-            >>> OnwardProxy.of("http://proxy.example:8080")
-            OnwardProxy('proxy.example', 8080)
+            >>> from polymux.downloads.upstream_proxy import UpstreamProxy
+            >>> UpstreamProxy.of("http://proxy.example:8080")
+            UpstreamProxy('proxy.example', 8080)
         """
         try:
             parts = urlsplit(url)
@@ -64,7 +64,7 @@ class OnwardProxy(NamedTuple):
         if parts.username is not None:
             name, password = unquote(parts.username), unquote(parts.password or "")
             login = base64.b64encode(f"{name}:{password}".encode()).decode()
-            keep_secret(password, parts.password, login)
+            register_secret(password, parts.password, login)
         return cls(parts.hostname, port, login)
 
     async def connection(

@@ -16,7 +16,7 @@ from polymux import errors
 from polymux._util.text import NO_TEXT, display_name
 from polymux.fetch.fetcher import FetchLimits, afetch
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.service.model import Estimate, Upload
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from polymux.fetch.fetcher import Fetched, FetchPolicy
     from polymux.service.backend import ServiceAccess
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Product, Sink, Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
+    from polymux.service.temporary_files import TempFile
 
-    class Pages(Protocol):
+    class PageReader(Protocol):
         """What knows how to get media out of pages."""
 
         @property
         def has_proxy(self) -> bool:
             """Whether it reaches them by a way of its own."""
 
-        async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+        async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
             """The sound of what a page shows."""
 
 
@@ -60,7 +60,7 @@ class RefusedAddressError(errors.URLRefusedError, errors.BadRequestError):
     """An address of a request that leads where it may not, with the field that it came in."""
 
 
-class Bringer:
+class UrlFetcher:
     """Fetches what strangers name, so many at once.
 
     Args:
@@ -78,7 +78,7 @@ class Bringer:
         *,
         total_s: float = 1800.0,
         at_once: int = 8,
-        pages: Pages | None = None,
+        pages: PageReader | None = None,
     ) -> None:
         """Nothing is fetched."""
         self._policy = policy
@@ -86,7 +86,7 @@ class Bringer:
         self._places = asyncio.Semaphore(at_once)
         self._pages = pages
 
-    async def bring(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+    async def bring(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
         """The file at an address, or the sound of the page there.
 
         Args:
@@ -111,7 +111,7 @@ class Bringer:
                 name = _name_of(fetched)
                 return Upload(draft.path, name, fetched.content_type, fetched.body_bytes)
         if self._pages is None:
-            raise refusal(
+            raise status_error(
                 errors.APIStatusError,
                 "there is a page at this address, and no media file: pages are read where "
                 "polymux[download] is installed",
@@ -128,7 +128,9 @@ class Bringer:
                 raise first from None
             raise
 
-    async def _fetched(self, url: str, draft: Draft, sink: Sink) -> Fetched | errors.PolymuxError:
+    async def _fetched(
+        self, url: str, draft: TempFile, sink: ProgressSink
+    ) -> Fetched | errors.PolymuxError:
         """What lies there; or a failure that the reader of pages may not meet with.
 
         Raises:
@@ -164,7 +166,7 @@ class Bringer:
 def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
     """A fetch's failure, as whoever named the address is told (`contracts.md` G.1)."""
     if isinstance(error, errors.AnswerTooLargeError):
-        return refusal(
+        return status_error(
             errors.RequestTooLargeError, f"what lies at the address is too large: {error}",
             param="url",
         )  # fmt: skip
@@ -185,13 +187,15 @@ def refused_address(error: errors.URLRefusedError, param: str = "url") -> Refuse
         error: The guard's.
         param: The field. Default: ``"url"``.
     """
-    return refusal(RefusedAddressError, error.message, code="url_refused", status=400, param=param)
+    return status_error(
+        RefusedAddressError, error.message, code="url_refused", status=400, param=param
+    )
 
 
 def failure_of_status(status: int) -> errors.APIStatusError:
     """An address that answers, and has nothing."""
     if status in (404, 410):
-        return refusal(
+        return status_error(
             errors.NotFoundError,
             f"there is nothing at this address (status {status})",
             code="gone",
@@ -201,7 +205,7 @@ def failure_of_status(status: int) -> errors.APIStatusError:
 
 
 def _upstream(message: str, code: str, status: int) -> errors.InternalServerError:
-    return refusal(errors.InternalServerError, message, code=code, status=status, param="url")
+    return status_error(errors.InternalServerError, message, code=code, status=status, param="url")
 
 
 def _is_out_of_reach(error: errors.PolymuxError) -> bool:
@@ -211,7 +215,7 @@ def _is_out_of_reach(error: errors.PolymuxError) -> bool:
     return isinstance(error, errors.ConnectError) and not isinstance(error, errors.TLSError)
 
 
-def _is_page(draft: Draft) -> bool:
+def _is_page(draft: TempFile) -> bool:
     with draft.path.open("rb") as file:
         start = file.read(_LOOKED_AT_BYTES)
     return is_page(start)
@@ -255,7 +259,7 @@ class AddressedBackend(Backend):
         bringer: What brings files.
     """
 
-    def __init__(self, inner: Backend, bringer: Bringer) -> None:
+    def __init__(self, inner: Backend, bringer: UrlFetcher) -> None:
         """Nothing is loaded."""
         self.name, self.operations = inner.name, inner.operations
         self.max_concurrency, self.models = inner.max_concurrency, inner.models
@@ -267,7 +271,7 @@ class AddressedBackend(Backend):
         """Tells the inner one."""
         self._inner.bind(service)
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """As the one that does it, with a file in the address's place."""
         self._inner.refuse(_filled(work, _NO_FILE) if _lacks_file(work) else work)
 
@@ -279,19 +283,23 @@ class AddressedBackend(Backend):
         """The inner one's."""
         return await self._inner.listed_models()
 
-    async def estimate(self, work: Work) -> Estimate:
+    async def estimate(self, work: OperationRequest) -> Estimate:
         """Nobody knows, before the file is here."""
         if _lacks_file(work):
             return Estimate()
         return await self._inner.estimate(work)
 
-    def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
+    def prepared(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
         """Fetches the file."""
         return self._brought(work, sink) if _lacks_file(work) else self._inner.prepared(work, sink)
 
     @asynccontextmanager
-    async def _brought(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
-        drafts: list[Draft] = []
+    async def _brought(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[OperationRequest]:
+        drafts: list[TempFile] = []
         try:
             file = await self._bringer.bring(
                 str(work.values["url"]), sink.part(0.0, _SHARE), drafts
@@ -301,12 +309,12 @@ class AddressedBackend(Backend):
             for draft in drafts:
                 draft.discard(beside=True)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Does it; of its progress, the rest."""
         brought = work.operation in FIELDS and work.values.get("url") is not None
         return await self._inner.run(work, sink.part(_SHARE, 1.0) if brought else sink)
 
-    def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
+    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
         """The inner one's pieces."""
         return self._inner.stream(work, sink)
 
@@ -331,16 +339,16 @@ class AddressedBackend(Backend):
 _NO_FILE = Upload(Path(os.devnull), "", "", 0)
 
 
-def _lacks_file(work: Work) -> bool:
+def _lacks_file(work: OperationRequest) -> bool:
     """Whether there is an address in the place of its file."""
     field = FIELDS.get(work.operation)
     return field is not None and field not in work.values
 
 
-def _filled(work: Work, file: Upload) -> Work:
+def _filled(work: OperationRequest, file: Upload) -> OperationRequest:
     return replace(work, values={**work.values, FIELDS[work.operation]: file})
 
 
-def addressed(backend: Backend, bringer: Bringer) -> Backend:
+def addressed(backend: Backend, bringer: UrlFetcher) -> Backend:
     """A backend that takes addresses too, where one of its operations has any."""
     return backend if backend.operations.isdisjoint(FIELDS) else AddressedBackend(backend, bringer)

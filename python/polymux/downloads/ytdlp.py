@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import missing_package
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +130,7 @@ def asks_as_browser(library: Any) -> bool:
 
 def site_failed(message: str) -> errors.InternalServerError:
     """What a site does not give, as its caller is told."""
-    return refusal(
+    return status_error(
         errors.InternalServerError, message, code="upstream_failed", status=502, param="url"
     )
 
@@ -167,7 +167,7 @@ def finished(library: Any, part: dict[str, Any]) -> dict[str, Any]:
 
     protocol = str(determine_protocol(part))
     if protocol not in _WAYS:
-        raise refusal(
+        raise status_error(
             errors.APIStatusError,
             f"what this page shows comes by {protocol[:20]!r}: HTTP, HLS and DASH are taken",
             code="unsupported_media",
@@ -183,7 +183,7 @@ def finished(library: Any, part: dict[str, Any]) -> dict[str, Any]:
 
 def live() -> errors.UnprocessableEntityError:
     """What has no end is not begun with."""
-    return refusal(
+    return status_error(
         errors.UnprocessableEntityError,
         "this is a live stream, which has no end: ask again when it is over",
         code="undecodable",
@@ -202,7 +202,7 @@ def _finished_list(library: Any, part: dict[str, Any]) -> dict[str, Any]:
         text = data.decode("utf-8", "ignore")
     text = text.removeprefix("\ufeff")  # yt-dlp would take that line for a part.
     if "#EXT-X-STREAM-INF" in text:
-        raise refusal(
+        raise status_error(
             errors.UnprocessableEntityError,
             "a list of this page names a list of lists, itself or another, in the place of one of "
             "parts",

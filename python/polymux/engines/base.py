@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._util.deprecation import RenamedAttribute
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -171,7 +171,7 @@ _DEFAULT_CONTEXT = 4096
 def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
     """An engine whose package is not installed."""
     message = f"{what} needs {package}: install it with pip install 'polymux[{extra}]'"
-    return refusal(errors.NoBackendError, message)
+    return status_error(errors.NoBackendError, message)
 
 
 def threads() -> int:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.media.engine import MEASURE_PICTURE, MEASURE_SOUND
-from polymux.service.admission import Pace
+from polymux.service.admission import ThroughputEstimator
 from polymux.service.errors import engine_failed
-from polymux.service.model import Estimate, Sink
+from polymux.service.model import Estimate, ProgressSink
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from polymux.service.model import Product, Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import OperationRequest, OperationResult
+    from polymux.service.temporary_files import TempFile
 
     #: `run` of the media engine's backend.
-    Runs = Callable[[Work, Sink], Awaitable[Product]]
+    Runs = Callable[[OperationRequest, ProgressSink], Awaitable[OperationResult]]
 
 _FLOAT_BYTES = 4
 #: How often a picture is there at once when it has its size: resized, in one piece, to be encoded.
@@ -39,18 +39,18 @@ class Measure(NamedTuple):
     """
 
     step: str
-    units: Callable[[Work, Mapping[str, Any]], float]
-    pace: Pace
-    memory_bytes: Callable[[Work, Mapping[str, Any]], int] | None = None
+    units: Callable[[OperationRequest, Mapping[str, Any]], float]
+    pace: ThroughputEstimator
+    memory_bytes: Callable[[OperationRequest, Mapping[str, Any]], int] | None = None
 
-    async def estimate(self, work: Work, field: str, media: Runs) -> Estimate:
+    async def estimate(self, work: OperationRequest, field: str, media: Runs) -> Estimate:
         """What `work` on the file in `field` will take; nothing where the file tells nothing."""
         file = work.values.get(field)
         if file is None:
             return Estimate()
         step = replace(work, operation=self.step, values={"file": file}, given=frozenset())
         try:
-            facts = (await media(step, Sink(_nothing, _no_draft))).output
+            facts = (await media(step, ProgressSink(_nothing, _no_draft))).output
         except errors.PolymuxError:
             return Estimate()  # What is wrong with it is told when it is worked on.
         units = self.units(work, facts)
@@ -63,7 +63,7 @@ def sound(first_guess_s: float) -> Measure:
     return Measure(
         MEASURE_SOUND,
         lambda _, facts: float(facts["duration_s"] or 0.0),
-        Pace("s of sound", first_guess_s),
+        ThroughputEstimator("s of sound", first_guess_s),
     )
 
 
@@ -76,17 +76,19 @@ def enlarged(first_guess_s: float, factor: int) -> Measure:
     def of_network(facts: Mapping[str, Any]) -> int:
         return int(facts["width"]) * int(facts["height"]) * factor**2
 
-    def megapixels(_: Work, facts: Mapping[str, Any]) -> float:
+    def megapixels(_: OperationRequest, facts: Mapping[str, Any]) -> float:
         return of_network(facts) * (2 if _has_alpha(facts) else 1) / _MEGAPIXEL
 
-    def memory_bytes(work: Work, facts: Mapping[str, Any]) -> int:
+    def memory_bytes(work: OperationRequest, facts: Mapping[str, Any]) -> int:
         scale = float(work.values.get("scale") or factor)
         wanted = int(facts["width"]) * int(facts["height"]) * scale**2
         made = of_network(facts) * (_WITH_ALPHA if _has_alpha(facts) else _COLOURS)
         resized = wanted * int(facts["channels"]) * _COPIES
         return round(_FLOAT_BYTES * (made + resized))
 
-    return Measure(MEASURE_PICTURE, megapixels, Pace("megapixels", first_guess_s), memory_bytes)
+    return Measure(
+        MEASURE_PICTURE, megapixels, ThroughputEstimator("megapixels", first_guess_s), memory_bytes
+    )
 
 
 def _has_alpha(facts: Mapping[str, Any]) -> bool:
@@ -98,7 +100,7 @@ def read(first_guess_s: float) -> Measure:
     return Measure(
         MEASURE_PICTURE,
         lambda _, facts: float(facts["pages"]),
-        Pace("pages", first_guess_s),
+        ThroughputEstimator("pages", first_guess_s),
     )
 
 
@@ -106,5 +108,5 @@ def _nothing() -> None:
     pass
 
 
-def _no_draft(_: int) -> Draft:
+def _no_draft(_: int) -> TempFile:
     raise engine_failed("a file that is measured makes none")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from polymux.downloads.url_inputs import Bringer
+    from polymux.downloads.url_inputs import UrlFetcher
     from polymux.engines.base import Engine
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.backend import Backend
@@ -95,7 +95,7 @@ class BackendContext(NamedTuple):
     settings: Mapping[str, Any]
     options: Mapping[str, Any]
     media: Backend
-    bringer: Bringer
+    bringer: UrlFetcher
     policy: FetchPolicy
 
 

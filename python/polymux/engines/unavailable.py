@@ -8,15 +8,15 @@ from polymux import errors
 from polymux.models.role_assignment import why_missing
 from polymux.models.roles import ROLES, needed_roles
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux.service.model import Product, Sink, Work
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
 
-class WithoutModel(Backend):
+class UnavailableBackend(Backend):
     """Refuses all work.
 
     Args:
@@ -39,7 +39,7 @@ class WithoutModel(Backend):
         self.models = None if models is None else tuple(models)
         self._problem = problem
 
-    def refuse(self, work: Work) -> NoReturn:
+    def refuse(self, work: OperationRequest) -> NoReturn:
         """All of it.
 
         Raises:
@@ -48,9 +48,9 @@ class WithoutModel(Backend):
         """
         roles = needed_roles(work.operation, work.variant, work.values)
         known = [why_missing(role) for role in roles if role in ROLES]
-        raise refusal(errors.NoBackendError, "; ".join(known) or self._problem)
+        raise status_error(errors.NoBackendError, "; ".join(known) or self._problem)
 
-    async def run(self, work: Work, sink: Sink) -> Product:  # noqa: ARG002
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:  # noqa: ARG002
         """Raises, as `refuse`."""
         self.refuse(work)
 

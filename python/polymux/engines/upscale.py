@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.base import Engine, Output, Produced, hash_of, missing_package, threads
-from polymux.service.errors import engine_failed, refusal
+from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ class UpscaleEngine(Engine):
         path = Path(str(options.get("model", ""))).expanduser()
         weights = path.with_suffix(".bin")
         if not path.is_file() or not weights.is_file():
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"there is no network {path.name!r}: give the path of a .param file, with its .bin "
                 "beside it, as `model` in the engine's options",
@@ -87,7 +87,7 @@ class UpscaleEngine(Engine):
         size = max(1, round(width * scale)), max(1, round(height * scale))
         largest = max(size[0] * size[1], width * height * self._factor**2)
         if largest > self._max_pixels:
-            raise refusal(
+            raise status_error(
                 errors.RequestTooLargeError,
                 f"scale={scale:g}: {largest / 1e6:.0f} megapixels would be made, and "
                 f"{self._max_pixels / 1e6:.0f} are the most",
@@ -110,13 +110,13 @@ class UpscaleEngine(Engine):
         shape = self._of_network(numpy.full((3, _TRIAL, _TRIAL), 0.5, numpy.float32)).shape
         factor = shape[1] // _TRIAL if len(shape) == 3 else 0
         if factor < 1 or shape != (3, factor * _TRIAL, factor * _TRIAL):
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"the network {name!r} makes {' x '.join(map(str, shape))} of 3 x {_TRIAL} x "
                 f"{_TRIAL} samples: give one that enlarges pictures by a whole number",
             )
         if told is not None and (isinstance(told, bool) or told != factor):
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"factor={shown(told)}: the network {name!r} enlarges {factor} times: give "
                 f"`factor = {factor}` in the engine's options, or leave it out",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polymux.local.home import Intake, LocalHome
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
     from polymux.songs.catalogue import Catalogue
     from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -160,7 +160,7 @@ class AsyncLocal(AsyncOperations):
         from polymux import contract
         from polymux.client.options import as_timeout
         from polymux.local import home as calls
-        from polymux.service.model import heard_at_the_end
+        from polymux.service.model import buffered_sink
         from polymux.service.service import is_job
 
         del on_upload  # Nothing is sent anywhere.
@@ -181,7 +181,7 @@ class AsyncLocal(AsyncOperations):
                     return await self._stream(home, work, limit_s, until)
                 if is_job(work.operation):
                     return await self._job(home, work, intake, on_progress, wait=wait)
-                sink = heard_at_the_end(home.store.media.draft)
+                sink = buffered_sink(home.store.media.draft)
                 product = await home.service.call(work, sink)
                 answer = calls.LocalAnswer((*work.warnings, *sink.lines))
                 return calls.result_of(work.operation, product.output, answer)
@@ -197,7 +197,7 @@ class AsyncLocal(AsyncOperations):
     async def _job(
         self,
         home: LocalHome,
-        work: Work,
+        work: OperationRequest,
         intake: Intake,
         on_progress: Callable[[Prediction], object] | None,
         *,
@@ -225,7 +225,7 @@ class AsyncLocal(AsyncOperations):
         return await home.store.run(calls.finished, job, home.store)
 
     async def _stream(
-        self, home: LocalHome, work: Work, limit_s: float | None, until: float | None
+        self, home: LocalHome, work: OperationRequest, limit_s: float | None, until: float | None
     ) -> Any:
         from polymux.client.chat_stream import decode_async
         from polymux.client.options import MAX_EVENT_BYTES
@@ -266,7 +266,7 @@ class AsyncLocal(AsyncOperations):
 
 
 async def _events(
-    home: LocalHome, work: Work, limit_s: float | None, until: float | None
+    home: LocalHome, work: OperationRequest, limit_s: float | None, until: float | None
 ) -> AsyncGenerator[bytes]:
     """The chunks in the form that a server sends them in, for the same decoder."""
     import json

@@ -30,7 +30,7 @@ from polymux.models.selection import remedy
 from polymux.service import job_table
 from polymux.service.admission import Bounds
 from polymux.service.errors import restored
-from polymux.service.model import LOCAL, Work
+from polymux.service.model import LOCAL, OperationRequest
 from polymux.service.service import Service
 from polymux.service.store import Store
 
@@ -111,7 +111,7 @@ class LocalStore(Store):
 class _OpenCall:
     """A call in its task; ended by cancelling that, which its caller is told of by an error."""
 
-    def __init__(self, calls: OpenCalls) -> None:
+    def __init__(self, calls: CallTracker) -> None:
         self._calls = calls
         self._is_ended = False
 
@@ -143,7 +143,7 @@ class _OpenCall:
             raise OperationCancelledError("it was closed while this was done") from error
 
 
-class OpenCalls:
+class CallTracker:
     """Belongs to one event loop."""
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class OpenCalls:
 class OpenStream:
     """The pieces of a stream, each of which is a call of its own."""
 
-    def __init__(self, calls: OpenCalls, pieces: AsyncGenerator[bytes]) -> None:
+    def __init__(self, calls: CallTracker, pieces: AsyncGenerator[bytes]) -> None:
         """Nothing is begun."""
         self._calls = calls
         self._pieces = pieces
@@ -251,7 +251,7 @@ class LocalHome:
         summaries: SummaryOptions | None = None,
     ) -> None:
         """Opens the store."""
-        self.calls = OpenCalls()
+        self.calls = CallTracker()
         given = None if folder is None else os.fsdecode(path_bytes(folder))
         self._own = made() if given is None else None
         try:
@@ -327,7 +327,7 @@ os.register_at_fork(after_in_child=_forked)
 class _Media(InProcessBackend):
     """The media engine, which takes files and fetches nothing."""
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Addresses are no files."""
         refuse_addresses(work, "file")
 
@@ -369,10 +369,10 @@ def _backends(
     catalogue: Catalogue | str | os.PathLike[str] | None,
 ) -> list[Backend]:
     from polymux.downloads.url_inputs import addressed
-    from polymux.runtime.build import backends_of, bringer_of, pages_of
+    from polymux.runtime.build import backends_of, pages_of, url_fetcher_of
 
     return [
-        addressed(media, bringer_of(settings, pages_of(settings))),
+        addressed(media, url_fetcher_of(settings, pages_of(settings))),
         *backends_of(settings, media, _songs(catalogue, media, settings.store.folder)),
     ]
 
@@ -405,7 +405,7 @@ def work_of(
     model: str | None,
     extra_body: Mapping[str, Any] | None,
     intake: Intake,
-) -> Work:
+) -> OperationRequest:
     """A call as work; what `intake` has taken in for it is to be discarded when it is over.
 
     Raises:
@@ -430,7 +430,7 @@ def work_of(
     for field in files & given.keys():
         given[field] = upload_of(given[field], intake)
     checked = contract.CheckedRequest(name, variant, model or chosen, given, ())
-    return Work.of(checked, LOCAL)
+    return OperationRequest.of(checked, LOCAL)
 
 
 class LocalAnswer(Answer):

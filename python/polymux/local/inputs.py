@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux.service.media_store import MediaStore
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
 
 Result = TypeVar("Result")
 
@@ -44,7 +44,7 @@ class Intake:
     def __init__(self, media: MediaStore) -> None:
         """Nothing is read."""
         self._media = media
-        self._drafts: list[Draft] = []
+        self._drafts: list[TempFile] = []
         self._lock = threading.Lock()
         self._is_reading = self._is_given_up = False
         #: Whether a job discards them when it is over.
@@ -102,7 +102,7 @@ class Intake:
         if self._is_given_up:
             raise OperationCancelledError("the call has ended")
 
-    def draft(self) -> Draft:
+    def draft(self) -> TempFile:
         """A new place for a copy."""
         self.check()
         made = self._media.draft()

@@ -112,7 +112,7 @@ class Session:
             self.loop.call_soon(self.loop.stop)
 
 
-class Hearing:
+class CallbackBridge:
     """A call's predictions, from the loop's thread to the one that made the call.
 
     Args:
@@ -126,7 +126,7 @@ class Hearing:
         self._told: SimpleQueue[tuple[Prediction, Callable[[], None]] | None] = SimpleQueue()
 
     @property
-    def teller(self) -> Callable[[Prediction], object] | None:
+    def callback(self) -> Callable[[Prediction], object] | None:
         """The callback for the loop's thread."""
         return None if self._on_progress is None else self._tell
 
@@ -274,7 +274,7 @@ class Local(Operations):
         self,
         work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]],
         session: Session | None = None,
-        hearing: Hearing | None = None,
+        hearing: CallbackBridge | None = None,
     ) -> Any:
         """Runs a coroutine to its end; Ctrl-C cancels it, and waits until it has stopped.
 
@@ -282,7 +282,7 @@ class Local(Operations):
         """
         future, stopped = self._begun(work, session)
         try:
-            (hearing or Hearing(None)).until_done(future)
+            (hearing or CallbackBridge(None)).until_done(future)
         except BaseException:
             if future.cancel():
                 stopped.wait(MAX_STOP_S)
@@ -310,7 +310,7 @@ class Local(Operations):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Any:
-        hearing = Hearing(on_progress)
+        hearing = CallbackBridge(on_progress)
         result = self._run(
             lambda inner: inner._call(  # noqa: SLF001 - its twin
                 operation,

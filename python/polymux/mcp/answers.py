@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable, size
 from polymux.server.http.responses import error_body
 
@@ -84,7 +84,7 @@ async def result_of(operation: Operation, outcome: Outcome) -> types.CallToolRes
 
 def failure_of(told: Mapping[str, Any], request_id: str) -> types.CallToolResult:
     """The result of a call that failed: for the model to read, and perhaps to do better."""
-    message = hidden(str(told["message"]))
+    message = redact(str(told["message"]))
     return types.CallToolResult(
         content=[_text(message)],
         structured_content=error_body({**told, "message": message}, request_id),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux.mcp.tools import CHATS, SELECTOR, file_fields, models_of
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -48,12 +48,12 @@ def sorted_out(operation: Operation, given: Mapping[str, Any] | None) -> Argumen
     """
     values = {name: value for name, value in (given or {}).items() if value is not None}
     if operation.name in CHATS and values.get("stream") is True:
-        raise invalid("stream: a tool's answer comes whole", "stream")
+        raise bad_request("stream: a tool's answer comes whole", "stream")
     model = values.pop(SELECTOR, None) if models_of(operation) else None
     files = {name: values.pop(name) for name in file_fields(operation) & values.keys()}
     for name, value in {**files, SELECTOR: model or ""}.items():
         if not isinstance(value, str):
-            raise invalid(f"{name}: must be a text", name)
+            raise bad_request(f"{name}: must be a text", name)
     return Arguments(operation, model, values, files)
 
 
@@ -78,9 +78,9 @@ def checked(
     try:
         body = json.dumps(values).encode()
     except (RecursionError, ValueError):
-        raise invalid("the arguments are nested too deeply, or no JSON") from None
+        raise bad_request("the arguments are nested too deeply, or no JSON") from None
     if len(body) > max_bytes:
-        raise invalid(f"the arguments are over the {max_bytes} bytes that {name} takes")
+        raise bad_request(f"the arguments are over the {max_bytes} bytes that {name} takes")
     # As the client does where no model is named: what is given tells which variant is meant.
     _, _, variant, model, _ = core.choose_variant(name, arguments.model, {**values, **files})
     shape = next(one for one in arguments.operation.variants if one.id == variant)
@@ -96,4 +96,6 @@ def _text(name: str, value: object) -> str:
     try:
         return field_text(name, value)
     except TypeError:
-        raise invalid(f"{name[:100]}: must be a text, a number or a boolean", name[:100]) from None
+        raise bad_request(
+            f"{name[:100]}: must be a text, a number or a boolean", name[:100]
+        ) from None

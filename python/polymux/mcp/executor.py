@@ -15,9 +15,9 @@ from polymux.mcp.answers import MadeFile, Outcome
 from polymux.mcp.arguments import checked
 from polymux.mcp.tools import CHATS
 from polymux.service import job_table
-from polymux.service.errors import invalid, refusal, restored
+from polymux.service.errors import bad_request, restored, status_error
 from polymux.service.job_table import CANCELED, SUCCEEDED
-from polymux.service.model import Upload, Work, heard_at_the_end
+from polymux.service.model import OperationRequest, Upload, buffered_sink
 from polymux.service.service import is_job
 from polymux.service.temporary_files import copied, written
 
@@ -56,7 +56,7 @@ class Call:
     tell: Callable[[float, str | None], Awaitable[None]]
 
 
-class Desk(Protocol):
+class ToolExecutor(Protocol):
     """Does calls, and has the files that they have made."""
 
     async def call(self, call: Call) -> Outcome:
@@ -86,7 +86,7 @@ class Desk(Protocol):
 _MAX_FILES = 1000
 
 
-class ServerDesk:
+class RemoteExecutor:
     """Does calls by a server of the interface.
 
     Args:
@@ -99,7 +99,7 @@ class ServerDesk:
         self._made: dict[str, MadeFile] = {}
 
     async def call(self, call: Call) -> Outcome:
-        """Does one; see `Desk.call`."""
+        """Does one; see `ToolExecutor.call`."""
         given = call.arguments
         values: dict[str, Any] = dict(given.values)
         extra = None
@@ -121,7 +121,7 @@ class ServerDesk:
             raise
         except errors.PolymuxError as error:
             # Of the way to the server: the words are for whoever runs this.
-            raise refusal(errors.InternalServerError, str(error), code=error.code) from None
+            raise status_error(errors.InternalServerError, str(error), code=error.code) from None
         files = [self._kept(file) for _, file in files_of(result)]
         return Outcome(_value(result), files)
 
@@ -137,21 +137,21 @@ class ServerDesk:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """What was made since this began, newest first; see `Desk.made`."""
+        """What was made since this began, newest first; see `ToolExecutor.made`."""
         del caller, cursor  # There is one of both.
         return list(reversed(self._made.values())), None
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """What was made since this began, and nothing else of the server; see `Desk.find`."""
+        """What was made since this began, and nothing else; see `ToolExecutor.find`."""
         del caller
         return self._made.get(uri)
 
 
 @asynccontextmanager
-async def server_desk(client: AsyncClient) -> AsyncIterator[Desk]:
+async def remote_executor(client: AsyncClient) -> AsyncIterator[ToolExecutor]:
     """Calls by a server; at the end the client is closed."""
     async with client:
-        yield ServerDesk(client)
+        yield RemoteExecutor(client)
 
 
 class _Progress:
@@ -201,7 +201,7 @@ _JOBS_ON_A_PAGE = 50
 _LARGEST_CURSOR = 1 << 62
 
 
-class ServiceDesk:
+class LocalExecutor:
     """Does calls by a service: with its checks, queues, estimates and store.
 
     Args:
@@ -222,21 +222,23 @@ class ServiceDesk:
         self._uri_of = uri_of
 
     async def call(self, call: Call) -> Outcome:
-        """Does one; see `Desk.call`."""
+        """Does one; see `ToolExecutor.call`."""
         service = self._service()
         with ExitStack() as drafts:
             files = {}
             for name, one in call.files.items():
                 files[name] = await _upload(one, service, drafts)
             request = await asyncio.to_thread(checked, call.arguments, files, call.max_json_bytes)
-            work = Work.of(request, call.caller, call.request_id)
+            work = OperationRequest.of(request, call.caller, call.request_id)
             if is_job(work.operation):
                 return await self._job(service, work, drafts, call)
-            sink = heard_at_the_end(service.store.media.draft)
+            sink = buffered_sink(service.store.media.draft)
             product = await service.call(work, sink)
             return Outcome(product.output, (), (*work.warnings, *sink.lines))
 
-    async def _job(self, service: Service, work: Work, drafts: ExitStack, call: Call) -> Outcome:
+    async def _job(
+        self, service: Service, work: OperationRequest, drafts: ExitStack, call: Call
+    ) -> Outcome:
         jobs = service.jobs
         begun, _ = await service.begin(work)
         job = begun
@@ -272,7 +274,7 @@ class ServiceDesk:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """Files of the caller's last jobs; see `Desk.made`."""
+        """Files of the caller's last jobs; see `ToolExecutor.made`."""
         service, store = self._service(), self._service().store
         before = None if cursor is None else _number(cursor)
         jobs, following = await store.run(
@@ -286,7 +288,7 @@ class ServiceDesk:
         return page, None if following is None else str(following)
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """A file of the store; see `Desk.find`."""
+        """A file of the store; see `ToolExecutor.find`."""
         service = self._service()
         name = uri.rpartition("/")[2]
         file = await service.store.run(service.store.media.find, name)
@@ -302,7 +304,7 @@ async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
         try:
             draft = await copied(media, one.kept, drafts)
         except FileNotFoundError:
-            raise invalid(f"{one.file_name}: the file has just expired") from None
+            raise bad_request(f"{one.file_name}: the file has just expired") from None
     elif one.path is not None:
         return Upload(one.path, one.file_name, one.content_type, one.size_bytes)
     else:
@@ -328,12 +330,12 @@ def _whole(service: Service, file: StoredFile) -> bytes:
         with os.fdopen(service.store.media.open(file), "rb") as opened:
             return opened.read()
     except OSError:
-        raise invalid("the file is gone", "uri") from None
+        raise bad_request("the file is gone", "uri") from None
 
 
 def _number(cursor: str) -> int:
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 19:
-        raise invalid("cursor: is none that was given here", "cursor")
+        raise bad_request("cursor: is none that was given here", "cursor")
     return min(int(cursor), _LARGEST_CURSOR)
 
 

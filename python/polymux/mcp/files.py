@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from polymux._util.text import display_name
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def embedded(field: str, text: str, max_bytes: int | None) -> Input:
     if text[: len(_DATA)].lower() == _DATA:
         head, comma, body = text.partition(",")
         if not comma or len(head) > _MAX_DATA_URL_HEADER_CHARACTERS:
-            raise invalid(f"{field}: is no data: URL, which is data:TYPE;base64,DATA", field)
+            raise bad_request(f"{field}: is no data: URL, which is data:TYPE;base64,DATA", field)
     words = head[len(_DATA) :].split(";")
     if head:
         kind = words[0].strip()
@@ -82,14 +82,14 @@ def check_length(field: str, size_bytes: int, max_bytes: int | None) -> None:
         BadRequestError: It is.
     """
     if max_bytes is not None and size_bytes > max_bytes:
-        raise invalid(f"{field}: the file is over the {max_bytes} bytes that are taken", field)
+        raise bad_request(f"{field}: the file is over the {max_bytes} bytes that are taken", field)
 
 
 def _decoded(field: str, text: str) -> bytes:
     try:
         return base64.b64decode(text.translate(_BLANKS), validate=True)
     except (binascii.Error, ValueError):
-        raise invalid(
+        raise bad_request(
             f"{field}: is no file: give it in base64, or as a URL data:TYPE;base64,DATA", field
         ) from None
 
@@ -128,7 +128,7 @@ class Folders:
             return embedded(field, text, None)
         folders = [*self._named, *(self._default if roots is None else roots)]
         if not 0 < len(text) <= 3 * _MAX_PATH_CHARACTERS or "\0" in text:
-            raise invalid(f"{field}: is no path", field)
+            raise bad_request(f"{field}: is no path", field)
         path = _path_of(field, text)
         if not path.is_absolute():
             # Of several folders, the first that has it.
@@ -143,10 +143,10 @@ def _path_of(field: str, text: str) -> Path:
     if text[:5].lower() == "file:":
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-            raise invalid(f"{field}: names no file of this machine", field)
+            raise bad_request(f"{field}: names no file of this machine", field)
         return Path(unquote(parts.path))
     if separator and scheme.isalnum():
-        raise invalid(f"{field}: takes a file, not an address", field)
+        raise bad_request(f"{field}: takes a file, not an address", field)
     return Path(os.path.expanduser(text))  # noqa: PTH111 - leaves alone what Path raises for
 
 
@@ -161,11 +161,11 @@ def _opened(field: str, path: Path, folders: Sequence[Path]) -> Input:
         inside = True
     name = display_name(os.fspath(path))
     if not inside:
-        raise invalid(
+        raise bad_request(
             f"{field}: {name} lies outside of the folders that may be read: those that the client "
             "announces as roots, and those of `polymux mcp --folder`",
             field,
         )
     if status is None or not stat.S_ISREG(status.st_mode):
-        raise invalid(f"{field}: there is no file {name}", field)
+        raise bad_request(f"{field}: there is no file {name}", field)
     return Input(real.name, "", status.st_size, path=real)

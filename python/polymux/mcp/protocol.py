@@ -15,7 +15,7 @@ from mcp.server.lowlevel import Server
 
 from polymux import contract, errors
 from polymux._native.version import __version__
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import shown
 from polymux.mcp.answers import (
     MAX_READ_BYTES,
@@ -29,7 +29,7 @@ from polymux.mcp.executor import Call
 from polymux.mcp.files import Input, check_length
 from polymux.mcp.tools import described
 from polymux.service.errors import described as told_of
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from polymux.contract import Operation
     from polymux.mcp.answers import Outcome
     from polymux.mcp.arguments import Arguments
-    from polymux.mcp.executor import Desk
+    from polymux.mcp.executor import ToolExecutor
     from polymux.service.model import Caller
 
     #: A request, with what its transport has put beside it.
@@ -73,7 +73,7 @@ class Visitor:
     ends: Mapping[asyncio.Event, Callable[[], Exception]]
 
 
-class Door(Protocol):
+class Frontend(Protocol):
     """Who comes in, and what they may bring.
 
     Attributes:
@@ -113,7 +113,7 @@ class Door(Protocol):
         ...
 
 
-def make_server(desk: Desk, door: Door) -> Server[Any]:
+def make_server(desk: ToolExecutor, door: Frontend) -> Server[Any]:
     """The SDK's server of all tools.
 
     Args:
@@ -137,7 +137,7 @@ def make_server(desk: Desk, door: Door) -> Server[Any]:
 
 
 class _Tools:
-    def __init__(self, desk: Desk, door: Door) -> None:
+    def __init__(self, desk: ToolExecutor, door: Frontend) -> None:
         self._desk = desk
         self._door = door
 
@@ -169,7 +169,7 @@ class _Tools:
         operation = _named(params.name)
         try:
             if not visitor.allows(operation.name):
-                raise refusal(  # noqa: TRY301 - the same end as of all failures
+                raise status_error(  # noqa: TRY301 - the same end as of all failures
                     errors.PermissionDeniedError,
                     f"this key may not use {operation.name}",
                     code="forbidden",
@@ -210,7 +210,7 @@ class _Tools:
 
 
 class _Resources:
-    def __init__(self, desk: Desk, door: Door) -> None:
+    def __init__(self, desk: ToolExecutor, door: Frontend) -> None:
         self._desk = desk
         self._door = door
 
@@ -312,4 +312,4 @@ def _told(error: Exception, visitor: Visitor) -> dict[str, Any]:
 def _protocol_error(error: Exception, visitor: Visitor) -> MCPError:
     told = _told(error, visitor)
     code = types.INTERNAL_ERROR if told["status"] >= 500 else types.INVALID_PARAMS
-    return MCPError(code, hidden(told["message"]))
+    return MCPError(code, redact(told["message"]))

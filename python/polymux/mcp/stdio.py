@@ -18,7 +18,7 @@ from mcp.server.stdio import stdio_server
 from polymux.client.methods.results import RESULTS
 from polymux.local.home import LocalHome
 from polymux.mcp.arguments import MAX_JSON_BYTES
-from polymux.mcp.executor import ServiceDesk
+from polymux.mcp.executor import LocalExecutor
 from polymux.mcp.protocol import Visitor, make_server
 from polymux.service import job_table
 from polymux.service.model import LOCAL
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from polymux.contract import Operation
     from polymux.mcp.arguments import Arguments
-    from polymux.mcp.executor import Desk
+    from polymux.mcp.executor import ToolExecutor
     from polymux.mcp.files import Folders, Input
     from polymux.mcp.protocol import Context
     from polymux.service.job_table import Job
@@ -40,7 +40,7 @@ _ROOTS_WITHIN_S = 30.0
 _MAX_WAITING_LINES = 16
 
 
-async def serve(desk: Desk, folders: Folders) -> None:
+async def serve(desk: ToolExecutor, folders: Folders) -> None:
     """Serves until standard input ends, or until SIGTERM; what runs then is cancelled.
 
     Args:
@@ -50,7 +50,7 @@ async def serve(desk: Desk, folders: Folders) -> None:
     Raises:
         asyncio.CancelledError: SIGTERM came.
     """
-    server = make_server(desk, StdioDoor(folders))
+    server = make_server(desk, StdioFrontend(folders))
     loop, serving = asyncio.get_running_loop(), asyncio.current_task()
     assert serving is not None  # noqa: S101 - this is a coroutine
     loop.add_signal_handler(signal.SIGTERM, serving.cancel)
@@ -98,7 +98,9 @@ class _Lines:
 
 
 @asynccontextmanager
-async def local_desk(folder: str | os.PathLike[str] | None = None) -> AsyncIterator[Desk]:
+async def local_executor(
+    folder: str | os.PathLike[str] | None = None,
+) -> AsyncIterator[ToolExecutor]:
     """Calls by the engines of this machine, as `polymux.Local` has them.
 
     Args:
@@ -120,13 +122,13 @@ async def local_desk(folder: str | os.PathLike[str] | None = None) -> AsyncItera
 
     await home.service.start()
     try:
-        yield ServiceDesk(lambda: home.service, answer_of, uri_of)
+        yield LocalExecutor(lambda: home.service, answer_of, uri_of)
     finally:
         await home.service.close()
         await asyncio.to_thread(home.remove)
 
 
-class StdioDoor:
+class StdioFrontend:
     """The one client, which may bring files of this machine."""
 
     file_words = "The path of a file on this machine, or the file as a URL data:TYPE;base64,DATA."

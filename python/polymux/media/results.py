@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.html_repr import MAX_EMBEDDED_BYTES, Shown, embedded, escaped, image, table
+from polymux._util.html_repr import (
+    MAX_EMBEDDED_BYTES,
+    HtmlReprMixin,
+    embedded,
+    escaped,
+    image,
+    table,
+)
 from polymux._util.text import clock, size
 
 if TYPE_CHECKING:
@@ -28,7 +35,7 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionWarning(Shown):
+class ConversionWarning(HtmlReprMixin):
     """Something worth knowing about a conversion that succeeded.
 
     Attributes:
@@ -127,7 +134,7 @@ class ConversionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamInfo(Shown):
+class StreamInfo(HtmlReprMixin):
     """One stream of a container, as its headers describe it.
 
     Attributes:
@@ -174,7 +181,7 @@ class StreamInfo(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter(Shown):
+class Chapter(HtmlReprMixin):
     """One chapter mark.
 
     Attributes:
@@ -382,7 +389,7 @@ def pcm_audio_from_native(native: dict[str, Any]) -> PcmAudio:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress(Shown):
+class Progress(HtmlReprMixin):
     """One moment of a conversion.
 
     Attributes:

@@ -6,7 +6,7 @@ from typing import Any
 
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
-from polymux.models.role_assignment import cast_of, loras_of
+from polymux.models.role_assignment import assign_models, loras_of
 from polymux.models.roles import ROLES, possible
 from polymux.models.torch_device import device
 
@@ -29,7 +29,7 @@ def generation(
         InvalidRequestError: Settings name a role that there is not.
     """
     folder = folder or ModelsFolder()
-    found = cast_of(wanted or {}, folder)
+    found = assign_models(wanted or {}, folder)
     about = FAMILIES["diffusion"]
     installed = about.is_installed
     operations = possible(found.models)

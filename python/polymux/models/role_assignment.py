@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FAMILY = "diffusion"
 
 
-class Cast(NamedTuple):
+class ModelAssignment(NamedTuple):
     """The models of an engine.
 
     Attributes:
@@ -34,7 +34,7 @@ class Cast(NamedTuple):
     problems: dict[str, str]
 
 
-def cast_of(wanted: Mapping[str, Any], folder: ModelsFolder | None = None) -> Cast:
+def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None) -> ModelAssignment:
     """Who plays which role.
 
     Args:
@@ -65,7 +65,7 @@ def cast_of(wanted: Mapping[str, Any], folder: ModelsFolder | None = None) -> Ca
             models[role]["version"] = version
         if models[role]["name"] != about.model:
             models[role]["instead_of"] = about.model
-    return Cast(models, problems)
+    return ModelAssignment(models, problems)
 
 
 def loras_of(folder: ModelsFolder | None = None) -> dict[str, str]:

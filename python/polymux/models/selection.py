@@ -14,7 +14,7 @@ from polymux.engines.registry import ENGINES
 from polymux.models import catalogue
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
-from polymux.models.role_assignment import cast_of, loras_of
+from polymux.models.role_assignment import assign_models, loras_of
 from polymux.models.roles import needed_roles, possible
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
 
 def _cast(family: str, options: Mapping[str, Any], folder: ModelsFolder) -> Chosen:
     """Of an engine whose models have roles: each with what plays it, and the LoRAs."""
-    found = cast_of(options.get("models") or {}, folder)
+    found = assign_models(options.get("models") or {}, folder)
     loras = {**loras_of(folder), **(options.get("loras") or {})}
     made = {**options, "models": found.models, "loras": loras}
     return Chosen(made, "" if found.models else f"no {family} model is installed: {_pull(family)}")
@@ -101,7 +101,7 @@ def available(folder: ModelsFolder | None = None) -> dict[str, list[Installed]]:
         if about is not None and not model.problem and about.is_installed:
             found.setdefault(model.family, []).append(model)
     for family in [one for one in found if FAMILIES[one].has_roles]:
-        if not possible(cast_of({}, folder).models):
+        if not possible(assign_models({}, folder).models):
             del found[family]
     return found
 
@@ -167,7 +167,7 @@ def _remedy_of(family: str) -> str:
 def _remedy_of_roles(roles: tuple[str, ...]) -> str:
     about = FAMILIES["diffusion"]
     steps = [] if about.is_installed else [_install(about.extra)]
-    problems = cast_of({}).problems
+    problems = assign_models({}).problems
     steps += [problems[role] for role in roles if role in problems]
     if not steps:
         steps.append(

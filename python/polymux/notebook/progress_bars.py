@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import clock, printable, shortened, size
 
 if TYPE_CHECKING:
@@ -222,4 +222,4 @@ class _Line:
 
 
 def _short(note: str) -> str:
-    return shortened(printable(hidden(note)), _NOTE_CHARACTERS)
+    return shortened(printable(redact(note)), _NOTE_CHARACTERS)

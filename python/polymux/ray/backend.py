@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.media.backend import MediaWork
+from polymux.engines.media.backend import MediaBackendBase
 from polymux.ray.cluster import ray_module
 from polymux.ray.messages import (
     PIECE_BYTES,
@@ -24,8 +24,8 @@ from polymux.ray.messages import (
     Sent,
 )
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import engine_failed, refusal, restored
-from polymux.service.model import Made, Product, Upload
+from polymux.service.errors import engine_failed, restored, status_error
+from polymux.service.model import OperationResult, OutputFile, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from polymux.ray.deployment import Cluster
     from polymux.ray.messages import Event
-    from polymux.service.model import Sink, Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import OperationRequest, ProgressSink
+    from polymux.service.temporary_files import TempFile
 
 _log = logging.getLogger("polymux.ray")
 _RETRY_AFTER_S = 5.0
@@ -64,29 +64,33 @@ class ClusterBackend(Backend):
         """What became of the last request."""
         return self._health
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Has a replica do it."""
         async for one in self._told(work, sink):
-            if isinstance(one, Product):
+            if isinstance(one, OperationResult):
                 return one
         raise engine_failed(f"the engine {self.name} gave no answer")
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+    async def stream(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[dict[str, Any]]:
         """Has a replica do it, and gives the pieces as they come."""
         async for one in self._told(work, sink):
-            if not isinstance(one, Product):
+            if not isinstance(one, OperationResult):
                 yield one
 
-    async def _told(self, work: Work, sink: Sink) -> AsyncGenerator[dict[str, Any] | Product]:
+    async def _told(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncGenerator[dict[str, Any] | OperationResult]:
         """Pieces, then the product. A replica that goes before the first has a successor."""
         asked, files = await asyncio.to_thread(_packed, work)
         for last in (False, True):
-            drafts: dict[int, Draft] = {}
+            drafts: dict[int, TempFile] = {}
             begun = False
             try:
                 async for event in self._events(asked, files):
                     found = await _taken(event, sink, drafts)
-                    if isinstance(found, Product):
+                    if isinstance(found, OperationResult):
                         drafts.clear()
                     if found is not None:
                         begun = True
@@ -115,7 +119,7 @@ class ClusterBackend(Backend):
             ended = True
         except refusals.BackPressureError:
             ended = True
-            raise refusal(
+            raise status_error(
                 errors.OverloadedError,
                 f"too many requests wait for the engine {self.name}: ask again later",
                 retry_after_s=_RETRY_AFTER_S,
@@ -125,7 +129,7 @@ class ClusterBackend(Backend):
             raise _ReplicaLostError(type(error).__name__) from error
         except (refusals.DeploymentUnavailableError, refusals.ReplicaUnavailableError) as error:
             ended = True
-            raise refusal(
+            raise status_error(
                 errors.OverloadedError,
                 f"the cluster cannot start the engine {self.name} now; its log tells more",
                 code="engine_broken",
@@ -145,7 +149,7 @@ class _ReplicaLostError(Exception):
     """The process of a replica, or its machine, is gone."""
 
 
-def _packed(work: Work) -> tuple[Asked, dict[str, Sent]]:
+def _packed(work: OperationRequest) -> tuple[Asked, dict[str, Sent]]:
     """Work as it travels."""
     values: dict[str, Any] = {}
     files: dict[str, Sent] = {}
@@ -172,8 +176,8 @@ def _stored(path: Path) -> list[Any]:
 
 
 async def _taken(
-    event: Event, sink: Sink, drafts: dict[int, Draft]
-) -> dict[str, Any] | Product | None:
+    event: Event, sink: ProgressSink, drafts: dict[int, TempFile]
+) -> dict[str, Any] | OperationResult | None:
     """What an event says."""
     match event:
         case Log(line):
@@ -187,13 +191,13 @@ async def _taken(
         case Chunk(data):
             return data
         case Done(output, version, metrics):
-            return Product(_made(output, drafts), version, dict(metrics))
+            return OperationResult(_made(output, drafts), version, dict(metrics))
         case Refused(told):
             raise restored(told)
     return None
 
 
-async def _write(number: int, data: bytes, sink: Sink, drafts: dict[int, Draft]) -> None:
+async def _write(number: int, data: bytes, sink: ProgressSink, drafts: dict[int, TempFile]) -> None:
     """The next piece of a file that was made; there must be room for it here."""
     draft = drafts.get(number)
     if draft is None:
@@ -207,10 +211,10 @@ async def _write(number: int, data: bytes, sink: Sink, drafts: dict[int, Draft])
     await asyncio.to_thread(write)
 
 
-def _made(value: Any, drafts: dict[int, Draft]) -> Any:
+def _made(value: Any, drafts: dict[int, TempFile]) -> Any:
     """An output with files in the place of their numbers."""
     if isinstance(value, MadeFile):
-        return Made(drafts[value.number], value.content_type, value.file_name)
+        return OutputFile(drafts[value.number], value.content_type, value.file_name)
     if isinstance(value, list):
         return [_made(one, drafts) for one in value]
     if isinstance(value, dict):
@@ -218,5 +222,5 @@ def _made(value: Any, drafts: dict[int, Draft]) -> Any:
     return value
 
 
-class ClusterMedia(MediaWork, ClusterBackend):
+class ClusterMedia(MediaBackendBase, ClusterBackend):
     """Opens strangers' files on whatever machine has room: they travel there and back."""

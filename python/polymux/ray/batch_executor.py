@@ -24,8 +24,8 @@ from polymux.ray.batch_worker import BatchWorker
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.batches.output_store import Storage
-    from polymux.batches.spec import Subject
+    from polymux.batches.output_store import OutputStore
+    from polymux.batches.spec import BatchSpec
     from polymux.errors import PolymuxError
 
 #: Threads of the actor that gives the orders; a worker that waits for a piece of a file has one.
@@ -39,7 +39,7 @@ _LEAVE_S = 5.0
 _MAX_WORDS = 600
 
 
-class Share(NamedTuple):
+class ResourceRequest(NamedTuple):
     """What a batch takes of a cluster.
 
     Attributes:
@@ -55,7 +55,7 @@ class Share(NamedTuple):
     workers: int | None = None
 
 
-class ClusterDesk:
+class RayExecutor:
     """Has items done by the workers of a cluster. Any thread may ask.
 
     Where the data set breaks off, those who wait are told so as of a server that cannot be reached,
@@ -74,7 +74,7 @@ class ClusterDesk:
         NoBackendError: The cluster has no machine for such a worker.
     """
 
-    def __init__(self, subject: Subject, timeout_s: float | None, share: Share) -> None:
+    def __init__(self, subject: BatchSpec, timeout_s: float | None, share: ResourceRequest) -> None:
         """Joins the cluster; workers are started with the first item."""
         self._subject, self._timeout_s, self._share = subject, timeout_s, share
         self._ray = cluster.ray_module()
@@ -97,7 +97,7 @@ class ClusterDesk:
         """How many items are to be asked for at once."""
         return min(_MAX_REQUESTED_WORKERS, _ASKED_PER_WORKER * self._workers)
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: Storage) -> list[str]:
+    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Has it done, and stages what has come of it.
 
         Raises:
@@ -214,7 +214,7 @@ class ClusterDesk:
                 cluster.leave()
 
 
-def _room(ray: Any, share: Share) -> int:
+def _room(ray: Any, share: ResourceRequest) -> int:
     """How many workers there shall be.
 
     Raises:
@@ -246,7 +246,7 @@ def _context() -> Any:
 
 
 def _data_set(
-    subject: Subject, timeout_s: float | None, feed: Any, workers: int, share: Share,
+    subject: BatchSpec, timeout_s: float | None, feed: Any, workers: int, share: ResourceRequest,
     place: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """The outcomes of all orders, in whatever order they come."""

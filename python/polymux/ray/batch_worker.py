@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
-from polymux.batches.executors import desk_for
-from polymux.batches.output_store import Storage
+from polymux.batches.executors import executor_for
+from polymux.batches.output_store import OutputStore
 from polymux.errors import InternalError, PolymuxError
 from polymux.ray.batch_queue import PIECE_BYTES, Outcome, packed_outcome, table_of, unpacked_order
 from polymux.service.errors import engine_failed
 
 if TYPE_CHECKING:
-    from polymux.batches.spec import Subject
+    from polymux.batches.spec import BatchSpec
     from polymux.ray.batch_queue import Order
 
 #: How often an order is begun: what ends its worker each time shall not end all of them.
@@ -32,12 +32,12 @@ class BatchWorker:
         feed: The actor that gives the orders.
     """
 
-    def __init__(self, subject: Subject, timeout_s: float | None, feed: Any) -> None:
+    def __init__(self, subject: BatchSpec, timeout_s: float | None, feed: Any) -> None:
         """Loads nothing yet."""
         self._feed = feed
         self._folder = Path(tempfile.mkdtemp(prefix="polymux-batch-"))
-        self._storage = Storage(self._folder / "out", secrets.token_hex(8))
-        self._desk = desk_for(subject, None, timeout_s, self._storage)
+        self._storage = OutputStore(self._folder / "out", secrets.token_hex(8))
+        self._desk = executor_for(subject, None, timeout_s, self._storage)
 
     def __call__(self, table: Any) -> Any:
         """The outcomes of the orders in a block, as a block."""

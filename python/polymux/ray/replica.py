@@ -29,8 +29,8 @@ from polymux.ray.messages import (
 )
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.service.errors import described
-from polymux.service.model import Made, Sink, Upload, Work
-from polymux.service.temporary_files import Draft
+from polymux.service.model import OperationRequest, OutputFile, ProgressSink, Upload
+from polymux.service.temporary_files import TempFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -110,7 +110,7 @@ class EngineReplica:
         values = dict(asked.values)
         for name, one in files.items():
             values[name] = await _received(one, folder)
-        work = Work(
+        work = OperationRequest(
             asked.operation, asked.variant, asked.model, values, asked.given,
             request_id=asked.request_id,
         )  # fmt: skip
@@ -125,7 +125,7 @@ class EngineReplica:
         return Done(output, product.version, product.metrics), made
 
 
-class _Sink(Sink):
+class _Sink(ProgressSink):
     """Tells the other machine."""
 
     def __init__(self, folder: Path, events: asyncio.Queue[Event | None]) -> None:
@@ -149,8 +149,8 @@ class _Room:
         """Takes note of nothing."""
 
 
-def _draft(folder: Path, _expected_bytes: int) -> Draft:
-    return Draft(_Room(), folder / secrets.token_hex(20))  # type: ignore[arg-type]
+def _draft(folder: Path, _expected_bytes: int) -> TempFile:
+    return TempFile(_Room(), folder / secrets.token_hex(20))  # type: ignore[arg-type]
 
 
 async def _received(sent: Sent, folder: Path) -> Upload:
@@ -165,7 +165,7 @@ async def _received(sent: Sent, folder: Path) -> Upload:
 
 def _listed(value: Any, made: list[tuple[int, Path]]) -> Any:
     """An output with numbers in the place of files, which are listed."""
-    if isinstance(value, Made):
+    if isinstance(value, OutputFile):
         made.append((len(made), value.draft.path))
         return MadeFile(len(made) - 1, value.content_type, value.file_name)
     if isinstance(value, list):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.url_inputs import Bringer, addressed
+from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines.media.backend import MediaBackend
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.registry import ENGINES, BackendContext, loaded
-from polymux.engines.unavailable import WithoutModel
+from polymux.engines.unavailable import UnavailableBackend
 from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings
@@ -98,7 +98,7 @@ def backends_of(
         media = _media(engines, settings, places)
         songs = _songs(media, settings)
     pages = pages_of(settings)
-    bringer = bringer_of(settings, pages)
+    bringer = url_fetcher_of(settings, pages)
     backends = [
         addressed(_backend(name, one, settings, places, media, bringer), bringer)
         for name, one in engines.items()
@@ -140,9 +140,9 @@ def pages_of(settings: ServiceSettings) -> PageDownloader | None:
     )
 
 
-def bringer_of(settings: ServiceSettings, pages: PageDownloader | None) -> Bringer:
+def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> UrlFetcher:
     """What brings files from addresses."""
-    return Bringer(settings.fetch, settings.limits.upload_bytes, pages=pages)
+    return UrlFetcher(settings.fetch, settings.limits.upload_bytes, pages=pages)
 
 
 def _media(
@@ -181,7 +181,7 @@ def _backend(
     settings: ServiceSettings,
     places: Places,
     media: Backend,
-    bringer: Bringer,
+    bringer: UrlFetcher,
 ) -> Backend:
     if engine.family == "media":
         return media
@@ -189,7 +189,7 @@ def _backend(
     spec = ENGINES.get(engine.family)
     if problem:
         names = [str(options.get("model") or name), name] if engine.family == "chat" else None
-        return WithoutModel(name, operations_of(engine), problem, names)
+        return UnavailableBackend(name, operations_of(engine), problem, names)
     made = _engine(name, replace(engine, options=options), settings, places)
     if spec is None or not spec.backend:
         return made

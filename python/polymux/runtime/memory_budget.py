@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.memory import machine_free_bytes, resident_bytes
 from polymux.engines.registry import ENGINES, loaded
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,12 +82,12 @@ class MemoryBudget:
         )
         others = (one for one in self._engines if one is not engine)
         if any(one.process is not None or one in self._promised for one in others):
-            raise refusal(
+            raise status_error(
                 errors.OverloadedError,
                 f"{words} while others work: ask again later",
                 retry_after_s=_RETRY_AFTER_S,
             )
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             f"{words}: choose a smaller model, a shorter context, or raise "
             "limits.engines_memory_bytes",

@@ -22,7 +22,7 @@ from polymux.upstreams.replicate.models import operations_of, targets_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from polymux.downloads.url_inputs import Bringer
+    from polymux.downloads.url_inputs import UrlFetcher
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.backend import Backend
 
@@ -129,7 +129,7 @@ def upstreams_of(
     settings: Mapping[str, UpstreamSettings],
     policy: FetchPolicy,
     taken: Sequence[str],
-    bringer: Bringer | None = None,
+    bringer: UrlFetcher | None = None,
 ) -> list[Backend]:
     """The upstreams as backends, none of them connected.
 

@@ -20,7 +20,14 @@ from polymux.server.routes.admin import Administration, EngineUnload
 from polymux.server.routes.api_keys import KEYS, KeyItem, KeyList, KeyRotation
 from polymux.server.routes.endpoint import NotFound, Preflight
 from polymux.server.routes.files import MediaEndpoint
-from polymux.server.routes.health import Alive, Docs, MetricsEndpoint, OpenApi, Operations, Ready
+from polymux.server.routes.health import (
+    Docs,
+    Liveness,
+    MetricsEndpoint,
+    OpenApi,
+    Operations,
+    Readiness,
+)
 from polymux.server.routes.operations import OperationEndpoint
 from polymux.server.routes.predictions import (
     PATH,
@@ -151,7 +158,7 @@ def _routes(state: ServerState) -> list[Route]:
         (f"{PATH}/{{id}}/cancel", PredictionCancel(state)),
         (f"{PATH}/{{id}}/events", PredictionEvents(state)),
         ("/api/v1/operations", Operations(state)),
-        ("/api/v1/readiness", Ready(state)),
+        ("/api/v1/readiness", Readiness(state)),
         (ADMINISTRATION, Administration(state)),
         (f"{ADMINISTRATION}/engines/{{name}}/unload", EngineUnload(state)),
         (KEYS, KeyList(state)),
@@ -160,8 +167,8 @@ def _routes(state: ServerState) -> list[Route]:
         ("/media/{name}", MediaEndpoint(state)),
         ("/songs/{id}", SongPage(state)),
         ("/songs/{id}/cover", SongCover(state)),
-        ("/healthz", Alive(state)),
-        ("/readyz", Ready(state)),
+        ("/healthz", Liveness(state)),
+        ("/readyz", Readiness(state)),
         ("/metrics", MetricsEndpoint(state)),
         ("/openapi.json", OpenApi(state)),
         ("/docs", Docs(state)),

@@ -24,7 +24,7 @@ from polymux.server import signals
 from polymux.server.app import create_app, front_of
 from polymux.server.http.protocol import protocol_with
 from polymux.server.http.tls_handshake import Handshake
-from polymux.server.observability.logs import JsonFormatter, PatientHandler, PlainFormatter
+from polymux.server.observability.logs import JsonFormatter, NonBlockingHandler, PlainFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +43,7 @@ _AT_ONCE_S = 0.7
 _CLOSING_S = 0.9
 
 
-class LastResort:
+class ShutdownWatchdog:
     """Ends the process where a thread, a disk or an engine keeps it from ending by itself.
 
     What is lost by that is no more than by SIGKILL, after which a store is whole: engines end with
@@ -124,7 +124,7 @@ class _Server(uvicorn.Server):
         self._shutdown_timeout_s = shutdown_timeout_s
         self._on_ready = on_ready
         #: None where signals do not come here.
-        self.last_resort: LastResort | None = None
+        self.last_resort: ShutdownWatchdog | None = None
         #: When it was told to stop, on `time.monotonic`'s clock; 0 before.
         self._told_at = 0.0
         #: What the process ends with.
@@ -222,7 +222,7 @@ class _Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
-            if signals.came():
+            if signals.pending_reload():
                 self._reload()
         if not self.should_exit:
             await super().serve(sockets)
@@ -294,7 +294,7 @@ def _serve_on(
     except OSError as error:
         raise InvalidRequestError(f"the certificate or its key: {error}") from error
     if threading.current_thread() is threading.main_thread():
-        server.last_resort = LastResort(settings.shutdown_timeout_s)
+        server.last_resort = ShutdownWatchdog(settings.shutdown_timeout_s)
     try:
         asyncio.run(main())
     finally:
@@ -361,7 +361,7 @@ def set_up_logging(level: str, form: str = "text") -> None:
     """
     handler: logging.Handler
     try:
-        handler = PatientHandler(sys.stderr.fileno())
+        handler = NonBlockingHandler(sys.stderr.fileno())
     except (OSError, ValueError, AttributeError):
         handler = logging.StreamHandler(sys.stderr)  # Somebody has put an object in its place.
     plain = PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -8,14 +8,14 @@ import threading
 _came = False
 
 
-def note() -> None:
+def hold_reload() -> None:
     """Notes it from now on; only on the main thread, which alone may say what signals do."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGHUP, _heard)
 
 
-def came() -> bool:
-    """Whether it came since `note`; once."""
+def pending_reload() -> bool:
+    """Whether it came since `hold_reload`; once."""
     global _came
     before, _came = _came, False
     return before

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.service.model import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from polymux.service.backend import Backend
-    from polymux.service.model import Estimate, Work
+    from polymux.service.model import Estimate, OperationRequest
 
 _FIRST_GUESS_S = 10.0
 _WEIGHT = 0.2
@@ -37,13 +37,13 @@ class Bounds(NamedTuple):
     memory_bytes: int | None = None
     max_generation_s: float | None = None
 
-    def hold_for(self, work: Work) -> bool:
+    def hold_for(self, work: OperationRequest) -> bool:
         """Whether it must be known what the work will take. Of a chat nobody knows."""
         if work.operation in _CHATS:
             return False
         return self.memory_bytes is not None or self._max_s(work) is not None
 
-    def check(self, work: Work, estimate: Estimate) -> None:
+    def check(self, work: OperationRequest, estimate: Estimate) -> None:
         """Refuses what would take longer than its caller may, or more memory than there is.
 
         A caller's own limit counts to the second. That of all does where such work was timed here
@@ -59,20 +59,20 @@ class Bounds(NamedTuple):
                 raise _too_long(work, estimate, max_s)
         needed = estimate.memory_bytes
         if self.memory_bytes is not None and needed is not None and needed > self.memory_bytes:
-            raise refusal(
+            raise status_error(
                 errors.UnprocessableEntityError,
                 f"this would take about {needed >> 20} MiB of memory, and the server has "
                 f"{self.memory_bytes >> 20} MiB for it{_because(estimate)}: {_instead(estimate)}",
                 code="estimate_over_limit",
             )
 
-    def _max_s(self, work: Work) -> float | None:
+    def _max_s(self, work: OperationRequest) -> float | None:
         """The caller's own limit, which may be longer, before that of all."""
         own = work.caller.max_estimate_s
         return self.max_generation_s if own is None and _is_generation(work) else own
 
 
-class Promise:
+class Reservation:
     """A place in a queue for work that was told that it may come; given up once only."""
 
     def __init__(self, admission: Admission) -> None:
@@ -112,7 +112,7 @@ class Admission:
         return len(self._waiting)
 
     @asynccontextmanager
-    async def place(self, promise: Promise | None = None) -> AsyncIterator[None]:
+    async def place(self, promise: Reservation | None = None) -> AsyncIterator[None]:
         """A place at work, after a place in the queue. Cancelled, it is the next one's at once.
 
         Args:
@@ -138,14 +138,14 @@ class Admission:
             self._usual_s += _WEIGHT * (took - self._usual_s)
             self._leave()
 
-    def promise(self) -> Promise:
+    def promise(self) -> Reservation:
         """A place in the queue for what comes soon: who was told yes is not told no later.
 
         Raises:
             OverloadedError: The queue is full.
         """
         self.check_room()
-        return Promise(self)
+        return Reservation(self)
 
     def check_room(self) -> None:
         """Raises where whoever comes now would find the queue full.
@@ -156,7 +156,7 @@ class Admission:
         waiting = len(self._waiting) + self.promised
         if self.running + waiting >= self._backend.max_concurrency + self._queue:
             turns = (waiting + self.running) / self._backend.max_concurrency
-            raise refusal(
+            raise status_error(
                 errors.OverloadedError,
                 f"{self._backend.name} is busy: {self.running} at work, {waiting} "
                 f"waiting, and no more than {self._queue} may wait; ask again later",
@@ -186,11 +186,11 @@ class Admission:
         self.running -= 1
 
 
-def _is_generation(work: Work) -> bool:
+def _is_generation(work: OperationRequest) -> bool:
     return work.operation in _GENERATIONS or (work.operation, work.variant) == _DETAIL
 
 
-def _too_long(work: Work, estimate: Estimate, max_s: float) -> errors.APIStatusError:
+def _too_long(work: OperationRequest, estimate: Estimate, max_s: float) -> errors.APIStatusError:
     """Names the estimate, the limit and what helps."""
     whose, raised = f"this key may ask for {max_s:.0f} s", "have the key's limit raised"
     if work.caller.max_estimate_s is None:
@@ -201,7 +201,7 @@ def _too_long(work: Work, estimate: Estimate, max_s: float) -> errors.APIStatusE
                 "allow it (--max-generation of a command, --timeout of a batch, "
                 "max_generation_s of Local)"
             )
-    return refusal(
+    return status_error(
         errors.UnprocessableEntityError,
         f"this would take about {estimate.seconds:.0f} s, and {whose}{_because(estimate)}: "
         f"{_instead(estimate)}, or {raised}",
@@ -220,7 +220,7 @@ def _because(estimate: Estimate) -> str:
 _PACE_WEIGHT = 0.3
 
 
-class Pace:
+class ThroughputEstimator:
     """Seconds of work for each unit of it.
 
     Args:
@@ -228,7 +228,7 @@ class Pace:
         first_guess_s: Of a unit, before anything was measured.
 
     Example:
-        >>> pace = Pace("s of sound", 0.5)
+        >>> pace = ThroughputEstimator("s of sound", 0.5)
         >>> pace.seconds(60)
         30.0
         >>> pace.learn(60, 12)

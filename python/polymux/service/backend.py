@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.service.model import Estimate
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Product, Sink, Work
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
     from polymux.service.routes import Routes
     from polymux.service.store import Store
 
@@ -39,11 +39,15 @@ class ServiceAccess(Protocol):
     store: Store
     routes: Routes
 
-    def backends_of(self, work: Work) -> list[Backend]: ...
+    def backends_of(self, work: OperationRequest) -> list[Backend]: ...
 
-    async def call(self, work: Work, sink: Sink | None = None) -> Product: ...
+    async def call(
+        self, work: OperationRequest, sink: ProgressSink | None = None
+    ) -> OperationResult: ...
 
-    async def do_behind(self, backend: Backend, work: Work, sink: Sink) -> Product | None: ...
+    async def do_behind(
+        self, backend: Backend, work: OperationRequest, sink: ProgressSink
+    ) -> OperationResult | None: ...
 
 
 class Backend(ABC):
@@ -69,7 +73,7 @@ class Backend(ABC):
     def bind(self, service: ServiceAccess) -> None:  # noqa: B027 - most ask nobody else
         """Tells it the service that it is of: for work that asks for other work."""
 
-    def refuse(self, work: Work) -> None:  # noqa: B027 - most refuse nothing
+    def refuse(self, work: OperationRequest) -> None:  # noqa: B027 - most refuse nothing
         """Raises where this work is not for it.
 
         Raises:
@@ -78,15 +82,15 @@ class Backend(ABC):
             OverloadedError: It can do nothing for a while.
         """
 
-    async def estimate(self, work: Work) -> Estimate:  # noqa: ARG002 - for those who know
+    async def estimate(self, work: OperationRequest) -> Estimate:  # noqa: ARG002 - for those who know
         """What the work will take. Default: nobody knows."""
         return Estimate()
 
     def prepared(
         self,
-        work: Work,  # noqa: ARG002 - most need nothing
-        sink: Sink,  # noqa: ARG002
-    ) -> AbstractAsyncContextManager[Work] | None:
+        work: OperationRequest,  # noqa: ARG002 - most need nothing
+        sink: ProgressSink,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
         """What comes before a place at work, as it takes none: files are fetched from addresses.
 
         Returns:
@@ -103,16 +107,16 @@ class Backend(ABC):
         return ()
 
     @abstractmethod
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Does it whole."""
 
-    def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:  # noqa: ARG002
+    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:  # noqa: ARG002
         """Does it in pieces: chunks of a chat.
 
         Raises:
             NoBackendError: It cannot.
         """
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             f"{self.name} gives no streams: ask without stream",
             param="stream",

@@ -6,12 +6,12 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from polymux.service.errors import engine_failed
-from polymux.service.model import Product
+from polymux.service.model import OperationResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from polymux.service.model import Sink
+    from polymux.service.model import ProgressSink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ def line_of(chunk: ChatChunk) -> bytes:
 _MAX_COLLECTED_CHARACTERS = 1 << 20
 
 
-async def told_in_pieces(chunks: AsyncIterator[Chunk], sink: Sink) -> Product:
+async def collect_stream(chunks: AsyncIterator[Chunk], sink: ProgressSink) -> OperationResult:
     """The texts of a chat's chunks, as a list; the sink is told of each.
 
     Args:
@@ -110,12 +110,12 @@ async def told_in_pieces(chunks: AsyncIterator[Chunk], sink: Sink) -> Product:
 
     Example:
         >>> import asyncio
-        >>> from polymux.service.chunks import told_in_pieces
-        >>> from polymux.service.model import Sink
+        >>> from polymux.service.chunks import collect_stream
+        >>> from polymux.service.model import ProgressSink
         >>> async def chunks():
         ...     yield {"choices": [{"delta": {"content": "Hel"}}]}
         ...     yield {"choices": [{"delta": {"content": "lo"}}]}
-        >>> asyncio.run(told_in_pieces(chunks(), Sink(lambda: None, None))).output
+        >>> asyncio.run(collect_stream(chunks(), ProgressSink(lambda: None, None))).output
         ['Hel', 'lo']
     """
     counts: dict[str, float] = {}
@@ -133,4 +133,4 @@ async def told_in_pieces(chunks: AsyncIterator[Chunk], sink: Sink) -> Product:
                 )
             if text:
                 sink.say(text)
-    return Product(sink.said or [], metrics=counts)
+    return OperationResult(sink.said or [], metrics=counts)

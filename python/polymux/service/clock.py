@@ -99,7 +99,7 @@ _HOLD_BACK = (
 )
 
 
-class Ages:
+class ClockSkewTracker:
     """What time it was when, written down in the catalogue. Belongs to the catalogue's thread.
 
     `SteadyClock` passes over leaps while a server runs. The next server believes the system's
@@ -187,6 +187,6 @@ class Ages:
         self._noted = since_boot_s, now
 
 
-def ages_of(database: Database, clock: Callable[[], float]) -> Ages | None:
+def ages_of(database: Database, clock: Callable[[], float]) -> ClockSkewTracker | None:
     """Those of a catalogue; None where its clock is another, which is believed."""
-    return Ages(database, clock) if isinstance(clock, SteadyClock) else None
+    return ClockSkewTracker(database, clock) if isinstance(clock, SteadyClock) else None

@@ -46,7 +46,7 @@ class StoreError(PolymuxError):
     code = "store_failed"
 
 
-def refusal(
+def status_error(
     kind: type[Failure],
     message: str,
     *,
@@ -73,9 +73,9 @@ def refusal(
     return error
 
 
-def invalid(message: str, param: str | None = None) -> errors.BadRequestError:
+def bad_request(message: str, param: str | None = None) -> errors.BadRequestError:
     """A request that is wrong in itself."""
-    return refusal(errors.BadRequestError, message, code="invalid_request", param=param)
+    return status_error(errors.BadRequestError, message, code="invalid_request", param=param)
 
 
 def unknown_model(model: str, known: Sequence[str]) -> errors.BadRequestError:
@@ -85,18 +85,18 @@ def unknown_model(model: str, known: Sequence[str]) -> errors.BadRequestError:
         f"there are {names}, and 'default' for the first of them" if names else "ask for 'default'"
     )
     message = f"model={shown(model)}: there is no such chat model here; {there}"
-    return refusal(errors.BadRequestError, message, code="model_not_found", param="model")
+    return status_error(errors.BadRequestError, message, code="model_not_found", param="model")
 
 
 def draining() -> errors.OverloadedError:
     """Nothing new is begun: the server stops."""
     message = "the server is stopping"
-    return refusal(errors.OverloadedError, message, code="draining", retry_after_s=5)
+    return status_error(errors.OverloadedError, message, code="draining", retry_after_s=5)
 
 
 def storage_full(message: str) -> InternalServerError:
     """Nothing more can be kept (507)."""
-    return refusal(InternalServerError, message, code="storage_full", status=507)
+    return status_error(InternalServerError, message, code="storage_full", status=507)
 
 
 def of_upstream(error: AnyFailure) -> AnyFailure:
@@ -129,7 +129,7 @@ def all_failed(failures: Mapping[str, APIStatusError]) -> APIStatusError:
         return next(iter(failures.values()))
     reasons = "; ".join(f"{name}: {error}" for name, error in failures.items())
     message = f"none of the {len(failures)} models answered: {reasons}"
-    return refusal(InternalServerError, message, code="upstream_failed", status=502)
+    return status_error(InternalServerError, message, code="upstream_failed", status=502)
 
 
 def _is_about_request(error: APIStatusError) -> bool:
@@ -138,7 +138,7 @@ def _is_about_request(error: APIStatusError) -> bool:
 
 def engine_failed(message: str) -> InternalServerError:
     """An engine of this machine failed at what it should be able to do."""
-    return refusal(InternalServerError, message, code="engine_failed")
+    return status_error(InternalServerError, message, code="engine_failed")
 
 
 _MEDIA: tuple[tuple[type[PolymuxError], int, str], ...] = (

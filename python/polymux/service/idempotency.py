@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ class IdempotencyKeys:
             self.free(row["job"])
             return None
         if row["hash"] != digest:
-            raise refusal(
+            raise status_error(
                 errors.ConflictError,
                 "another request has come with this Idempotency-Key: give each request its own",
                 param="Idempotency-Key",

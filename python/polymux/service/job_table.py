@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.client.methods.results import RESULTS
-from polymux.service.errors import described, refusal
+from polymux.service.errors import described, status_error
 from polymux.service.idempotency import IdempotencyKeys
 from polymux.service.model import Upload
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux.service.database import Database
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 STARTING, PROCESSING = "starting", "processing"
 SUCCEEDED, FAILED, CANCELED = "succeeded", "failed", "canceled"
@@ -169,7 +169,7 @@ class JobTable:
             return None
         job = self.find(name)
         if job is None:
-            raise refusal(
+            raise status_error(
                 errors.NotFoundError,
                 "this request has come before with this Idempotency-Key, and its prediction was "
                 "deleted or has expired: give it another key to have it done again",
@@ -282,7 +282,7 @@ def failed(job: Job, error: BaseException, now: float) -> None:
     job.status, job.error, job.completed_at = FAILED, described(error), now
 
 
-def digest_of(work: Work) -> str:
+def digest_of(work: OperationRequest) -> str:
     """What makes two requests the same: operation, model and all that was given.
 
     Of files their names, as results are named by them, and what is in them.

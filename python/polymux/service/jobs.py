@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING
 from polymux import errors
 from polymux.errors import PolymuxError
 from polymux.service import job_table
-from polymux.service.errors import StoreError, described, refusal
+from polymux.service.errors import StoreError, described, status_error
 from polymux.service.job_table import Job, digest_of, new_id
-from polymux.service.model import Sink, discard_made
+from polymux.service.model import ProgressSink, discard_outputs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from polymux.service.admission import Promise
-    from polymux.service.model import Product, Work
+    from polymux.service.admission import Reservation
+    from polymux.service.model import OperationRequest, OperationResult
     from polymux.service.store import Store
 
     #: Does the work of a job; tells when it has its place, which may have been promised to it.
     Doing = Callable[
-        [Work, Sink, Callable[[], Awaitable[None]], Promise | None], Awaitable[Product]
+        [OperationRequest, ProgressSink, Callable[[], Awaitable[None]], Reservation | None],
+        Awaitable[OperationResult],
     ]
     #: Decides whether a job may begin.
-    Admitting = Callable[[], Awaitable[Promise]]
+    Admitting = Callable[[], Awaitable[Reservation]]
 
 _log = logging.getLogger("polymux.service")
 _TOLD_EVERY_S = 0.2
@@ -40,7 +41,7 @@ class _Running:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.sink: Sink | None = None
+        self.sink: ProgressSink | None = None
         self.task: asyncio.Task[None] | None = None
         self.changed = asyncio.Event()
         self.over = asyncio.Event()
@@ -65,7 +66,7 @@ class _Running:
         self.changed = asyncio.Event()
 
 
-class Jobs:
+class JobManager:
     """The jobs of a store.
 
     Args:
@@ -89,7 +90,7 @@ class Jobs:
 
     async def begin(
         self,
-        work: Work,
+        work: OperationRequest,
         idempotency_key: str | None = None,
         admit: Admitting | None = None,
     ) -> tuple[Job, bool]:
@@ -135,7 +136,7 @@ class Jobs:
         running.task = asyncio.create_task(doing, name=f"job {job.id}")
         return job, True
 
-    async def _added(self, job: Job, admit: Admitting | None) -> tuple[Job, Promise | None]:
+    async def _added(self, job: Job, admit: Admitting | None) -> tuple[Job, Reservation | None]:
         """The job, written down, with its place; or what the same request has made before."""
         jobs = self._store.jobs
         if job.idempotency is not None:
@@ -155,10 +156,12 @@ class Jobs:
                 promise.give_up()
         return kept, promise
 
-    async def _run(self, running: _Running, work: Work, promise: Promise | None) -> None:
+    async def _run(
+        self, running: _Running, work: OperationRequest, promise: Reservation | None
+    ) -> None:
         running.began = True
         job = running.job
-        sink = running.sink = Sink(running.tell, self._store.media.draft)
+        sink = running.sink = ProgressSink(running.tell, self._store.media.draft)
         for warning in work.warnings:
             sink.log(warning)
 
@@ -193,11 +196,11 @@ class Jobs:
                 promise.give_up()
         try:
             if product is not None and ended.status != job_table.SUCCEEDED:
-                await self._store.run(discard_made, product.output)
+                await self._store.run(discard_outputs, product.output)
         finally:
             await self._end(running, ended, sink)
 
-    async def _end(self, running: _Running, ended: Job, sink: Sink) -> None:
+    async def _end(self, running: _Running, ended: Job, sink: ProgressSink) -> None:
         """Writes the end down; nobody is told of it before, whoever cancels it meanwhile."""
         ended.completed_at = self._store.clock()
         ended.metrics = dict(ended.metrics)
@@ -266,7 +269,7 @@ class Jobs:
         if job is None:
             job = await self._store.run(self._store.jobs.find, name)
         if job is None or (owner is not None and job.owner != owner):
-            raise refusal(
+            raise status_error(
                 errors.NotFoundError, "there is no such prediction, or it has expired", param="id"
             )
         return job

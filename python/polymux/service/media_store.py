@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from polymux._util.text import display_name
 from polymux.errors import InternalServerError
 from polymux.service.errors import StoreError, storage_full
-from polymux.service.temporary_files import Draft, is_of_drafts, remove_left_drafts, reported
+from polymux.service.temporary_files import TempFile, is_of_drafts, remove_left_drafts, reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -219,7 +219,7 @@ class MediaStore:
         with self._lock:
             return self._used_bytes + self._reserved_bytes
 
-    def draft(self, expected_bytes: int = 0) -> Draft:
+    def draft(self, expected_bytes: int = 0) -> TempFile:
         """A place to write a new file to, in the store's own file system.
 
         Args:
@@ -228,12 +228,12 @@ class MediaStore:
         Raises:
             InternalServerError: There is no room for that (code ``storage_full``).
         """
-        made = Draft(self, self._drafts / secrets.token_hex(_NAME_BYTES))
+        made = TempFile(self, self._drafts / secrets.token_hex(_NAME_BYTES))
         made.reserve(expected_bytes)
         return made
 
     def change_reserved(self, more_bytes: int) -> None:
-        """Reserves more, or gives back where that is negative; `Draft` calls it.
+        """Reserves more, or gives back where that is negative; `TempFile` calls it.
 
         Raises:
             InternalServerError: There is no room for that (code ``storage_full``).
@@ -250,7 +250,7 @@ class MediaStore:
 
     def adopt(
         self,
-        draft: Draft,
+        draft: TempFile,
         *,
         job: str,
         owner: str,

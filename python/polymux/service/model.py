@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.contract import CheckedRequest
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
 
     #: Gives the work that is done in the place of another, ready for its backend.
-    Prepare = Callable[["Work", "Sink"], AbstractAsyncContextManager["Work"]]
+    Prepare = Callable[
+        ["OperationRequest", "ProgressSink"], AbstractAsyncContextManager["OperationRequest"]
+    ]
 
 
 _SHOWN_DATA = 1024
@@ -66,7 +68,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperationRequest:
     """A request that keeps the contract.
 
     Attributes:
@@ -97,7 +99,7 @@ class Work:
     @classmethod
     def of(
         cls, checked: CheckedRequest, caller: Caller = LOCAL, request_id: str | None = None
-    ) -> Work:
+    ) -> OperationRequest:
         """Of a request that was received and checked."""
         values = _defaults(checked.operation, checked.variant) | checked.values
         return cls(
@@ -175,7 +177,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class OutputFile:
     """A file that a backend has made.
 
     Attributes:
@@ -184,26 +186,26 @@ class Made:
         file_name: What to save it as.
     """
 
-    draft: Draft
+    draft: TempFile
     content_type: str
     file_name: str
 
 
-def discard_made(output: Any) -> None:
+def discard_outputs(output: Any) -> None:
     """Gives up the files of an output that have no name yet: another of them could not be kept."""
-    if isinstance(output, Made):
+    if isinstance(output, OutputFile):
         output.draft.discard()
     elif isinstance(output, (list, dict)):
         for one in output.values() if isinstance(output, dict) else output:
-            discard_made(one)
+            discard_outputs(one)
 
 
 @dataclass(slots=True)
-class Product:
+class OperationResult:
     """What came of work.
 
     Attributes:
-        output: As the operation's answer has it, JSON with `Made` in the place of files.
+        output: As the operation's answer has it, JSON with `OutputFile` in the place of files.
         version: SHA-256 of the model's file, or a word.
         metrics: Numbers by name.
     """
@@ -213,7 +215,7 @@ class Product:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
-class Sink:
+class ProgressSink:
     """Where a backend tells how its work goes. Called on the service's event loop.
 
     Args:
@@ -223,7 +225,7 @@ class Sink:
 
     _MAX_LINES = 500
 
-    def __init__(self, on_change: Callable[[], object], draft: Callable[[int], Draft]) -> None:
+    def __init__(self, on_change: Callable[[], object], draft: Callable[[int], TempFile]) -> None:
         """Nothing is told yet."""
         self._on_change = on_change
         self._draft = draft
@@ -267,11 +269,11 @@ class Sink:
         self.shown = f"data:{content_type};base64,{text}"
         self._on_change()
 
-    def part(self, begin: float, end: float) -> Sink:
+    def part(self, begin: float, end: float) -> ProgressSink:
         """A sink for a part of the work, whose whole is so much of the whole."""
         return _Part(self, begin, end)
 
-    def draft(self, expected_bytes: int = 0) -> Draft:
+    def draft(self, expected_bytes: int = 0) -> TempFile:
         """A place for a file that is made.
 
         Raises:
@@ -280,10 +282,10 @@ class Sink:
         return self._draft(expected_bytes)
 
 
-class _Part(Sink):
+class _Part(ProgressSink):
     """Tells another sink, on its scale."""
 
-    def __init__(self, whole: Sink, begin: float, end: float) -> None:
+    def __init__(self, whole: ProgressSink, begin: float, end: float) -> None:
         super().__init__(_no_change, whole.draft)
         self._whole = whole
         self._begin, self._share = begin, end - begin
@@ -301,13 +303,13 @@ class _Part(Sink):
         self._whole.report(self._begin + self._share * min(1.0, max(0.0, progress)))
 
 
-def heard_at_the_end(draft: Callable[[int], Draft]) -> Sink:
+def buffered_sink(draft: Callable[[int], TempFile]) -> ProgressSink:
     """A sink of work that is no job: its lines are read with its answer.
 
     Args:
         draft: Makes room for a file of so many bytes.
     """
-    return Sink(_no_change, draft)
+    return ProgressSink(_no_change, draft)
 
 
 def _no_change() -> None:

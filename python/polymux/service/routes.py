@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.errors import refusal, unknown_model
+from polymux.service.errors import status_error, unknown_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from polymux.service.backend import Backend
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
     #: Operation, variant and values of a request to what would make it possible; empty if nothing.
     Remedy = Callable[[str, str, Mapping[str, Any] | None], str]
@@ -79,7 +79,7 @@ class Routes:
                         "does that"
                     )
 
-    def backends_of(self, work: Work) -> list[Backend]:
+    def backends_of(self, work: OperationRequest) -> list[Backend]:
         """The backends that can do it, in the order in which they are tried.
 
         Raises:
@@ -118,7 +118,7 @@ class Routes:
             words = (
                 f"nothing here does {operation}: routes.{operation} of the configuration is empty"
             )
-            return refusal(errors.NoBackendError, words)
+            return status_error(errors.NoBackendError, words)
         return _no_backend(operation, variant, values, self._remedy)
 
     def check_operation(self, operation: str) -> None:
@@ -130,7 +130,7 @@ class Routes:
         if not self._routes.get(operation):
             raise self._nothing_for(operation)
 
-    def _meant(self, work: Work) -> list[Route]:
+    def _meant(self, work: OperationRequest) -> list[Route]:
         """The routes that a request leads to: before those that take any chat, what names it."""
         found = [one for one in self._routes.get(work.operation, ()) if self._is_meant(one, work)]
         if work.operation == "chat" and _selector(work) != _FIRST_MODEL:
@@ -140,7 +140,7 @@ class Routes:
     def _takes_any(self, route: Route) -> bool:
         return not route.models and self.backends[route.backend].models is None
 
-    def _is_meant(self, route: Route, work: Work) -> bool:
+    def _is_meant(self, route: Route, work: OperationRequest) -> bool:
         """Whether a request's model, a selector or a chat model, leads here."""
         model = _selector(work)
         if work.operation == "chat" and model == _FIRST_MODEL:
@@ -166,7 +166,7 @@ class Routes:
                 break
         return list(found)
 
-    def behind(self, backend: Backend, work: Work) -> list[Backend]:
+    def behind(self, backend: Backend, work: OperationRequest) -> list[Backend]:
         """The backends that come after one, whether they would refuse the work or not."""
         names = [route.backend for route in self._meant(work)]
         return [self.backends[name] for name in names[names.index(backend.name) + 1 :]]
@@ -176,14 +176,14 @@ def _no_backend(
     operation: str, variant: str, values: Mapping[str, Any] | None, remedy: Remedy | None
 ) -> errors.APIStatusError:
     steps = "" if remedy is None else remedy(operation, variant, values)
-    return refusal(
+    return status_error(
         errors.NoBackendError,
         f"nothing here can do {operation}: {steps}{'; ' if steps else ''}`polymux doctor` tells "
         "which engines there are and what each of them needs",
     )
 
 
-def _selector(work: Work) -> str:
+def _selector(work: OperationRequest) -> str:
     if work.model:
         return work.model
     named = work.values.get("model")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
 from polymux.client.methods.results import JOBS
-from polymux.service.admission import Admission, Bounds, Promise
-from polymux.service.chunks import counts_of, plain_of, told_in_pieces
-from polymux.service.errors import all_failed, draining, is_of_upstream, refusal
-from polymux.service.jobs import Jobs
-from polymux.service.model import Sink
+from polymux.service.admission import Admission, Bounds, Reservation
+from polymux.service.chunks import collect_stream, counts_of, plain_of
+from polymux.service.errors import all_failed, draining, is_of_upstream, status_error
+from polymux.service.jobs import JobManager
+from polymux.service.model import ProgressSink
 from polymux.service.routes import NOT_FOR_IT, Routes
 
 if TYPE_CHECKING:
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 Place = TypeVar("Place")
 
 
-def answer_timeout_s(work: Work) -> float | None:
+def answer_timeout_s(work: OperationRequest) -> float | None:
     """Time for the whole answer of freellm, all models together."""
     wanted = work.values.get("timeout") if work.operation == "free_chat" else None
     return float(wanted) if isinstance(wanted, (int, float)) else None
 
 
-def too_late(work: Work) -> errors.InternalServerError:
+def too_late(work: OperationRequest) -> errors.InternalServerError:
     """What is told when that time is over."""
-    return refusal(
+    return status_error(
         errors.InternalServerError,
         f"there was no answer within {answer_timeout_s(work):g} s",
         code="upstream_timeout",
@@ -46,8 +46,12 @@ def too_late(work: Work) -> errors.InternalServerError:
 
 
 async def ready(
-    stack: AsyncExitStack, backend: Backend, work: Work, sink: Sink, until: float | None
-) -> Work:
+    stack: AsyncExitStack,
+    backend: Backend,
+    work: OperationRequest,
+    sink: ProgressSink,
+    until: float | None,
+) -> OperationRequest:
     """A chat with all that comes before its place; that is given up with the stack.
 
     Raises:
@@ -67,7 +71,7 @@ async def begun(
     stack: AsyncExitStack,
     place: AbstractAsyncContextManager[Place],
     started: Callable[[], Awaitable[None]],
-    work: Work,
+    work: OperationRequest,
     until: float | None,
 ) -> Place:
     """A place, which is given up with the stack, when `started` has told of it.
@@ -84,7 +88,9 @@ async def begun(
         raise too_late(work) from None
 
 
-async def in_time(chunks: AsyncIterator[Chunk], work: Work, until: float) -> AsyncIterator[Chunk]:
+async def in_time(
+    chunks: AsyncIterator[Chunk], work: OperationRequest, until: float
+) -> AsyncIterator[Chunk]:
     """The pieces of an answer that has a deadline, which never spans what their reader does.
 
     Raises:
@@ -109,11 +115,11 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
     from polymux.service.job_table import Job
-    from polymux.service.model import Product, Work
+    from polymux.service.model import OperationRequest, OperationResult
     from polymux.service.routes import Remedy, Route
     from polymux.service.store import Store
 
-    OnSpent = Callable[[Work, float, Mapping[str, float]], object]
+    OnSpent = Callable[[OperationRequest, float, Mapping[str, float]], object]
 
 _log = logging.getLogger("polymux.service")
 _SWEEP_EVERY_S = 30.0
@@ -156,7 +162,7 @@ class Service:
         self.routes = Routes(backends, routes, remedy)
         self.backends = self.routes.backends
         self.places = {one.name: Admission(one, queue) for one in backends}
-        self.jobs = Jobs(store, self._do_job)
+        self.jobs = JobManager(store, self._do_job)
         self._bounds = bounds or Bounds()
         self._sweeper: asyncio.Task[None] | None = None
         self._draining = False
@@ -199,7 +205,7 @@ class Service:
         await asyncio.gather(self.jobs.close(), *backends)
         await asyncio.to_thread(self.store.close)
 
-    def backends_of(self, work: Work) -> list[Backend]:
+    def backends_of(self, work: OperationRequest) -> list[Backend]:
         """The backends that can do it now; see `Routes.backends_of`.
 
         Raises:
@@ -209,7 +215,9 @@ class Service:
             raise draining()
         return self.routes.backends_of(work)
 
-    async def call(self, work: Work, sink: Sink | None = None) -> Product:
+    async def call(
+        self, work: OperationRequest, sink: ProgressSink | None = None
+    ) -> OperationResult:
         """Does work that is no job, whole.
 
         Args:
@@ -221,7 +229,7 @@ class Service:
             OverloadedError: Too much waits already.
             PolymuxError: It failed.
         """
-        sink = sink or Sink(lambda: None, self.store.media.draft)
+        sink = sink or ProgressSink(lambda: None, self.store.media.draft)
         limit_s = answer_timeout_s(work)
         if limit_s is None:
             return await self._do(work, sink, _nothing)
@@ -231,7 +239,9 @@ class Service:
         except TimeoutError:
             raise too_late(work) from None
 
-    async def do_behind(self, backend: Backend, work: Work, sink: Sink) -> Product | None:
+    async def do_behind(
+        self, backend: Backend, work: OperationRequest, sink: ProgressSink
+    ) -> OperationResult | None:
         """Has the first of those do it that does not refuse; None where there is none."""
         for other in self.routes.behind(backend, work):
             try:
@@ -246,7 +256,7 @@ class Service:
 
     @asynccontextmanager
     async def _place(
-        self, backend: Backend, work: Work, promise: Promise | None = None
+        self, backend: Backend, work: OperationRequest, promise: Reservation | None = None
     ) -> AsyncIterator[dict[str, float]]:
         """A place at a backend; what is told of tokens goes into the dict."""
         async with self.places[backend.name].place(promise):
@@ -260,11 +270,11 @@ class Service:
     async def _run(
         self,
         backend: Backend,
-        work: Work,
-        sink: Sink,
-        promise: Promise | None = None,
+        work: OperationRequest,
+        sink: ProgressSink,
+        promise: Reservation | None = None,
         started: Callable[[], Awaitable[None]] | None = None,
-    ) -> Product:
+    ) -> OperationResult:
         async with self._place(backend, work, promise) as counts:
             await (started or _nothing)()
             product = await backend.run(work, sink)
@@ -274,13 +284,13 @@ class Service:
 
     async def _do(
         self,
-        work: Work,
-        sink: Sink,
+        work: OperationRequest,
+        sink: ProgressSink,
         started: Callable[[], Awaitable[None]],
-        promise: Promise | None = None,
+        promise: Reservation | None = None,
         *,
         unmeasured: bool = False,
-    ) -> Product:
+    ) -> OperationResult:
         backends = self.backends_of(work)
         failures: dict[str, errors.APIStatusError] = {}
         for number, backend in enumerate(backends, 1):
@@ -299,11 +309,11 @@ class Service:
 
     async def _do_job(
         self,
-        work: Work,
-        sink: Sink,
+        work: OperationRequest,
+        sink: ProgressSink,
         started: Callable[[], Awaitable[None]],
-        promise: Promise | None = None,
-    ) -> Product:
+        promise: Reservation | None = None,
+    ) -> OperationResult:
         """What a job is: its preparation, then the work; of a chat in pieces each is told."""
         async with AsyncExitStack() as stack:
             unmeasured = work.prepare is not None
@@ -312,17 +322,17 @@ class Service:
                 started = _nothing
                 work = await stack.enter_async_context(work.prepare(work, sink))
             if work.streamed:
-                return await told_in_pieces(self.stream(work, sink, started, promise), sink)
+                return await collect_stream(self.stream(work, sink, started, promise), sink)
             return await self._do(work, sink, started, promise, unmeasured=unmeasured)
 
     async def _do_prepared(
         self,
-        preparing: AbstractAsyncContextManager[Work],
+        preparing: AbstractAsyncContextManager[OperationRequest],
         backend: Backend,
-        sink: Sink,
+        sink: ProgressSink,
         started: Callable[[], Awaitable[None]],
-        promise: Promise | None,
-    ) -> Product:
+        promise: Reservation | None,
+    ) -> OperationResult:
         await started()
         async with preparing as ready:
             # What lay at an address has a length only now.
@@ -331,10 +341,10 @@ class Service:
 
     async def stream(
         self,
-        work: Work,
-        sink: Sink | None = None,
+        work: OperationRequest,
+        sink: ProgressSink | None = None,
         started: Callable[[], Awaitable[None]] | None = None,
-        promise: Promise | None = None,
+        promise: Reservation | None = None,
     ) -> AsyncIterator[Chunk]:
         """Does a chat in pieces. Where a backend fails before its first piece, the next is tried.
 
@@ -348,7 +358,7 @@ class Service:
             The same as `call`, before the first piece or between two.
         """
         backends = self.backends_of(work)
-        sink = sink or Sink(lambda: None, self.store.media.draft)
+        sink = sink or ProgressSink(lambda: None, self.store.media.draft)
         limit_s = answer_timeout_s(work)
         until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
         failures: dict[str, errors.APIStatusError] = {}
@@ -376,8 +386,10 @@ class Service:
                 return
         raise all_failed(failures)
 
-    async def begin(self, work: Work, idempotency_key: str | None = None) -> tuple[Job, bool]:
-        """Begins a job; see `Jobs.begin`.
+    async def begin(
+        self, work: OperationRequest, idempotency_key: str | None = None
+    ) -> tuple[Job, bool]:
+        """Begins a job; see `JobManager.begin`.
 
         Raises:
             NoBackendError: Nothing here can do it: no job is made.
@@ -387,7 +399,7 @@ class Service:
             NotFoundError: The same has, and its job is gone (code ``gone``).
         """
 
-        async def admit() -> Promise:
+        async def admit() -> Reservation:
             # Not before: what the same request has made may be there, whatever became of that.
             first = self.backends_of(work)[0]
             promise = self.places[first.name].promise()
@@ -401,7 +413,7 @@ class Service:
 
         return await self.jobs.begin(work, idempotency_key, admit)
 
-    async def _check_estimate(self, work: Work, backend: Backend) -> None:
+    async def _check_estimate(self, work: OperationRequest, backend: Backend) -> None:
         """Refuses what would take too long or too much; what has no limit is not measured.
 
         Raises:
@@ -420,7 +432,7 @@ async def _nothing() -> None:
     pass
 
 
-def _fails_over(work: Work, error: errors.APIStatusError) -> bool:
+def _fails_over(work: OperationRequest, error: errors.APIStatusError) -> bool:
     """Whether the next backend is asked. What this server itself refuses, all would get."""
     if work.operation != "free_chat":
         return False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from polymux._util.atomic_file import remove_private_drafts, write_private
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux._util.text import display_name
 from polymux.service.clock import LARGEST_STEP_S
 from polymux.service.temporary_files import reported
@@ -28,7 +28,7 @@ _SECRET_BYTES = 32
 _MAX_DIGITS = 12
 
 
-class LinkSecrets:
+class UrlSigner:
     """The two secrets of a store, in a file of mode 0600.
 
     Args:
@@ -91,7 +91,7 @@ class LinkSecrets:
             write_private(self._path, "".join(f"{one}\n" for one in lines))
         # Not before: links by a secret that was not kept would end with this process.
         self._made_at, self._secrets = made_at, found
-        keep_secret(*(one.hex() for one in self._secrets))
+        register_secret(*(one.hex() for one in self._secrets))
 
     def query(self, path: str, expires_at: float) -> str:
         """What a link to `path` has behind its question mark."""

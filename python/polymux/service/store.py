@@ -21,8 +21,8 @@ from polymux.service.media_store import (
     refuse_files_of_others,
     set_aside_files_of_none,
 )
-from polymux.service.model import Made
-from polymux.service.signed_urls import LinkSecrets
+from polymux.service.model import OutputFile
+from polymux.service.signed_urls import UrlSigner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ class Store:
         cap_bytes: Most that all files may take. Default: 20 GiB.
         life_s: How long jobs that have ended, and their files, are kept. Default: a day.
         clock: Seconds since 1970. Of a `SteadyClock`, the default, leaps between two servers are
-            found out, see `polymux.service.clock.Ages`; any other is believed.
+            found out, see `polymux.service.clock.ClockSkewTracker`; any other is believed.
 
     Raises:
         StoreError: Another process has it open; it is damaged; it cannot be written; it is no
@@ -79,7 +79,7 @@ class Store:
                 self.media = MediaStore(
                     folder, self._database, cap_bytes=cap_bytes, life_s=life_s, clock=self.clock
                 )
-                self.links = LinkSecrets(folder / "link-secrets", clock=self.clock)
+                self.links = UrlSigner(folder / "link-secrets", clock=self.clock)
             except BaseException:
                 self._database.close()
                 raise
@@ -126,7 +126,7 @@ class Store:
         Raises:
             PolymuxError: One of them cannot be kept; it is gone.
         """
-        if isinstance(output, Made):
+        if isinstance(output, OutputFile):
             return {"file": await self._adopted(job, output)}
         if isinstance(output, list):
             return [await self.kept(job, one) for one in output]
@@ -134,7 +134,7 @@ class Store:
             return {name: await self.kept(job, one) for name, one in output.items()}
         return output
 
-    async def _adopted(self, job: Job, made: Made) -> str:
+    async def _adopted(self, job: Job, made: OutputFile) -> str:
         """Gives a file that was made its name; where that fails, or is cancelled, it is gone."""
         sealing = asyncio.ensure_future(asyncio.to_thread(made.draft.seal))
         try:

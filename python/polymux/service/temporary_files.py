@@ -35,7 +35,7 @@ _OF_DOWNLOADS = re.compile(r"tmp[0-9a-z_]{8}")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class Draft:
+class TempFile:
     """A file that is being written; `seal` it, and let the store `adopt` it.
 
     As a context manager it is gone at the end, unless it was adopted.
@@ -133,7 +133,7 @@ class Draft:
         self.discard()
 
 
-async def written(media: MediaStore, data: bytes, files: ExitStack) -> Draft:
+async def written(media: MediaStore, data: bytes, files: ExitStack) -> TempFile:
     """A draft that holds `data`; `files` discards it.
 
     Raises:
@@ -141,14 +141,14 @@ async def written(media: MediaStore, data: bytes, files: ExitStack) -> Draft:
         StoreError: It cannot be written.
     """
 
-    def write(draft: Draft) -> None:
+    def write(draft: TempFile) -> None:
         with draft.create() as file:
             draft.write_to(file, data)
 
     return await _drafted(media, len(data), files, write)
 
 
-async def copied(media: MediaStore, kept: StoredFile, files: ExitStack) -> Draft:
+async def copied(media: MediaStore, kept: StoredFile, files: ExitStack) -> TempFile:
     """A draft that holds what a file of the store does; `files` discards it.
 
     Engines open drafts and may write them, and no other file of the store; that may also go
@@ -160,7 +160,7 @@ async def copied(media: MediaStore, kept: StoredFile, files: ExitStack) -> Draft
         StoreError: It cannot be written.
     """
 
-    def write(draft: Draft) -> None:
+    def write(draft: TempFile) -> None:
         with os.fdopen(media.open(kept), "rb") as source, draft.create() as file:
             while piece := source.read(_PIECE_BYTES):
                 draft.write_to(file, piece)
@@ -169,8 +169,8 @@ async def copied(media: MediaStore, kept: StoredFile, files: ExitStack) -> Draft
 
 
 async def _drafted(
-    media: MediaStore, size_bytes: int, files: ExitStack, write: Callable[[Draft], None]
-) -> Draft:
+    media: MediaStore, size_bytes: int, files: ExitStack, write: Callable[[TempFile], None]
+) -> TempFile:
     """A draft that was written on another thread."""
     draft = media.draft(size_bytes)
     files.callback(draft.discard)

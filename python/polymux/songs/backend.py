@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from polymux import errors
 from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import engine_failed, invalid, refusal
-from polymux.service.model import Product, Sink
+from polymux.service.errors import bad_request, engine_failed, status_error
+from polymux.service.model import OperationResult, ProgressSink
 from polymux.songs.selection import REMEDY, told
 from polymux.songs.text_normalization import folded
 from polymux.songs.text_search import search_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux.service.backend import ServiceAccess
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
     from polymux.service.store import Store
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.links import Addresses
@@ -81,7 +81,7 @@ class CatalogueBackend(Backend):
         self._service = service
         self._addresses = self._make_addresses(service.store)
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Texts that are none, and proxies where one would be needed and is not allowed.
 
         Raises:
@@ -92,7 +92,7 @@ class CatalogueBackend(Backend):
         try:
             search_text(work.values["song"])
         except errors.InvalidRequestError as error:
-            raise invalid(f"song: {error}", "song") from None
+            raise bad_request(f"song: {error}", "song") from None
         if work.values.get("proxy"):
             for other in self._service.routes.behind(self, work):
                 try:
@@ -100,7 +100,7 @@ class CatalogueBackend(Backend):
                 except errors.NoBackendError:
                     continue
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Asks the catalogue, then others.
 
         Raises:
@@ -117,14 +117,14 @@ class CatalogueBackend(Backend):
             return await self._search(work, sink)
         return await self._identify(work, sink)
 
-    async def _without_songs(self, work: Work, sink: Sink) -> Product:
+    async def _without_songs(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         product = await self._service.do_behind(self, work, sink)
         if product is None:
             message = f"there are no songs to look among: {REMEDY}"
-            raise refusal(errors.NoBackendError, message)
+            raise status_error(errors.NoBackendError, message)
         return product
 
-    async def _search(self, work: Work, sink: Sink) -> Product:
+    async def _search(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         text, limit = work.values["song"], int(work.values["limit"])
 
         def search(catalogue: Catalogue) -> list[dict[str, str]]:
@@ -135,10 +135,10 @@ class CatalogueBackend(Backend):
         more = await self._more(work, sink, own, limit) if len(own) < limit else []
         _log.info("search_music %s: %d own songs, %d of others", work.request_id, len(own),
                   len(more))  # fmt: skip
-        return Product(own + more)
+        return OperationResult(own + more)
 
     async def _more(
-        self, work: Work, sink: Sink, own: list[dict[str, str]], limit: int
+        self, work: OperationRequest, sink: ProgressSink, own: list[dict[str, str]], limit: int
     ) -> list[dict[str, str]]:
         """What others find beside one's own songs. Their failure is none where there are such."""
         try:
@@ -158,7 +158,7 @@ class CatalogueBackend(Backend):
         others = [one for one in product.output if folded(one["song_name"]) not in known]
         return others[: limit - len(own)]
 
-    async def _identify(self, work: Work, sink: Sink) -> Product:
+    async def _identify(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         query = await self._query(work)
 
         abandoned = threading.Event()
@@ -185,15 +185,17 @@ class CatalogueBackend(Backend):
             raise errors.NoMatchError("no song of the catalogue is like this recording")
         return product
 
-    def _matched(self, work: Work, sink: Sink, match: Match, answer: dict[str, str]) -> Product:
+    def _matched(
+        self, work: OperationRequest, sink: ProgressSink, match: Match, answer: dict[str, str]
+    ) -> OperationResult:
         names = ("offset_s", "speed", "tempo", "pitch", "confidence")
         metrics = {name: round(float(getattr(match, name)), 3) for name in names}
         words = ", ".join(f"{name} {value:g}" for name, value in metrics.items())
         _log.info("identify_song %s: song %d, %s", work.request_id, match.song.id, words)
         sink.log(f"song {match.song.id}: {words}")
-        return Product(answer, metrics=metrics)
+        return OperationResult(answer, metrics=metrics)
 
-    async def _query(self, work: Work) -> bytes:
+    async def _query(self, work: OperationRequest) -> bytes:
         """What the recording sounds like, by the engine that opens strangers' files."""
         step = replace(
             work,
@@ -201,7 +203,9 @@ class CatalogueBackend(Backend):
             values={"file": work.values["file"]},
             given=frozenset(),
         )
-        made = await self._media.run(step, Sink(lambda: None, self._service.store.media.draft))
+        made = await self._media.run(
+            step, ProgressSink(lambda: None, self._service.store.media.draft)
+        )
         try:
             return b64decode(made.output["query"], validate=True)
         except (KeyError, TypeError, ValueError) as error:
@@ -255,5 +259,5 @@ class CatalogueBackend(Backend):
 def _unreadable(error: errors.CatalogueError) -> errors.APIStatusError:
     if error.code == "catalogue_busy":
         message = "the catalogue of songs is being changed: ask again"
-        return refusal(errors.OverloadedError, message, retry_after_s=_BUSY_S)
+        return status_error(errors.OverloadedError, message, retry_after_s=_BUSY_S)
     return engine_failed("the catalogue of songs cannot be read; the server's log tells more")

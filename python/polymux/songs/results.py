@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.html_repr import (
     MAX_ROWS,
-    Shown,
+    HtmlReprMixin,
     escaped,
     image,
     is_address,
@@ -105,7 +105,7 @@ class CatalogueSong:
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerUp(Shown):
+class RunnerUp(HtmlReprMixin):
     """The song that would have been named without the one that was.
 
     Attributes:
@@ -157,7 +157,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class AddProgress(Shown):
+class AddProgress(HtmlReprMixin):
     """A file that was looked at.
 
     Attributes:
@@ -183,7 +183,7 @@ class AddProgress(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class FailedFile(Shown):
+class FailedFile(HtmlReprMixin):
     """A file that is not in the catalogue.
 
     Attributes:

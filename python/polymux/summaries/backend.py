@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux.service.backend import Backend
-from polymux.service.errors import refusal
-from polymux.service.model import Product, Work
-from polymux.summaries.captions import MAX_BYTES, Said, has_words, read_captions
+from polymux.service.errors import status_error
+from polymux.service.model import OperationRequest, OperationResult
+from polymux.summaries.captions import MAX_BYTES, SpokenText, has_words, read_captions
 from polymux.summaries.chunking import Chapter
 from polymux.summaries.prompts import Writer, spoken
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from polymux.downloads.downloader import Downloaded, PageDownloader
     from polymux.service.backend import ServiceAccess
-    from polymux.service.model import Sink
+    from polymux.service.model import ProgressSink
     from polymux.summaries.chunking import Part
     from polymux.summaries.settings import SummaryOptions
 
@@ -56,14 +56,14 @@ class SummaryBackend(Backend):
         """Keeps the service whose backends it asks."""
         self._service = service
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """A summary needs a chat model: the one that its settings name.
 
         Raises:
             NoBackendError: There is none, or none of that name.
         """
         if self._service is None or not self._service.routes.chat_models():
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 "summaries are written by a chat model, and there is none: `polymux models` pulls "
                 "one",
@@ -72,13 +72,13 @@ class SummaryBackend(Backend):
             self._service.backends_of(self._question(work))
         except (errors.BadRequestError, errors.NoBackendError) as reason:
             # No fault of the caller's, who has named no model.
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 "summaries are written by the chat model that `model` of [summaries] names, and "
                 f"this server has none: {reason}",
             ) from None
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Summarises it.
 
         Raises:
@@ -93,7 +93,7 @@ class SummaryBackend(Backend):
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise refusal(
+            raise status_error(
                 errors.InternalServerError,
                 f"this took longer than the {total_s:g} s that a summary may: `total_s` of "
                 "[summaries]",
@@ -102,13 +102,13 @@ class SummaryBackend(Backend):
                 param="url",
             ) from None
 
-    async def _made(self, work: Work, sink: Sink) -> Product:
+    async def _made(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         kind = "captions" if self._options.captions else "audio"
         url = str(work.values["url"])
         async with self._pages.downloaded(url, kind, sink.part(0, _FETCHING)) as found:
             said = await self._said(found, work, sink)
         if not any(has_words(one.text) for one in said):
-            raise refusal(
+            raise status_error(
                 errors.UnprocessableEntityError,
                 "nothing is said in this video",
                 code="no_speech",
@@ -117,9 +117,11 @@ class SummaryBackend(Backend):
         sink.report(_LISTENING)
         chapters = [Chapter(start_s, title) for start_s, title in found.chapters]
         text = await self._summary(work, sink, found.title, said, chapters)
-        return Product({"response": text})
+        return OperationResult({"response": text})
 
-    async def _said(self, found: Downloaded, work: Work, sink: Sink) -> list[Said]:
+    async def _said(
+        self, found: Downloaded, work: OperationRequest, sink: ProgressSink
+    ) -> list[SpokenText]:
         """What is said: by the captions, else by listening."""
         path = found.files[-1]
         if found.captions:
@@ -130,14 +132,14 @@ class SummaryBackend(Backend):
         listening = sink.part(_FETCHING, _LISTENING)
         product = await self._asked("transcribe", {"audio": upload}, work, listening)
         chunks = product.output.get("chunks") or [{"text": product.output.get("text", "")}]
-        return [Said(_start_s(one), str(one.get("text", "")).strip()) for one in chunks]
+        return [SpokenText(_start_s(one), str(one.get("text", "")).strip()) for one in chunks]
 
     async def _summary(
         self,
-        work: Work,
-        sink: Sink,
+        work: OperationRequest,
+        sink: ProgressSink,
         title: str,
-        said: Sequence[Said],
+        said: Sequence[SpokenText],
         chapters: Sequence[Chapter],
     ) -> str:
         writer = Writer(self._options, title, self._window_tokens(work))
@@ -159,7 +161,7 @@ class SummaryBackend(Backend):
         return text
 
     def _cut(
-        self, writer: Writer, title: str, said: Sequence[Said], chapters: Sequence[Chapter]
+        self, writer: Writer, title: str, said: Sequence[SpokenText], chapters: Sequence[Chapter]
     ) -> tuple[list[Part], bytes]:
         """The parts, and what their summary is kept under: long ones take seconds."""
         parts = writer.parts(said, chapters)
@@ -167,18 +169,23 @@ class SummaryBackend(Backend):
         told = f"{self._options}\n{title}\n{words}".encode("utf-8", "replace")
         return parts, hashlib.sha256(told).digest()
 
-    def _window_tokens(self, work: Work) -> int | None:
+    def _window_tokens(self, work: OperationRequest) -> int | None:
         """What the model that will be asked reads and writes in one chat, where that is known."""
         assert self._service is not None  # noqa: S101 - `refuse` was asked before
         return self._service.backends_of(self._question(work))[0].window_tokens()
 
-    def _question(self, work: Work) -> Work:
+    def _question(self, work: OperationRequest) -> OperationRequest:
         """A chat without words, for what can be known before there are any."""
         values = {"model": self._options.model, "messages": []}
-        return Work("chat", "", "", values, frozenset(values), work.caller)
+        return OperationRequest("chat", "", "", values, frozenset(values), work.caller)
 
     async def _written(
-        self, work: Work, sink: Sink, writer: Writer, parts: Sequence[Part], cut: list[str]
+        self,
+        work: OperationRequest,
+        sink: ProgressSink,
+        writer: Writer,
+        parts: Sequence[Part],
+        cut: list[str],
     ) -> str:
         """The summary; texts that the model did not end go to `cut`, too."""
         if len(parts) == 1:
@@ -198,13 +205,15 @@ class SummaryBackend(Backend):
             ]
         return await self._chat(writer.notes(notes), work, sink, cut)
 
-    async def _chat(self, values: dict[str, Any], work: Work, sink: Sink, cut: list[str]) -> str:
+    async def _chat(
+        self, values: dict[str, Any], work: OperationRequest, sink: ProgressSink, cut: list[str]
+    ) -> str:
         product = await self._asked("chat", values, work, sink.part(0, 0))
         choice = product.output["choices"][0]
         text = spoken(str(choice["message"].get("content") or ""))
         if not text:
             theirs = self._is_of_others(work)
-            raise refusal(
+            raise status_error(
                 errors.InternalServerError,
                 "the chat model wrote nothing: choose another for summaries",
                 code="upstream_failed" if theirs else "engine_failed",
@@ -214,22 +223,22 @@ class SummaryBackend(Backend):
             cut.append(text)
         return text
 
-    def _is_of_others(self, work: Work) -> bool:
+    def _is_of_others(self, work: OperationRequest) -> bool:
         """Whether the chat model is an upstream's."""
         assert self._service is not None  # noqa: S101 - `refuse` was asked before
         return self._service.backends_of(self._question(work))[0].is_upstream
 
     async def _asked(
-        self, operation: str, values: dict[str, Any], work: Work, sink: Sink
-    ) -> Product:
+        self, operation: str, values: dict[str, Any], work: OperationRequest, sink: ProgressSink
+    ) -> OperationResult:
         assert self._service is not None  # noqa: S101 - `refuse` was asked before
         shape = contract.operation(operation).variants[0]
         checked = contract.CheckedRequest(operation, shape.id, shape.model or "", values, ())
-        asked = Work.of(checked, work.caller, work.request_id)
+        asked = OperationRequest.of(checked, work.caller, work.request_id)
         return await self._service.call(asked, sink)
 
 
-def _captions_of(path: Path) -> list[Said]:
+def _captions_of(path: Path) -> list[SpokenText]:
     with path.open("rb") as file:
         return read_captions(file.read(MAX_BYTES))
 

@@ -42,7 +42,7 @@ _NO_BLANKS = re.compile(
 _NOT_SHOWN = ("NOTE", "STYLE", "REGION", "WEBVTT")
 
 
-class Said(NamedTuple):
+class SpokenText(NamedTuple):
     """Words, and when.
 
     Attributes:
@@ -54,7 +54,7 @@ class Said(NamedTuple):
     text: str
 
 
-def read_captions(data: bytes) -> list[Said]:
+def read_captions(data: bytes) -> list[SpokenText]:
     r"""What captions say, in order, each line once.
 
     Its time grows with the file's length and no faster, whatever a stranger has put there; of
@@ -202,13 +202,13 @@ def _goes_on(last: str, line: str) -> bool:
     return following == " " or bool(_NO_BLANKS.match(following) or _NO_BLANKS.match(last[-1]))
 
 
-def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[Said]:
+def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[SpokenText]:
     """Each line where it comes first: captions that roll up show a line again under the next.
 
     A line counts as shown before where it is one of the last cue's, or begins as its last one does
     and goes on: then only what is new is told.
     """
-    said: list[Said] = []
+    said: list[SpokenText] = []
     before: set[str] = set()
     last = ""
     for start_s, lines in cues:
@@ -218,7 +218,7 @@ def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[Said]:
                 continue
             new.append(line[len(last) :].strip() if _goes_on(last, line) else line)
         if new:
-            said.append(Said(start_s, " ".join(new)))
+            said.append(SpokenText(start_s, " ".join(new)))
         if lines:
             before, last = set(lines), lines[-1]
     return said

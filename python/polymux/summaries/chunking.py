@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from polymux.summaries.captions import Said
+    from polymux.summaries.captions import SpokenText
 
 #: With full-width marks, and whatever closes a quotation behind them.
 _SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\uff1f]['\")\\]\u00bb\u201d\u2019]*$")
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 
 def parts_of(
-    said: Sequence[Said],
+    said: Sequence[SpokenText],
     chapters: Sequence[Chapter],
     most: int,
     size_of: Callable[[str], int] = len,
@@ -57,8 +57,8 @@ def parts_of(
         size_of: Measures a text. Default: by its characters.
 
     Example:
-        >>> from polymux.summaries.captions import Said
-        >>> said = [Said(0, "One two."), Said(2, "Three four."), Said(9, "Five.")]
+        >>> from polymux.summaries.captions import SpokenText
+        >>> said = [SpokenText(0, "One two."), SpokenText(2, "Three four."), SpokenText(9, "Five.")]
         >>> [part.text for part in parts_of(said, [Chapter(0, "A"), Chapter(8, "B")], 500)]
         ['One two. Three four.', 'Five.']
     """
@@ -68,9 +68,11 @@ def parts_of(
     return found
 
 
-def _grouped(said: Sequence[Said], chapters: Sequence[Chapter]) -> Iterable[tuple[str, list[Said]]]:
+def _grouped(
+    said: Sequence[SpokenText], chapters: Sequence[Chapter]
+) -> Iterable[tuple[str, list[SpokenText]]]:
     starts = sorted(chapters)
-    group: list[Said] = []
+    group: list[SpokenText] = []
     title, number = "", 0
     for one in said:
         while number < len(starts) and one.start_s >= starts[number].start_s:
@@ -85,7 +87,7 @@ def _grouped(said: Sequence[Said], chapters: Sequence[Chapter]) -> Iterable[tupl
 
 
 def _cut(
-    title: str, group: Sequence[Said], most: int, size_of: Callable[[str], int]
+    title: str, group: Sequence[SpokenText], most: int, size_of: Callable[[str], int]
 ) -> Iterable[Part]:
     words: list[tuple[float, str]] = []
     for one in group:

@@ -7,13 +7,13 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.summaries.chunking import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from polymux.summaries.captions import Said
+    from polymux.summaries.captions import SpokenText
     from polymux.summaries.chunking import Chapter, Part
     from polymux.summaries.settings import SummaryOptions
 
@@ -77,7 +77,7 @@ class Writer:
         # Nobody who made the video can know it, and so nobody can end the material early.
         self._mark = f"=== {secrets.token_hex(8)} ==="
 
-    def parts(self, said: Sequence[Said], chapters: Sequence[Chapter]) -> list[Part]:
+    def parts(self, said: Sequence[SpokenText], chapters: Sequence[Chapter]) -> list[Part]:
         """A transcript in parts that the model can read at once; in one where all of it fits.
 
         Raises:
@@ -167,7 +167,7 @@ def spoken(text: str) -> str:
 
 
 def _too_long(count: int, max_parts: int) -> errors.RequestTooLargeError:
-    return refusal(
+    return status_error(
         errors.RequestTooLargeError,
         f"what is said in this video takes about {count} parts that the chat model can read at "
         f"once, and {max_parts} are read: take a shorter video; on the server, a model with a "

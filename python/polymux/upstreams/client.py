@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._util.redaction import hidden_in, keep_secret
+from polymux._util.redaction import redact_json, register_secret
 from polymux.client import event_loop
 from polymux.client.answer import Answer, status_error
 from polymux.client.call import SUCCESSES
@@ -22,7 +22,7 @@ from polymux.service.backend import Health
 from polymux.upstreams.circuit_breaker import Breaker
 from polymux.upstreams.error_mapping import failed, told
 from polymux.upstreams.key_redaction import WrittenKey
-from polymux.upstreams.openai.completions import whole_letters
+from polymux.upstreams.openai.completions import replace_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -91,7 +91,7 @@ class UpstreamServer:
         self.key_written = WrittenKey(key) if key else None
         if key is not None:
             self._key_fields.append(f"Authorization: Bearer {checked_key(key)}")
-            keep_secret(key)
+            register_secret(key)
         self._timeout = timeout or Timeout()
         self._ours = ours
         self._max_event_bytes = max_event_bytes
@@ -172,13 +172,13 @@ class UpstreamServer:
         try:
             value = core.parse_json(data)
         except errors.DecodeError:
-            whole = whole_letters(data)
+            whole = replace_lone_surrogates(data)
             if whole == data:
                 raise
             value = core.parse_json(whole)
         key = self.key_written
         repeats = key is not None and key.is_in(core.write_json(value))
-        return hidden_in(value) if repeats else value
+        return redact_json(value) if repeats else value
 
     async def stream_chat(
         self,

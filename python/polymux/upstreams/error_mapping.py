@@ -14,10 +14,10 @@ from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable, shortened
 from polymux.client.answer import told_in
-from polymux.service.errors import of_upstream, refusal
+from polymux.service.errors import of_upstream, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +122,7 @@ def told(
     return failed(name, reason_of(error)) if isinstance(error, _UNANSWERED) else error
 
 
-def told_at_once(name: str, error: errors.PolymuxError, *, operation: str) -> errors.PolymuxError:
+def map_error_body(name: str, error: errors.PolymuxError, *, operation: str) -> errors.PolymuxError:
     """A failure that came in the place of an answer, as callers get it.
 
     Some servers answer by 200 and tell the status as the failure's code, as OpenRouter does.
@@ -139,7 +139,7 @@ def told_at_once(name: str, error: errors.PolymuxError, *, operation: str) -> er
 
 def failed(name: str, reason: str) -> errors.InternalServerError:
     """An upstream that does not do what it should."""
-    return refusal(
+    return status_error(
         errors.InternalServerError,
         f"the upstream {name} failed: {reason}",
         code="upstream_failed",
@@ -149,7 +149,7 @@ def failed(name: str, reason: str) -> errors.InternalServerError:
 
 def late(name: str) -> errors.InternalServerError:
     """An upstream that takes too long."""
-    return refusal(
+    return status_error(
         errors.InternalServerError,
         f"the upstream {name} did not answer in time",
         code="upstream_timeout",
@@ -166,12 +166,12 @@ def of_code(name: str, code: str, message: str) -> errors.PolymuxError:
         return failed(name, f"its prediction failed ({code or 'without a code'})")
     kind = _CLASSES.get(status, errors.APIStatusError)
     words = f"the upstream {name} refuses this: {cleaned(message)}"
-    return refusal(kind, words, code=code, status=status)
+    return status_error(kind, words, code=code, status=status)
 
 
 def cleaned(text: str) -> str:
     """Words of an upstream as strangers may read them: no addresses, keys or accounts."""
-    plain = _PRIVATE.sub("...", hidden(printable(" ".join(text.split()))))
+    plain = _PRIVATE.sub("...", redact(printable(" ".join(text.split()))))
     return shortened(plain, _MAX_CHARACTERS)
 
 
@@ -204,17 +204,17 @@ def _of_status(
     status = error.status or 0
     if status == 429:
         message = f"the upstream {name} has a limit of its own, and it is reached: ask again later"
-        return _later(refusal(errors.RateLimitError, message), error)
+        return _later(status_error(errors.RateLimitError, message), error)
     if status in _BUSY:
         message = f"the upstream {name} is busy: ask again later"
-        return _later(refusal(errors.OverloadedError, message), error)
+        return _later(status_error(errors.OverloadedError, message), error)
     if status == 504:
         return late(name)
     chat = operation in _CHATS
     said = _said(error)
     if chat and status in (400, 404) and _lacks_model(error, said):
         message = f"the upstream {name} has no such model"
-        return refusal(
+        return status_error(
             errors.BadRequestError, message, code="model_not_found", status=400, param="model"
         )
     if ours and _OWN_CODES.get(error.code) == status:
@@ -230,7 +230,7 @@ def _of_status(
         code = _TOO_LONG
     param = error.param if error.param and _WORD.fullmatch(error.param) else None
     words = f"the upstream {name} refuses this{f': {cleaned(said)}' if said else ''}"
-    return refusal(kind, words, code=code, status=status, param=param)
+    return status_error(kind, words, code=code, status=status, param=param)
 
 
 def _said(error: errors.APIStatusError) -> str:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux._util.text import NO_TEXT, PICTURE, printable, shortened
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.service.model import Upload
 from polymux.upstreams.result_files import media_type
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 #: Fields of the interface that hold pictures, and what holds sound or frames.
 _PICTURES = ("image", "mask")
@@ -56,7 +56,7 @@ def may_be_media(start: bytes) -> bool:
     return NO_TEXT.search(start) is not None or media_type(start) != ""
 
 
-async def refuse_files(work: Work) -> None:
+async def refuse_files(work: OperationRequest) -> None:
     """Raises where a file of a request is nothing that its field takes.
 
     Raises:
@@ -75,7 +75,7 @@ async def refuse_files(work: Work) -> None:
             code, status = "undecodable", 422
         said = shortened(printable(value.file_name))
         words = f"{said}: {words}" if said else words
-        raise refusal(kind, words, code=code, status=status, param=name)
+        raise status_error(kind, words, code=code, status=status, param=name)
 
 
 def _start_of(path: Path) -> bytes:

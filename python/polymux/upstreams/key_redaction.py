@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._util.redaction import hidden, hidden_in
+from polymux._util.redaction import redact, redact_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ class _Open:
     def let_go(self) -> str:
         """What was held, as it may be told where no more comes."""
         text, self.held = self.held, ""
-        hides = text and hidden(self.sent + text) != self.sent + text
+        hides = text and redact(self.sent + text) != self.sent + text
         self.sent += text
         return _MASK if hides else text
 
@@ -133,7 +133,7 @@ class Echoes:
         value: Any = chunk.json()
         changed = self._read(key, value)
         if key.is_in(chunk.raw):
-            changed, value = True, hidden_in(value)
+            changed, value = True, redact_json(value)
         return _chunk_of(value) if changed else chunk
 
     def rest(self) -> Iterator[ChatChunk]:
@@ -141,7 +141,7 @@ class Echoes:
         for path, one in self._open.items():
             text = one.let_go()
             if text:
-                value = hidden_in(one.head)
+                value = redact_json(one.head)
                 if path[0] == "choices":
                     value["choices"] = [{"index": path[1], "delta": {}, "finish_reason": None}]
                 _put(value, path, text)

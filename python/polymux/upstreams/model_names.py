@@ -10,7 +10,7 @@ from polymux import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 #: The names that freellm has (`contracts.md` 2).
 FREE_NAMES = ("gpt-4o", "gpt-3.5-turbo", "gpt-4")
@@ -51,7 +51,7 @@ class ModelNames:
         """What chats may ask for; None for whatever they say."""
         return tuple(self._chats) if self._names else None
 
-    def of(self, work: Work) -> str | None:
+    def of(self, work: OperationRequest) -> str | None:
         """What the upstream calls the model of a request; None where it has none for it."""
         if work.operation == "chat":
             return self.of_chat(str(work.values.get("model")))

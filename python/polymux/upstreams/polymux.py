@@ -19,8 +19,8 @@ from polymux.client.sync_client import PATH
 from polymux.downloads.url_inputs import failure_of
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import refusal
-from polymux.service.model import Made, Product, Upload, discard_made
+from polymux.service.errors import status_error
+from polymux.service.model import OperationResult, OutputFile, Upload, discard_outputs
 from polymux.upstreams.client import addresses_of
 from polymux.upstreams.error_mapping import cleaned, failed, late, of_code
 from polymux.upstreams.model_names import ModelNames, selectors
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from polymux.client.request import Request
     from polymux.contract import Field
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
 _KIND = "polymux"
@@ -100,10 +100,10 @@ class PolymuxUpstream(Backend):
         self._listing = ModelListing(server, _MODELS)
         self._policy = policy or FetchPolicy()
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Models of freellm that it is not named for."""
         if work.operation == "free_chat" and self._names.of(work) is None:
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"the upstream {self.name} has no model for {work.values.get('model')}",
                 param="model",
@@ -120,7 +120,7 @@ class PolymuxUpstream(Backend):
         """Whether it was reached lately."""
         return self._server.health(_KIND)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Has it done there, and keeps what was made."""
         await self._judge(work)
         if work.operation in JOBS:
@@ -140,9 +140,9 @@ class PolymuxUpstream(Backend):
             getattr(responses, RESULTS[work.operation])(value)
         except errors.DecodeError:
             raise failed(self.name, "its answer is not what the interface has") from None
-        return Product(value)
+        return OperationResult(value)
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
+    async def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
         """Passes on the pieces of a chat as they come."""
         await self._judge(work)
         path = contract.operation(work.operation).path
@@ -153,7 +153,7 @@ class PolymuxUpstream(Backend):
             async for chunk in chunks:
                 yield chunk
 
-    async def _judge(self, work: Work) -> None:
+    async def _judge(self, work: OperationRequest) -> None:
         """Refuses addresses that nobody may fetch from, whatever the other server would do.
 
         Raises:
@@ -168,7 +168,7 @@ class PolymuxUpstream(Backend):
                 await ajudged(web, policy=self._policy, limits=_LOOK_UP)
             except errors.URLRefusedError as refused:
                 code = "url_refused"
-                raise refusal(
+                raise status_error(
                     errors.BadRequestError, str(refused), code=code, param=field
                 ) from None
             except errors.ConnectError:
@@ -179,14 +179,14 @@ class PolymuxUpstream(Backend):
                     found.param = field
                 raise found from None
 
-    def _values(self, work: Work) -> dict[str, Any]:
+    def _values(self, work: OperationRequest) -> dict[str, Any]:
         """What the caller gave: that server fills in the rest, as this one has."""
         values = {name: one for name, one in work.values.items() if name in work.given}
         if work.operation == "chat":
             values["model"] = self._names.of(work) or values["model"]
         return values
 
-    def _request(self, work: Work) -> Request:
+    def _request(self, work: OperationRequest) -> Request:
         values = {
             # By its name: the sender's word for its type is nobody's business.
             name: (one.file_name, one.path) if isinstance(one, Upload) else one
@@ -194,7 +194,7 @@ class PolymuxUpstream(Backend):
         }
         return build_request(work.operation, values, model=work.model or None, awaited=True)
 
-    async def _job(self, work: Work, sink: Sink) -> Product:
+    async def _job(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         request = self._request(work)
         answer = await self._server.ask(
             work.operation,
@@ -216,7 +216,9 @@ class PolymuxUpstream(Backend):
             value = {"output": value.get("response"), **value}
         return await self._product(work, value, sink)
 
-    async def _followed(self, work: Work, begun: dict[str, Any], sink: Sink) -> dict[str, Any]:
+    async def _followed(
+        self, work: OperationRequest, begun: dict[str, Any], sink: ProgressSink
+    ) -> dict[str, Any]:
         """The job's end; it is cancelled there where it is not waited for here."""
         told = _Told(sink)
         name = begun.get("id")
@@ -233,7 +235,7 @@ class PolymuxUpstream(Backend):
             await self._cancel(path)
             raise
 
-    async def _ended(self, work: Work, path: str, told: _Told) -> dict[str, Any]:
+    async def _ended(self, work: OperationRequest, path: str, told: _Told) -> dict[str, Any]:
         """Watches a job to its end, over as many connections as that takes."""
         interruptions = 0
         while True:
@@ -261,7 +263,9 @@ class PolymuxUpstream(Backend):
             async with asyncio.timeout(_CANCEL_S):
                 await self._server.ask("predictions", "POST", f"{path}/cancel", repeatable=True)
 
-    async def _product(self, work: Work, value: dict[str, Any], sink: Sink) -> Product:
+    async def _product(
+        self, work: OperationRequest, value: dict[str, Any], sink: ProgressSink
+    ) -> OperationResult:
         """What a job has made, its files in this server's store.
 
         Raises:
@@ -271,11 +275,11 @@ class PolymuxUpstream(Backend):
             raise of_code(self.name, str(value.get("error_code", "")), str(value.get("error", "")))
         output = value.get("output")
         if work.operation not in _WITHOUT_FILES:
-            made: list[Made] = []
+            made: list[OutputFile] = []
             try:
                 output = await self._kept(output, sink, made)
             except BaseException:
-                discard_made(made)
+                discard_outputs(made)
                 raise
         if RESULTS[work.operation] != "Prediction":
             more = {"report": value["report"]} if "report" in value else {}
@@ -287,9 +291,9 @@ class PolymuxUpstream(Backend):
             if name != "total_time" and (number := finite(one)) is not None
         }
         version = value.get("version")
-        return Product(output, version if isinstance(version, str) else "hidden", numbers)
+        return OperationResult(output, version if isinstance(version, str) else "hidden", numbers)
 
-    async def _kept(self, value: Any, sink: Sink, made: list[Made]) -> Any:
+    async def _kept(self, value: Any, sink: ProgressSink, made: list[OutputFile]) -> Any:
         """An output with files in the place of their links."""
         if isinstance(value, str):
             stem = f"file-{len(made)}"
@@ -343,7 +347,7 @@ def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, s
 class _Told:
     """Tells here what a job tells of itself there."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: ProgressSink) -> None:
         self._sink = sink
         self._lines = 0
 

@@ -14,7 +14,7 @@ from polymux.client.options import NEVER, SLOW
 from polymux.engines.media.engine import write_new
 from polymux.fetch.fetcher import FetchLimits, afetch
 from polymux.service.media_store import MEDIA_EXTENSIONS
-from polymux.service.model import Made
+from polymux.service.model import OutputFile
 from polymux.upstreams.error_mapping import failed
 from polymux.upstreams.image_validation import BrokenPictureError, check_file
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.fetch.fetcher import Fetched, FetchPolicy
-    from polymux.service.model import Sink
+    from polymux.service.model import ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
 _MAX_FILE_BYTES = 2 << 30
@@ -104,7 +104,7 @@ def decoded(text: str) -> bytes | None:
         return None
 
 
-async def kept(sink: Sink, data: bytes, content_type: str, stem: str) -> Made:
+async def kept(sink: ProgressSink, data: bytes, content_type: str, stem: str) -> OutputFile:
     """Bytes as a new file."""
     draft = sink.draft(len(data))
     try:
@@ -112,12 +112,12 @@ async def kept(sink: Sink, data: bytes, content_type: str, stem: str) -> Made:
     except BaseException:
         draft.discard()
         raise
-    return Made(draft, content_type, f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}")
+    return OutputFile(draft, content_type, f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}")
 
 
 async def fetched(
-    server: UpstreamServer, url: str, sink: Sink, policy: FetchPolicy, stem: str
-) -> Made:
+    server: UpstreamServer, url: str, sink: ProgressSink, policy: FetchPolicy, stem: str
+) -> OutputFile:
     """The file at an address that an upstream has named, fetched by the guard without any key.
 
     Args:
@@ -160,10 +160,10 @@ async def fetched(
     if content_type not in MEDIA_EXTENSIONS:
         content_type = _ANY_TYPE
     name = _file_name(answer) or f"{stem}{MEDIA_EXTENSIONS.get(content_type, '.bin')}"
-    return Made(draft, content_type, name)
+    return OutputFile(draft, content_type, name)
 
 
-async def judged(server: UpstreamServer, made: Made, kind: str, stem: str) -> Made:
+async def judged(server: UpstreamServer, made: OutputFile, kind: str, stem: str) -> OutputFile:
     """The same file by the type of its own bytes, whatever the upstream called it.
 
     Args:
@@ -184,7 +184,7 @@ async def judged(server: UpstreamServer, made: Made, kind: str, stem: str) -> Ma
     return replace(made, content_type=content_type, file_name=name)
 
 
-async def whole(server: UpstreamServer, made: Made, content_type: str) -> None:
+async def whole(server: UpstreamServer, made: OutputFile, content_type: str) -> None:
     """Looks through a picture's file; what is none has nothing to be looked at.
 
     Args:
@@ -206,7 +206,7 @@ async def whole(server: UpstreamServer, made: Made, content_type: str) -> None:
         raise
 
 
-async def type_of(made: Made) -> str:
+async def type_of(made: OutputFile) -> str:
     """`media_type` of a file; it is discarded where it cannot be read."""
     try:
         return media_type(await asyncio.to_thread(_start_of, made.draft.path))

@@ -170,17 +170,17 @@ def test_fail_fast(tmp_path: Path, inputs: Path) -> None:
 
 def test_a_disk_that_is_full_ends_the_batch(tmp_path: Path, inputs: Path) -> None:
     """What it says is no failure of any item: with room again all are done."""
-    from polymux.batches.output_store import Storage
+    from polymux.batches.output_store import OutputStore
 
-    out, seal = tmp_path / "out", Storage.sealed
+    out, seal = tmp_path / "out", OutputStore.sealed
 
-    def full(self: Storage, item: int, number: int, ending: str) -> Any:
+    def full(self: OutputStore, item: int, number: int, ending: str) -> Any:
         if item == 3:
             raise polymux.OutputFailedError("no space left on device", errno=28)
         return seal(self, item, number, ending)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Storage, "sealed", full)
+        patched.setattr(OutputStore, "sealed", full)
         with pytest.raises(polymux.OutputFailedError, match="no space left"):
             convert(inputs, out)
     report = convert(inputs, out, resume=True)
@@ -271,7 +271,7 @@ def test_a_manifest_moves_with_its_folder(tmp_path: Path, inputs: Path) -> None:
 
 def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two for each worker, however many wait."""
-    from polymux.batches.executors import Conversions
+    from polymux.batches.executors import ConversionExecutor
     from polymux.batches.runner import Runner
 
     folder = tmp_path / "in"
@@ -279,20 +279,20 @@ def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for number in range(80):
         (folder / f"{number}.wav").write_bytes(noise(number, 0.01))
     most, lock = [0], threading.Lock()
-    do, runners = Conversions.do, []
+    do, runners = ConversionExecutor.do, []
     made = Runner.__init__
 
     def begun(self: Runner, *arguments: Any, **named: Any) -> None:
         made(self, *arguments, **named)
         runners.append(self)
 
-    def watched(self: Conversions, *arguments: Any) -> list[str]:
+    def watched(self: ConversionExecutor, *arguments: Any) -> list[str]:
         with lock:
             most[0] = max(most[0], len(runners[0]._hand))
         return do(self, *arguments)
 
     monkeypatch.setattr(Runner, "__init__", begun)
-    monkeypatch.setattr(Conversions, "do", watched)
+    monkeypatch.setattr(ConversionExecutor, "do", watched)
     assert convert(folder, tmp_path / "out", workers=3).done == 80
     assert 3 <= most[0] <= 6
 

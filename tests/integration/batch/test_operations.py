@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import contract
-from polymux.batches.spec import Subject
+from polymux.batches.spec import BatchSpec
 from polymux.errors import AuthenticationError, InternalServerError, NoBackendError, OverloadedError
 from servers import steps
 from servers.misbehaving import MisbehavingServer
@@ -41,7 +41,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("operation", [one.name for one in contract.operations()])
 def test_every_operation_on_a_server(tmp_path: Path, operation: str) -> None:
-    subject = Subject(operation, {})
+    subject = BatchSpec(operation, {})
     inputs: list[Any] = ["https://files.example/a", "https://files.example/b"]
     if subject.is_file:
         inputs = [tmp_path / "a.wav", tmp_path / "b.wav"]
@@ -196,13 +196,13 @@ def test_an_engine_of_the_batch_keeps_no_results(
     from polymux.batches import executors
 
     left: list[int] = []
-    forget = executors.Calls._forget
+    forget = executors.ClientExecutor._forget
 
-    def looked(self: executors.Calls, result: Any, products: Any) -> None:
+    def looked(self: executors.ClientExecutor, result: Any, products: Any) -> None:
         forget(self, result, products)
         left.append(sum(one.is_file() for one in (tmp_path / "out").rglob("*engines/media/*/*")))
 
-    monkeypatch.setattr(executors.Calls, "_forget", looked)
+    monkeypatch.setattr(executors.ClientExecutor, "_forget", looked)
     inputs = [tmp_path / f"{number}.wav" for number in range(3)]
     for number, path in enumerate(inputs):
         path.write_bytes(noise(number))

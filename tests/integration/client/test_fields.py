@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux.errors import InvalidRequestError
 from servers import steps
 from servers.reference import ReferenceServer
@@ -194,4 +194,4 @@ def test_files_get_none_of_them(reference: ReferenceServer) -> None:
 def test_the_word_before_a_key_is_no_secret() -> None:
     """Of what a caller sends, the key is hidden from then on, and not how it is called."""
     with polymux.Client("http://localhost:1", headers={"Authorization": "Token canary-a1 b2c3"}):
-        assert hidden("canary-a1 and b2c3 by Token") == "*** and *** by Token"
+        assert redact("canary-a1 and b2c3 by Token") == "*** and *** by Token"

@@ -139,11 +139,11 @@ def test_parts_at_every_place_of_a_text() -> None:
                 part = SECRET[start : start + size]
                 text = f"{'<' * before}{part}>"
                 wanted = text if size <= MAX_FRAGMENT else f"{'<' * before}***>"
-                assert redaction.hidden(text) == wanted
+                assert redaction.redact(text) == wanted
     close = "sk-abcd efghij- KLMNOPQ RST-012"
-    assert redaction.hidden(close) == close
+    assert redaction.redact(close) == close
     assert (
-        max_fragment(redaction.hidden(f"{SECRET[3:12]}{SECRET[20:30]}{SECRET[1:9]}"))
+        max_fragment(redaction.redact(f"{SECRET[3:12]}{SECRET[20:30]}{SECRET[1:9]}"))
         <= MAX_FRAGMENT
     )
 
@@ -159,8 +159,8 @@ def test_very_many_keys_and_very_long_ones() -> None:
     """Old ones are forgotten, with all that was kept of them; a long one hides in no long time."""
     before = len(redaction._PIECES)
     for number in range(5000):
-        redaction.keep_secret(f"key-{number:06}-" + f"{number * 7919:010}" * 2)
+        redaction.register_secret(f"key-{number:06}-" + f"{number * 7919:010}" * 2)
     assert len(redaction._KNOWN) <= redaction._MAX_SECRETS
     assert len(redaction._PIECES) < before + 40 * redaction._MAX_SECRETS
-    redaction.keep_secret("a" * 60_000)
-    assert "a" * 8 not in redaction.hidden("b" + "a" * 50_000)
+    redaction.register_secret("a" * 60_000)
+    assert "a" * 8 not in redaction.redact("b" + "a" * 50_000)

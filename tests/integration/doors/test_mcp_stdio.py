@@ -16,10 +16,10 @@ import mcp_types as types
 import polymux
 import pytest
 from mcp import Client, MCPError
-from polymux.mcp.executor import ServiceDesk
+from polymux.mcp.executor import LocalExecutor
 from polymux.mcp.files import Folders
 from polymux.mcp.protocol import make_server
-from polymux.mcp.stdio import StdioDoor
+from polymux.mcp.stdio import StdioFrontend
 from support.commands import PROGRAM, environment
 from support.conversions import wav
 from support.mcp_clients import (
@@ -41,7 +41,7 @@ from support.services import Scripted, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_by_a_server(folder: Path, server: PolymuxServer, box: Box, mode: str) -
     received: list[bytes] = []
     before = box.backend.run
 
-    async def watched(work: Work, sink: Any) -> Any:
+    async def watched(work: OperationRequest, sink: Any) -> Any:
         if "file" in work.values:
             received.append(work.values["file"].path.read_bytes())
         return await before(work, sink)
@@ -339,8 +339,8 @@ def test_cancelling_ends_the_work_of_this_machine(folder: Path, mode: str, tool:
         backend = Scripted()
         backend.gate.clear()
         async with running(folder / "s", backend) as service:
-            desk = ServiceDesk(lambda: service, lambda job: job.output, lambda file: file.name)
-            door = StdioDoor(Folders([], folder))
+            desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
+            door = StdioFrontend(Folders([], folder))
             async with Client(make_server(desk, door), mode=mode) as client:
                 call = asyncio.ensure_future(client.call_tool(tool, {"file": "here.wav"}))
                 while not backend.began:

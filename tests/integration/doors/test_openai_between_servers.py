@@ -8,7 +8,7 @@ import polymux
 import pytest
 from polymux import errors
 from polymux.runtime.upstream_settings import UpstreamSettings
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from support.openai_door import PICTURE, ScriptedDoor
 from support.polymux_server import Box, PolymuxServer
 
@@ -71,7 +71,7 @@ def test_chats(client: polymux.Client, box: Box) -> None:
     ]  # fmt: skip
     with client.chat("Hi", model="far", stream=True) as stream:
         assert list(stream.texts()) == pieces
-    busy = refusal(errors.RateLimitError, "too much for now", retry_after_s=7)
+    busy = status_error(errors.RateLimitError, "too much for now", retry_after_s=7)
     box.backend.failure = busy
     with pytest.raises(errors.RateLimitError, match="upstream other has a limit") as refused:
         client.chat("Hi", model="far")

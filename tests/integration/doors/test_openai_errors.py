@@ -12,7 +12,7 @@ from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.app import create_app
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.settings.settings import CompatSettings, ServerSettings
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from support.openai_door import ScriptedDoor, of
 from support.polymux_server import CHAT, HELLO, Answer, Box, PolymuxServer, form, read_answer
 from support.served import until
@@ -97,7 +97,7 @@ def test_the_package_raises_what_it_should(server: PolymuxServer, box: Box) -> N
         with pytest.raises(openai.NotFoundError) as unknown:
             client.embeddings.create(model="default", input="x")
         assert unknown.value.code == "not_found"
-        box.backend.failure = refusal(
+        box.backend.failure = status_error(
             polymux.errors.RateLimitError, "the upstream is busy", retry_after_s=7
         )
         with pytest.raises(openai.RateLimitError) as busy:

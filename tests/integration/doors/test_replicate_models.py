@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract, errors
 from polymux.server.compat.replicate.models import models
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
 from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 BASE = "/replicate/v1/models"
 
@@ -169,13 +169,13 @@ def test_models_that_refuse_an_empty_text(tmp_path: Path) -> None:
     """They are listed: nobody asks for one. What has no model or no backend is not."""
 
     class Careful(ScriptedModels):
-        def refuse(self, work: Work) -> None:
+        def refuse(self, work: OperationRequest) -> None:
             if work.operation == "generate_image":
-                raise refusal(errors.NoBackendError, "no weights")
+                raise status_error(errors.NoBackendError, "no weights")
             if "" in work.values.values():
-                raise invalid("that is empty", "query")
+                raise bad_request("that is empty", "query")
             if work.operation == "free_chat" and work.values["model"] != "gpt-4o":
-                raise refusal(errors.NoBackendError, "no such model")
+                raise status_error(errors.NoBackendError, "no such model")
 
     with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server, closed_clients():
         names = {f"{one.owner}/{one.name}" for one in of(server).models.list()}

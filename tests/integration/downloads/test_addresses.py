@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import Client, errors
-from polymux.downloads.url_inputs import Bringer
+from polymux.downloads.url_inputs import UrlFetcher
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import Limits
-from polymux.service.model import Sink, Upload
+from polymux.service.model import ProgressSink, Upload
 from polymux.service.store import Store
 from support.commands import run
 from support.conversions import wav
@@ -25,7 +25,7 @@ from support.web import Server
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
     from support.web import Exchange
 
 CONVERT = "/api/v1/convert2mp3"
@@ -173,15 +173,15 @@ def test_pages_begin_behind_many_blanks(
         has_proxy = False
         asked: list[str]
 
-        async def audio(self, url: str, sink: Sink, drafts: list[Draft]) -> Upload:
+        async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
             self.asked.append(url)
             return Upload(drafts[0].path, "sound", "", 0)
 
     async def bring() -> tuple[Upload, list[str]]:
         pages = Reader()
         pages.asked = []
-        bringer = Bringer(policy(web), 1 << 20, pages=pages)
-        sink = Sink(lambda: None, store.media.draft)
+        bringer = UrlFetcher(policy(web), 1 << 20, pages=pages)
+        sink = ProgressSink(lambda: None, store.media.draft)
         return await bringer.bring(web.url("/a.wav"), sink, []), pages.asked
 
     answer = answering(200, b"\r\n" * (blanks // 2) + begins)
@@ -235,9 +235,9 @@ def test_pages_are_seen_as_such(tmp_path: Path, page: bytes) -> None:
     """Whatever stands before their first element."""
 
     async def brought() -> None:
-        bringer = Bringer(policy(site), 1 << 20)
+        bringer = UrlFetcher(policy(site), 1 << 20)
         with closing(Store(tmp_path / "store")) as store:
-            sink = Sink(lambda: None, store.media.draft)
+            sink = ProgressSink(lambda: None, store.media.draft)
             with pytest.raises(errors.APIStatusError, match="there is a page at this address"):
                 await bringer.bring(site.url("/x.mp3"), sink, [])
 

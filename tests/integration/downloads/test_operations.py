@@ -14,7 +14,7 @@ from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import StoreSettings
 from polymux.service.backend import Backend
-from polymux.service.model import Product
+from polymux.service.model import OperationResult
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 from support.commands import run
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
     from support.web import Server
 
 
@@ -35,9 +35,9 @@ class Writer(Backend):
     operations = frozenset(("chat",))
     models = ("small",)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         message = {"role": "assistant", "content": "A river carries stones."}
-        return Product({"choices": [{"index": 0, "message": message}]})
+        return OperationResult({"choices": [{"index": 0, "message": message}]})
 
 
 def backends(site: Server, folder: Path) -> list[Backend]:

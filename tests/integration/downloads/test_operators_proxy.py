@@ -9,10 +9,10 @@ import pytest
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.proxy import GuardedProxy
 from polymux.downloads.settings import DownloadSettings
-from polymux.downloads.upstream_proxy import OnwardProxy
+from polymux.downloads.upstream_proxy import UpstreamProxy
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.service.model import Sink
+from polymux.service.model import ProgressSink
 from support.fetches import answering
 from support.web import Server
 
@@ -32,7 +32,7 @@ def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[
     async def body() -> tuple[bytes, int]:
         async with GuardedProxy(far, MANY_BYTES) as behind:
             await behind.start(folder / "far")
-            onward = OnwardProxy.of(behind.url)
+            onward = UpstreamProxy.of(behind.url)
             async with GuardedProxy(near, MANY_BYTES, onward=onward, idle_s=5) as before:
                 await before.start(folder / "near")
                 reader, writer = await asyncio.open_unix_connection(folder / "near")
@@ -78,7 +78,7 @@ def test_one_that_speaks_otherwise(tmp_path: Path, said: bytes) -> None:
 
     async def body() -> bytes:
         odd = await asyncio.start_server(talk, "127.0.0.1", 0)
-        onward = OnwardProxy("127.0.0.1", odd.sockets[0].getsockname()[1])
+        onward = UpstreamProxy("127.0.0.1", odd.sockets[0].getsockname()[1])
         near = FetchPolicy(allowed_hosts=("127.0.0.1:9",))
         async with odd, GuardedProxy(near, MANY_BYTES, onward=onward) as before:
             await before.start(tmp_path / "near")
@@ -102,7 +102,7 @@ def test_a_page(site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             folder = tmp_path / "drafts"
             folder.mkdir()
             pages = PageDownloader(settings, policy(site), folder, 3600)
-            sink = Sink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
+            sink = ProgressSink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
             async with pages.downloaded(site.url("/page/low.mp4"), "video", sink) as found:
                 size_bytes = sum(one.stat().st_size for one in found.files)
             assert size_bytes > 1000

@@ -10,7 +10,7 @@ import pytest
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
-from polymux.downloads.url_inputs import Bringer, addressed
+from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetcher import FetchPolicy
 from support.polymux_server import PolymuxServer, form
@@ -62,7 +62,7 @@ def backends(site: Server, folder: Path) -> list[Backend]:
     policy = FetchPolicy(allowed_hosts=(site.authority,))
     pages = PageDownloader(DownloadSettings(), policy, folder / "drafts", 3600)
     media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
-    bringer = Bringer(policy, 1 << 30, pages=pages)
+    bringer = UrlFetcher(policy, 1 << 30, pages=pages)
     return [addressed(media, bringer), DownloadBackend(pages, media)]
 
 

@@ -11,7 +11,7 @@ import pytest
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.service.model import Sink
+from polymux.service.model import ProgressSink
 from support.fetches import answering
 from support.odd_downloaders import SCRIPTS
 from support.supervised import TESTS
@@ -24,7 +24,7 @@ def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     # Of this run alone: what another has left there says nothing of it.
     written = Path("/tmp", f"polymux-was-here-{secrets.token_hex(8)}")
-    sink = Sink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
+    sink = ProgressSink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
 
     async def ran(site: Server) -> None:
         policy = FetchPolicy(allowed_hosts=(site.authority,))

@@ -12,7 +12,7 @@ from polymux.engines.chat.schemas import MAX_BYTES, MAX_CHOICES, check_schemas
 from polymux.engines.media.engine import DECODE_AUDIO, MEASURE_SOUND
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.errors import BadRequestError
-from polymux.service.model import Sink, Upload, Work
+from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.store import Store
 from support.conversions import wav
 from support.supervised import QUICK, asked, engine, go, until
@@ -43,9 +43,13 @@ def test_what_waits_in_the_process_does_not_keep_it(tmp_path: Path) -> None:
 
     async def body() -> None:
         async with engine(tmp_path) as (_, backend):
-            deaf = asyncio.create_task(backend.run(asked("deaf 30"), Sink(lambda: None, None)))
+            deaf = asyncio.create_task(
+                backend.run(asked("deaf 30"), ProgressSink(lambda: None, None))
+            )
             await until(lambda: backend.process is not None and backend.process.told_at)
-            waiting = asyncio.create_task(backend.run(asked("echo x"), Sink(lambda: None, None)))
+            waiting = asyncio.create_task(
+                backend.run(asked("echo x"), ProgressSink(lambda: None, None))
+            )
             await asyncio.sleep(0.1)
             deaf.cancel()
             began = time.monotonic()
@@ -88,7 +92,7 @@ def test_work_that_asks_for_a_file_hears_that_nobody_waits(tmp_path: Path, other
         async with engine(tmp_path, how, max_concurrency=2) as (service, backend):
             pid = (await service.call(asked("echo x"))).output["pid"]
             other = asyncio.create_task(service.call(asked("tell 0.1 60"))) if others else None
-            sink = Sink(lambda: None, None)
+            sink = ProgressSink(lambda: None, None)
             late = asyncio.create_task(backend.run(asked("late 0.5"), sink))
             await until(lambda: sink.progress == 0.1)
             late.cancel()
@@ -116,14 +120,14 @@ def hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_decoding_stops_though_others_wait(tmp_path: Path, hours: Path) -> None:
     """By itself: its process goes on with what waits in it."""
 
-    def asked_for(operation: str) -> Work:
+    def asked_for(operation: str) -> OperationRequest:
         file = Upload(hours, "hours.mp3", "", hours.stat().st_size)
-        return Work(operation, "", "", {"file": file}, frozenset())
+        return OperationRequest(operation, "", "", {"file": file}, frozenset())
 
     async def body() -> None:
         store = Store(tmp_path / "s")
         media = EngineBackend("media", "media", ["convert_to_mp3"], supervision=QUICK)
-        sink = Sink(lambda: None, store.media.draft)
+        sink = ProgressSink(lambda: None, store.media.draft)
         await media._ready()
         process = media.process
         decoding = asyncio.create_task(media.run(asked_for(DECODE_AUDIO), sink))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.engines.process.process import EngineProcess
-from polymux.engines.process.supervisor import CRASHES_WITHIN_S, Crashes
+from polymux.engines.process.supervisor import CRASHES_WITHIN_S, CrashLoopBackoff
 from polymux.errors import InternalServerError, OverloadedError
 from polymux.service.routes import Route
 from support.services import Scripted, chat_of, running, work_of
@@ -87,7 +87,7 @@ def test_the_next_backend_does_what_a_broken_one_cannot(tmp_path: Path) -> None:
 
 
 def test_crashes_of_long_ago_count_for_nothing() -> None:
-    crashes = Crashes()
+    crashes = CrashLoopBackoff()
     assert (crashes.blocked_s(0), crashes.pause_s(0)) == (0, 0)
     for second in range(3):
         crashes.note(second)

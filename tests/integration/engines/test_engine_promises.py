@@ -16,7 +16,7 @@ import pytest
 from polymux.engines.process.process import EngineProcess
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.runtime.settings import EngineSettings
-from polymux.service.model import Sink, Upload, Work
+from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.store import Store
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer
@@ -26,9 +26,9 @@ from support.weights import upscaler, whisper
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
 
-    Drafts = Callable[[int], Draft]
+    Drafts = Callable[[int], TempFile]
 
 #: No process is ended by force here: what ends early has looked whether it should.
 PATIENT = Supervision(threads=1, cancel_timeout_s=200)
@@ -63,14 +63,14 @@ def steps(frames: list[Any]) -> list[float]:
 
 
 async def left_at_the_first_step(
-    backend: EngineBackend, work: Work, frames: list[Any], drafts: Drafts
+    backend: EngineBackend, work: OperationRequest, frames: list[Any], drafts: Drafts
 ) -> None:
     """Begins, and leaves when progress is told; the process must end the work by itself."""
     process = await backend._ready()
     frames.clear()
     begun = asyncio.Event()
 
-    class Leaving(Sink):
+    class Leaving(ProgressSink):
         def report(self, progress: float) -> None:
             super().report(progress)
             begun.set()
@@ -87,19 +87,21 @@ async def left_at_the_first_step(
     assert process.busy == 0
 
 
-async def to_the_end(backend: EngineBackend, work: Work, frames: list[Any], drafts: Drafts) -> Any:
+async def to_the_end(
+    backend: EngineBackend, work: OperationRequest, frames: list[Any], drafts: Drafts
+) -> Any:
     frames.clear()
-    return await backend.run(work, Sink(lambda: None, drafts))
+    return await backend.run(work, ProgressSink(lambda: None, drafts))
 
 
-def picture(path: Path, height: int, width: int, channels: int) -> Work:
+def picture(path: Path, height: int, width: int, channels: int) -> OperationRequest:
     """A picture to enlarge, as the media engine hands it on."""
     shape = (height, width, channels)
     numpy.random.default_rng(1).integers(0, 255, shape, numpy.uint8).tofile(path)
     facts = {"width": width, "height": height, "channels": channels, "bits": 8}
     pixels = Upload(path, "pixels", "", path.stat().st_size)
     values = {"pictures": [facts], "pixels_0": pixels, "scale": 2}
-    return Work("upscale_image", "B", "", values, frozenset(("scale",)))
+    return OperationRequest("upscale_image", "B", "", values, frozenset(("scale",)))
 
 
 def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, frames: list[Any]) -> None:
@@ -146,7 +148,7 @@ def test_every_segment_is_told_of_and_may_be_the_last(
         path.write_bytes(polymux.decode_audio(talk).samples.cast("B"))
         given = Upload(path, "samples", "", path.stat().st_size)
         values = {"samples": given, "batch_size": 1, "language": "en", "timestamp": "chunk"}
-        work = Work("transcribe", "", "", values, frozenset(values))
+        work = OperationRequest("transcribe", "", "", values, frozenset(values))
         try:
             await left_at_the_first_step(backend, work, frames, store.media.draft)
             early = steps(frames)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
     from polymux.service.service import Service
     from support.web import Exchange
 
@@ -46,7 +46,7 @@ async def site(exchange: Exchange) -> None:
         await exchange.answer(200, data, "Content-Type: image/png")
 
 
-def asking(operation: str, *urls: str, **values: Any) -> Work:
+def asking(operation: str, *urls: str, **values: Any) -> OperationRequest:
     if operation == "free_chat":
         return chat_of(operation=operation, image_url=urls[0], **values)
     parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
@@ -65,7 +65,7 @@ async def served(folder: Path, *sites: Server) -> AsyncIterator[tuple[Service, S
         assert list((folder / "s" / "drafts").iterdir()) == []
 
 
-async def answered(service: Service, work: Work) -> None:
+async def answered(service: Service, work: OperationRequest) -> None:
     """Whole, or in pieces."""
     if work.streamed:
         assert [one async for one in service.stream(work)] == [{"n": 1}]

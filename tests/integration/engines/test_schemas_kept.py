@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import polymux
 import pytest
-from polymux.engines.chat.json_schema import unkept
+from polymux.engines.chat.json_schema import unsupported_keywords
 from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer
@@ -102,7 +102,7 @@ def test_answers_fit_what_is_not_told(client: polymux.Client) -> None:
         schema = a_schema(pick, 2)
         answer = asked(client, schema)
         told = answer.headers.get("polymux-warnings", "")
-        assert bool(unkept(schema)) == ("may break" in told)
+        assert bool(unsupported_keywords(schema)) == ("may break" in told)
         if answer.choices[0].finish_reason != "stop":
             continue
         value = json.loads(answer.choices[0].message.content or "")

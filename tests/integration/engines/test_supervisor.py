@@ -19,7 +19,7 @@ from polymux.errors import (
     RequestTooLargeError,
     UnprocessableEntityError,
 )
-from polymux.service.model import Sink, Work
+from polymux.service.model import OperationRequest, ProgressSink
 from support.services import work_of
 from support.supervised import QUICK, TESTS, alive, asked, engine, go, until
 
@@ -98,7 +98,7 @@ def test_cancelling_one_leaves_the_other_alone(tmp_path: Path) -> None:
             assert await other == 200
             assert backend.process is process
 
-    async def _count(service: Service, work: Work, most: int) -> int:
+    async def _count(service: Service, work: OperationRequest, most: int) -> int:
         seen = 0
         async with aclosing(service.stream(work)) as stream:
             async for _ in stream:
@@ -321,8 +321,8 @@ def test_who_is_gone_before_work_has_begun_leaves_no_process_for_ever(tmp_path: 
     async def body() -> None:
         async with engine(tmp_path, QUICK._replace(idle_s=0.3)) as (_, backend):
             values = {"messages": [{"role": "user", "content": "echo " + "x" * 30_000_000}]}
-            work = Work("chat", "", "", values, frozenset())
-            call = asyncio.create_task(backend.run(work, Sink(lambda: None, None)))
+            work = OperationRequest("chat", "", "", values, frozenset())
+            call = asyncio.create_task(backend.run(work, ProgressSink(lambda: None, None)))
             while backend.process is None or not backend.process.busy:
                 await asyncio.sleep(0)  # No longer: it is not sent yet.
             pid = backend.process.pid or 0

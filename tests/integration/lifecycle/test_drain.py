@@ -430,8 +430,8 @@ operations = ["convert_to_mp3"]
 
 LAST_RESORT = """
 import sys, time
-from polymux.server.run import LastResort
-last = LastResort(0.3)
+from polymux.server.run import ShutdownWatchdog
+last = ShutdownWatchdog(0.3)
 for one in sys.argv[1:]:
     last.close() if one == "close" else last.told(int(one))
 time.sleep(4)

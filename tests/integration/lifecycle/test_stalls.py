@@ -36,9 +36,9 @@ def test_what_waits_for_its_turn_is_not_stalled(tmp_path: Path) -> None:
 
     async def body() -> None:
         async with engine(tmp_path, HOW) as (service, backend):
-            from polymux.service.model import Sink
+            from polymux.service.model import ProgressSink
 
-            sink = Sink(lambda: None, service.store.media.draft)
+            sink = ProgressSink(lambda: None, service.store.media.draft)
             first = asyncio.create_task(backend.run(asked("tell 0.4 6"), sink))
             await until(lambda: backend.process is not None and backend.process.busy == 1)
             second = asyncio.create_task(backend.run(asked("echo later"), sink))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.service.backend import Backend
 from polymux.service.errors import storage_full
-from polymux.service.model import Made, Product
+from polymux.service.model import OperationResult, OutputFile
 from polymux.service.store import Store
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.served import until
@@ -16,7 +16,7 @@ from support.served import until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 PIECE = b"the first half, "
 
@@ -30,10 +30,12 @@ class Half(Backend):
     def __init__(self, there: int) -> None:
         self._there = there
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         drafts = sink.draft(10), sink.draft(10)
         drafts[self._there].path.write_bytes(PIECE)
-        return Product({"response": [Made(one, "audio/mpeg", "a.mp3") for one in drafts]})
+        return OperationResult(
+            {"response": [OutputFile(one, "audio/mpeg", "a.mp3") for one in drafts]}
+        )
 
 
 class Slow(Backend):
@@ -45,13 +47,13 @@ class Slow(Backend):
         self.gate = asyncio.Event()
         self.drafts: list[Path] = []
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         draft = sink.draft(100)
         draft.path.write_bytes(PIECE)
         self.drafts.append(draft.path)
         await self.gate.wait()
         draft.path.write_bytes(PIECE * 2)
-        return Product({"response": Made(draft, "audio/mpeg", "a.mp3")})
+        return OperationResult({"response": OutputFile(draft, "audio/mpeg", "a.mp3")})
 
 
 def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:

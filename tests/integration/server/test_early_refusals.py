@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.runtime.settings import Limits
-from polymux.server.http.connection_limit import Crowd
+from polymux.server.http.connection_limit import ConnectionLimiter
 from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, read_answer
 from support.served import until
 from support.services import Scripted
@@ -99,7 +99,7 @@ def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
 
 
 def test_who_counts_as_one_address() -> None:
-    crowd = Crowd(most=8)
+    crowd = ConnectionLimiter(most=8)
     assert [crowd.enter("192.0.2.1")[1] for _ in range(5)] == [True] * 4 + [False]
     assert crowd.enter("192.0.2.2")[1]
     # An address of IPv4 may come in the form of IPv6; and a line has a network of 64 bits.
@@ -107,12 +107,12 @@ def test_who_counts_as_one_address() -> None:
     for _ in range(6):
         crowd.leave("192.0.2.1")
     assert crowd.enter("192.0.2.1")[1]
-    crowd = Crowd(most=8)
+    crowd = ConnectionLimiter(most=8)
     assert [crowd.enter(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
     assert crowd.enter("2001:db8:0:1::1")[1]
     # This machine itself, where proxies are, and peers without an address; nobody goes beyond all.
     for here in ("127.0.0.1", "::1", None):
-        crowd = Crowd(most=8)
+        crowd = ConnectionLimiter(most=8)
         assert all(crowd.enter(here)[1] for _ in range(8))
         assert not crowd.enter("192.0.2.1")[1]
         crowd.leave("192.0.2.1")

@@ -19,7 +19,7 @@ from support.services import Scripted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.service.model import Product, Sink, Work
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
 TYPE = "multipart/form-data; boundary=bbbb"
 
@@ -43,7 +43,7 @@ class Hashing(Scripted):
         super().__init__(operations=["convert_to_mp3", "transcribe"], max_concurrency=4)
         self.hashes: list[str] = []
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         for value in work.values.values():
             if isinstance(value, Upload):
                 self.hashes.append(hash_of(value.path.read_bytes()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.service.signed_urls import LinkSecrets
+from polymux.service.signed_urls import UrlSigner
 from support.polymux_server import CONVERT, Box, PolymuxServer, form
 from support.services import Scripted
 
@@ -142,7 +142,7 @@ def test_a_link_with_an_odd_host(public: PolymuxServer, name: str) -> None:
 
 def test_secrets_know_no_host(tmp_path: Path) -> None:
     """What is signed begins behind the host: a proxy's new name breaks no link."""
-    links = LinkSecrets(tmp_path / "secrets")
+    links = UrlSigner(tmp_path / "secrets")
     given = dict(one.split("=") for one in links.query("/media/a", 9e9).split("&"))
     assert links.accepts("/media/a", given["exp"], given["sig"])
     assert not links.accepts(f"http://{EVIL}/media/a", given["exp"], given["sig"])

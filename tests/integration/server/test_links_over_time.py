@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import pytest
-from polymux.service.signed_urls import LinkSecrets
+from polymux.service.signed_urls import UrlSigner
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.served import until
 from support.services import Scripted
@@ -149,7 +149,7 @@ def test_a_link_of_the_last_moment_outlives_a_restart(tmp_path: Path, clock: Clo
 def test_a_secret_that_was_changed_twice_signs_nothing(tmp_path: Path) -> None:
     """Whatever end a link by it has: who has read an old secret can do nothing with it."""
     clock = Clock()
-    links = LinkSecrets(tmp_path / "secrets", period_s=100, clock=clock)
+    links = UrlSigner(tmp_path / "secrets", period_s=100, clock=clock)
     query = dict(parse_qsl(links.query("/media/a", BEGIN + 10_000)))
 
     def accepted() -> bool:

@@ -8,7 +8,7 @@ import pytest
 from polymux import contract, errors
 from polymux.runtime.build import backends_of
 from polymux.server.settings.settings import ServerSettings
-from polymux.service.model import Work
+from polymux.service.model import OperationRequest
 from support.polymux_server import PolymuxServer, form
 from support.requests import FILE, smallest
 
@@ -59,7 +59,7 @@ def is_refused(server: PolymuxServer, operation: str, variant: contract.Variant)
         operation, variant.id, variant.model or "", values_of(variant), ()
     )
     try:
-        return not server.state.service.backends_of(Work.of(checked))
+        return not server.state.service.backends_of(OperationRequest.of(checked))
     except errors.NoBackendError:
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.service.model import Product
+from polymux.service.model import OperationResult
 from support.polymux_server import PolymuxServer
 from support.services import Scripted
 
@@ -18,8 +18,8 @@ VERSION = "6f7a773af6fc3e8de9d5a3c00be77c17308914bf67772726aff83496ba1e3bbe"
 
 
 class Painter(Scripted):
-    async def run(self, work: object, sink: object) -> Product:
-        return Product([], "a version")
+    async def run(self, work: object, sink: object) -> OperationResult:
+        return OperationResult([], "a version")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from polymux.runtime.settings import Limits
 from polymux.server.routes.sse import KEEP_ALIVE
 from polymux.service.errors import engine_failed
-from polymux.service.model import Made, Product
+from polymux.service.model import OperationResult, OutputFile
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, parsed
 from support.served import until
 from support.services import Scripted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
     from support.polymux_server import Answer
 
 SILENT_S = 0.2
@@ -194,10 +194,10 @@ class Making(Scripted):
     content_type = "audio/mpeg"
     file_name = "a.mp3"
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         draft = sink.draft(len(self.data))
         draft.path.write_bytes(self.data)
-        return Product({"response": Made(draft, self.content_type, self.file_name)})
+        return OperationResult({"response": OutputFile(draft, self.content_type, self.file_name)})
 
 
 def is_saved_and_never_run(answer: Answer, content_type: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 REPLICATE = "/replicate/v1/predictions"
 SOUND = form(("file", ("a.wav", b"x")))
@@ -139,7 +139,9 @@ def test_a_cancelled_call_is_no_failure_of_the_server(server: PolymuxServer, box
 class Late(Scripted):
     """Is silent, and says what it leaves out before its first piece, and once more behind it."""
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+    async def stream(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[dict[str, Any]]:
         await self.gate.wait()
         sink.log(EARLY)
         if self.failure is not None:

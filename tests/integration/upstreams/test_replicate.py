@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.downloads.url_inputs import Bringer
+from polymux.downloads.url_inputs import UrlFetcher
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.upstream_settings import upstreams_of
 from servers import media, steps
@@ -222,7 +222,7 @@ def test_a_recording_at_an_address(service: ReplicateService, tmp_path: Path) ->
     with MisbehavingServer() as site:
         site.script(steps.answer(200, SOUND, content_type="audio/wav"), path="/a/talk.wav")
         policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{site.port}",))
-        bringer = Bringer(policy, 1 << 20)
+        bringer = UrlFetcher(policy, 1 << 20)
         settings = {"replicate": replicate(tmp_path, service)}
         with PolymuxServer(
             tmp_path / "near", lambda: upstreams_of(settings, policy, (), bringer)

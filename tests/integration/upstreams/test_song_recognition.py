@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
     from polymux.upstreams.song_recognition.shazam import Signature
     from support.polymux_server import Answer, PolymuxServer
     from support.web import Exchange
@@ -326,7 +326,7 @@ def test_equal_recordings_at_the_same_time_are_one_request(recogniser: SongRecog
 
         made = 0
 
-        async def signature(self, work: Work) -> Signature:
+        async def signature(self, work: OperationRequest) -> Signature:
             signature = await super().signature(work)
             self.made += 1
             if self.made == count:

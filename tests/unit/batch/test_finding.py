@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.batches.inputs import Inputs, Listed
-from polymux.batches.spec import Subject
+from polymux.batches.spec import BatchSpec
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def find(folder: Path, *inputs: Any, operation: str = "convert_to_mp3") -> list[Found]:
-    return list(Inputs(Subject(operation, {}), os.fsencode(folder / "out")).find(inputs))
+    return list(Inputs(BatchSpec(operation, {}), os.fsencode(folder / "out")).find(inputs))
 
 
 def stems(found: list[Found]) -> list[bytes]:
@@ -38,7 +38,7 @@ def tree(folder: Path, *names: str | bytes) -> None:
 def test_a_folder_has_what_the_operation_reads(tmp_path: Path) -> None:
     tree(tmp_path, "in/b.wav", "in/a.mkv", "in/deep/er/c.FLAC", "in/notes.txt", "in/cover.png",
          "in/.hidden.wav", "in/.git/x.wav")  # fmt: skip
-    finder = Inputs(Subject("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
+    finder = Inputs(BatchSpec("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
     found = list(finder.find([tmp_path / "in"]))
     assert stems(found) == [b"a", b"b", b"deep/er/c"]
     assert [one.size_bytes for one in found] == [10, 10, 10]
@@ -61,7 +61,7 @@ def test_a_folder_that_is_that_of_the_outputs_lacks_only_these(tmp_path: Path) -
         (f"{tmp_path}/**/*.[mw]*", [b"a", b"more/b"]),
     ):
         finder = Inputs(
-            Subject("convert_to_mp3", {}),
+            BatchSpec("convert_to_mp3", {}),
             os.fsencode(tmp_path),
             lambda name: name in (b"a.mp3", b"more/b.mp3"),
         )
@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_read_keeps_nothing_else(
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    finder = Inputs(Subject("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
+    finder = Inputs(BatchSpec("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
     assert stems(list(finder.find([tmp_path / "in", tmp_path / "in/a.wav"]))) == [
         b"a", b"more/c", b"a",
     ]  # fmt: skip
@@ -137,7 +137,7 @@ def test_a_zero_byte_is_in_no_name(tmp_path: Path) -> None:
     (found,) = find(tmp_path, "a\0b.wav")
     assert found.size_bytes is None
     with pytest.raises(InputNotFoundError):
-        Subject("convert_to_mp3", {}).identity({"file": "a\0b.wav"})
+        BatchSpec("convert_to_mp3", {}).identity({"file": "a\0b.wav"})
 
 
 def test_lists_keep_their_tree_and_stay_below_the_folder(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_large_folder_takes_no_memory(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(4000):
         os.link(_first(tmp_path), tmp_path / f"in/{number:06}-{'long' * 20}.wav")
-    finder = Inputs(Subject("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
+    finder = Inputs(BatchSpec("convert_to_mp3", {}), os.fsencode(tmp_path / "out"))
     tracemalloc.start()
     count = sum(1 for _ in finder.find([tmp_path / "in"]))
     _, peak_bytes = tracemalloc.get_traced_memory()
@@ -250,11 +250,11 @@ def _first(folder: Path) -> Path:
 )
 def test_what_would_make_every_item_fail(operation: str, fields: Any, words: str) -> None:
     with pytest.raises(InvalidRequestError, match=words):
-        Subject(operation, fields)
+        BatchSpec(operation, fields)
 
 
 def test_an_item_may_bring_what_all_need() -> None:
-    assert Subject("generate_image", {"seed": 3}).fields == {"seed": 3}
+    assert BatchSpec("generate_image", {"seed": 3}).fields == {"seed": 3}
 
 
 def test_what_is_no_regular_file_has_no_content(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_what_is_no_regular_file_has_no_content(tmp_path: Path) -> None:
     os.write(writer, b"sound")
     for path in (tmp_path / "pipe.wav", "/dev/zero", tmp_path):
         with pytest.raises(InputUnreadableError, match=r"no regular file|Is a directory"):
-            Subject("convert_to_mp3", {}).identity({"file": str(path)})
+            BatchSpec("convert_to_mp3", {}).identity({"file": str(path)})
     assert os.read(writer, 9) == b"sound"
     os.close(writer)
 
@@ -272,7 +272,7 @@ def test_what_is_no_regular_file_has_no_content(tmp_path: Path) -> None:
 def test_identity_is_of_content_and_fields_and_not_of_names(tmp_path: Path) -> None:
     tree(tmp_path, "a.wav", "b.wav")
     (tmp_path / "c.wav").write_bytes(b"another")
-    subject = Subject("convert_to_mp3", {"bitrate": "64k"})
+    subject = BatchSpec("convert_to_mp3", {"bitrate": "64k"})
 
     def of(name: str, **more: Any) -> bytes:
         return subject.identity({**subject.fields, "file": str(tmp_path / name), **more})
@@ -281,7 +281,7 @@ def test_identity_is_of_content_and_fields_and_not_of_names(tmp_path: Path) -> N
     assert (
         len({of("a.wav"), of("c.wav"), of("a.wav", channels=1), of("a.wav", bitrate="128k")}) == 4
     )
-    other = Subject("identify_song", {})
-    assert other.identity({"file": str(tmp_path / "a.wav")}) != Subject(
+    other = BatchSpec("identify_song", {})
+    assert other.identity({"file": str(tmp_path / "a.wav")}) != BatchSpec(
         "convert_to_mp3", {}
     ).identity({"file": str(tmp_path / "a.wav")})

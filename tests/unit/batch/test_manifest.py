@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.batches.manifest import Manifest
-from polymux.batches.records import Failed, Found, Made, Output, Staged
+from polymux.batches.records import Failed, Found, Output, Staged, StagedResult
 from polymux.errors import OutputExistsError, OutputFailedError
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def found(number: int, stem: str = "") -> Found:
     return Found(b"%d" % number, f'{{"file":"{number}"}}', (stem or f"{number}").encode(), 10)
 
 
-def made(manifest: Manifest, ending: str = ".mp3") -> Made:
+def made(manifest: Manifest, ending: str = ".mp3") -> StagedResult:
     (task,) = manifest.next_ones(1, ())
-    return Made(task, (Staged(ending, 3, b"hash"),), b"identity", 10, 1, None, 0.5)
+    return StagedResult(task, (Staged(ending, 3, b"hash"),), b"identity", 10, 1, None, 0.5)
 
 
 def steps_of(manifest: Manifest, work: object) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from polymux.batches.runner import Pauses, retry_after_s
+from polymux.batches.runner import RetryAfterGate, retry_after_s
 from polymux.errors import ConnectError, OverloadedError, RateLimitError
 from servers.replies import http_date
 
@@ -25,7 +25,7 @@ def refusal(**headers: str) -> RateLimitError:
 
 def test_all_keep_the_longest_pause_that_was_asked_for() -> None:
     clock = Clock()
-    pauses = Pauses(clock=clock)
+    pauses = RetryAfterGate(clock=clock)
     assert pauses.left_s == 0
     assert pauses.refused(refusal(retry_after="7"))
     assert pauses.refused(refusal(retry_after="3"))
@@ -37,7 +37,7 @@ def test_all_keep_the_longest_pause_that_was_asked_for() -> None:
 
 def test_pauses_grow_where_the_server_says_nothing() -> None:
     clock = Clock()
-    pauses = Pauses(clock=clock)
+    pauses = RetryAfterGate(clock=clock)
     lengths = []
     for error in (ConnectError("no"), OverloadedError("no"), refusal(retry_after="soon")):
         pauses.refused(error)
@@ -52,19 +52,19 @@ def test_pauses_grow_where_the_server_says_nothing() -> None:
 
 def test_patience_comes_to_its_end_where_nothing_succeeds() -> None:
     clock = Clock()
-    pauses = Pauses(60, clock=clock)
+    pauses = RetryAfterGate(60, clock=clock)
     assert pauses.refused(refusal(retry_after="40"))
     clock.now_s += 40
     assert pauses.refused(refusal(retry_after="40"))
     clock.now_s += 40
     assert not pauses.refused(refusal(retry_after="40"))
-    assert not Pauses(60).refused(refusal(retry_after="9" * 40))
+    assert not RetryAfterGate(60).refused(refusal(retry_after="9" * 40))
     pauses.succeeded()
     assert pauses.refused(refusal(retry_after="40"))
 
 
 def test_the_end_wakes_those_who_wait() -> None:
-    pauses = Pauses()
+    pauses = RetryAfterGate()
     pauses.refused(refusal(retry_after="600"))
     answers: list[bool] = []
     waiting = threading.Thread(target=lambda: answers.append(pauses.wait()))

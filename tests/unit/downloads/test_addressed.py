@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from polymux.downloads.url_inputs import Bringer, addressed
+from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.service.model import Sink
+from polymux.service.model import ProgressSink
 from support.services import Scripted, chat_of, running, work_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def both(*operations: str) -> tuple[Scripted, Backend]:
     inner = Scripted("own", operations)
     inner.models = ("mine",)
-    return inner, addressed(inner, Bringer(FetchPolicy(), 1 << 20))
+    return inner, addressed(inner, UrlFetcher(FetchPolicy(), 1 << 20))
 
 
 def test_what_has_no_file_is_left_alone() -> None:
@@ -44,6 +44,6 @@ def test_chats_of_an_engine_that_hears_too(tmp_path: Path) -> None:
 
 def test_what_comes_from_an_address_is_prepared() -> None:
     _, outer = both("chat", "convert_to_mp3")
-    sink = Sink(lambda: None, lambda _: None)  # type: ignore[arg-type,return-value]
+    sink = ProgressSink(lambda: None, lambda _: None)  # type: ignore[arg-type,return-value]
     assert outer.prepared(work_of(), sink) is not None
     assert outer.prepared(chat_of(), sink) is None

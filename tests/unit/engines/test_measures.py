@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 from polymux.engines import estimates
-from polymux.service.model import Caller, Work
+from polymux.service.model import Caller, OperationRequest
 
 SIZE = {"width": 2400, "height": 2400, "pages": 1}
 #: What a network that enlarges by four makes of it: floats of three colours.
 MADE_BYTES = 2400 * 2400 * 16 * 3 * 4
 
 
-def enlarging(**values: Any) -> Work:
+def enlarging(**values: Any) -> OperationRequest:
     caller = Caller("k", "k")
-    return Work("upscale_image", "B", "nightmareai/real-esrgan", values, frozenset(values), caller)
+    return OperationRequest(
+        "upscale_image", "B", "nightmareai/real-esrgan", values, frozenset(values), caller
+    )
 
 
 @pytest.mark.parametrize("scale", [0.5, 1, 4, 10])

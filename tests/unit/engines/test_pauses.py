@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy
 import pytest
-from polymux.engines.speech.silence import ShortPauses
+from polymux.engines.speech.silence import SilenceTrimmer
 
 RATE_HZ = 100
 
 
-def made(*speech_s: tuple[float, float], duration_s: float) -> ShortPauses:
+def made(*speech_s: tuple[float, float], duration_s: float) -> SilenceTrimmer:
     samples = numpy.arange(int(duration_s * RATE_HZ), dtype=numpy.float32)
     speech = [(int(a * RATE_HZ), int(b * RATE_HZ)) for a, b in speech_s]
-    return ShortPauses(samples, RATE_HZ, speech)
+    return SilenceTrimmer(samples, RATE_HZ, speech)
 
 
 def test_short_pauses_stay() -> None:

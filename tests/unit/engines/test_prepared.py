@@ -9,18 +9,18 @@ import pytest
 from polymux import contract
 from polymux.engines.media.decoding_backend import upscaling
 from polymux.errors import NoBackendError
-from polymux.service.model import Upload, Work
+from polymux.service.model import OperationRequest, Upload
 from support.services import ALICE, Scripted, running
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def faces(folder: Path, wanted: str) -> Work:
+def faces(folder: Path, wanted: str) -> OperationRequest:
     path = folder / "a.png"
     path.write_bytes(b"picture")
     fields = [("image", Upload(path, "a.png", "image/png", 7)), ("face_enhance", wanted)]
-    return Work.of(
+    return OperationRequest.of(
         contract.read_form("upscale_image", fields, model="nightmareai/real-esrgan"), ALICE
     )
 

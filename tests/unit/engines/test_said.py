@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from polymux.engines.process.process import Said
+from polymux.engines.process.process import StderrCapture
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +12,7 @@ def _logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_lines_are_whole_however_they_come(caplog: pytest.LogCaptureFixture) -> None:
-    said = Said("one")
+    said = StderrCapture("one")
     for at, piece in enumerate((b"fi", b"rst\nsec", b"ond\n\n  \nthi\x1brd")):
         said.take(piece, float(at))
     assert list(said.lines) == ["first", "second"]
@@ -22,7 +22,7 @@ def test_lines_are_whole_however_they_come(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_a_flood_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    said = Said("one")
+    said = StderrCapture("one")
     for number in range(20):
         said.take(b"".join(b"%d\n" % (number * 100 + one) for one in range(100)), 1.0)
     assert caplog.messages[-1] == "one: 499"
@@ -33,14 +33,14 @@ def test_a_flood_is_counted(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_what_is_left_out_at_the_end_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
-    said = Said("one")
+    said = StderrCapture("one")
     said.take(b"x\n" * 700, 0.0)
     said.take(b"", 1.0)
     assert caplog.messages[-1] == "one: 200 more lines"
 
 
 def test_a_line_without_end_takes_no_room() -> None:
-    said = Said("one")
+    said = StderrCapture("one")
     for _ in range(100):
         said.take(b"w" * 100_000, 0.0)
     said.take(b" end\nnext\n", 0.0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from polymux.engines.chat.json_schema import MalformedError, unkept
+from polymux.engines.chat.json_schema import MalformedError, unsupported_keywords
 from polymux.engines.chat.schema_patterns import without_odd_patterns
 
 
 def words(schema: Any) -> list[str]:
-    return [one.partition(" ")[0] for one in unkept(schema)]
+    return [one.partition(" ")[0] for one in unsupported_keywords(schema)]
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_patterns_that_are_not_kept_are_left_out_where_schemas_are() -> None:
         "additionalProperties": plain,
     }
     assert inner["pattern"] is odd
-    assert unkept(odd) == ["pattern (#)"]
+    assert unsupported_keywords(odd) == ["pattern (#)"]
 
 
 def test_references_are_followed_once() -> None:
     node = {"properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "number", "minimum": 1}}}
-    found = unkept({"$ref": "#/$defs/node", "$defs": {"node": node}})
+    found = unsupported_keywords({"$ref": "#/$defs/node", "$defs": {"node": node}})
     assert found == ["minimum (#/$defs/node/properties/n)"]
 
 
@@ -125,9 +125,9 @@ def test_alternatives_are_told_apart_by_a_property() -> None:
         for name in ("cat", "dog")
     }
     union = {"oneOf": [{"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/dog"}], "$defs": members}
-    assert unkept(union) == []
+    assert unsupported_keywords(union) == []
     members["dog"]["required"] = []
-    assert unkept(union) == ["oneOf (#)"]
+    assert unsupported_keywords(union) == ["oneOf (#)"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_alternatives_are_told_apart_by_a_property() -> None:
 def test_what_is_no_schema_is_said_so(schema: Any, place: str) -> None:
     """Of what the library takes as if it were one."""
     with pytest.raises(MalformedError) as found:
-        unkept(schema)
+        unsupported_keywords(schema)
     assert str(found.value).startswith(f"{place} is n")
 
 
@@ -160,7 +160,7 @@ def test_what_is_no_schema_is_said_so(schema: Any, place: str) -> None:
     ],
 )  # fmt: skip
 def test_what_the_library_refuses_is_left_to_it(schema: Any) -> None:
-    unkept(schema)
+    unsupported_keywords(schema)
     without_odd_patterns(schema)
 
 

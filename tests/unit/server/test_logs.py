@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux.server.observability import logs
-from polymux.server.observability.logs import PatientHandler
+from polymux.server.observability.logs import NonBlockingHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def numbers(data: bytes) -> Iterator[int]:
 def test_what_waited_comes_in_order() -> None:
     """A pipe that is full; then it is read, and everything is there."""
     reader, writer = os.pipe()
-    handler = PatientHandler(writer)
+    handler = NonBlockingHandler(writer)
     began = time.monotonic()
     for number in range(5000):
         handler.handle(record(f"line {number} {'x' * 50}"))
@@ -51,7 +51,7 @@ def test_what_waited_comes_in_order() -> None:
 def test_what_had_no_room_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "_MAX_WAITING_BYTES", 100_000)
     reader, writer = os.pipe()
-    handler = PatientHandler(writer)
+    handler = NonBlockingHandler(writer)
     for number in range(10_000):
         handler.handle(record(f"line {number} {'x' * 50}"))
     data = read_all(reader, b"left out")
@@ -69,7 +69,7 @@ def test_what_had_no_room_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_last_words_are_written_where_somebody_reads(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with path.open("wb") as file:
-        handler = PatientHandler(file.fileno())
+        handler = NonBlockingHandler(file.fileno())
         handler.handle(record("line 1"))
         handler.handle(logging.LogRecord("x", logging.INFO, "", 0, "line %d", ("no number",), None))
         handler.flush()
@@ -80,9 +80,9 @@ def test_nobody_can_read_any_more() -> None:
     """A reader that is gone, and a full disk: lines are lost, and nothing is raised."""
     reader, writer = os.pipe()
     os.close(reader)
-    broken = PatientHandler(writer)
+    broken = NonBlockingHandler(writer)
     with Path("/dev/full").open("wb", buffering=0) as full:
-        for handler in (broken, PatientHandler(full.fileno())):
+        for handler in (broken, NonBlockingHandler(full.fileno())):
             for number in range(100):
                 handler.handle(record(f"line {number}"))
             began = time.monotonic()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.cli import main
-from polymux.downloads.url_inputs import AddressedBackend, Bringer
+from polymux.downloads.url_inputs import AddressedBackend, UrlFetcher
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.upstream_settings import UpstreamSettings, upstreams_of
@@ -77,7 +77,7 @@ def test_told_of_without_being_asked(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_recordings_at_addresses(tmp_path: Path) -> None:
     """It takes them where there is who brings them, if it transcribes at all."""
-    bringer = Bringer(FetchPolicy(), 1)
+    bringer = UrlFetcher(FetchPolicy(), 1)
     for lines, kind in (("", AddressedBackend), (f"models = ['{ESRGAN}']", ReplicateUpstream)):
         [backend] = upstreams_of({"x": read(tmp_path, lines)}, FetchPolicy(), (), bringer)
         assert type(backend) is kind

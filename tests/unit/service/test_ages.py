@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.service.clock import Ages, SteadyClock
+from polymux.service.clock import ClockSkewTracker, SteadyClock
 from polymux.service.errors import storage_full
 from polymux.service.job_table import Job, new_id
 from polymux.service.store import Store
@@ -290,18 +290,18 @@ def test_a_full_disk_is_no_reason_not_to_start(
     store = machine.open(tmp_path)
     file = kept(machine, store)
     store.close()
-    keep = Ages._keep
+    keep = ClockSkewTracker._keep
 
     def full(*_: object) -> None:
         raise storage_full("the disk of the catalogue is full")
 
-    monkeypatch.setattr(Ages, "_keep", full)
+    monkeypatch.setattr(ClockSkewTracker, "_keep", full)
     store = machine.open(tmp_path)
     machine.pass_(DAY_S + 1)
     assert store.sweep() == 3
     assert store.media.find(file.name) is None
     assert "cannot be written down" in caplog.text
-    monkeypatch.setattr(Ages, "_keep", keep)
+    monkeypatch.setattr(ClockSkewTracker, "_keep", keep)
     store.sweep()
     (now,) = store._database.rows("SELECT now FROM times")
     assert now["now"] == machine.wall

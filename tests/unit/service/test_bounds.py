@@ -12,7 +12,7 @@ from polymux.errors import UnprocessableEntityError
 from polymux.runtime.settings import Limits
 from polymux.server.settings.settings import read_settings
 from polymux.service.admission import Bounds
-from polymux.service.model import LOCAL, Caller, Estimate, Upload, Work
+from polymux.service.model import LOCAL, Caller, Estimate, OperationRequest, Upload
 from support.services import ALICE, Scripted, chat_of, running, work_of
 
 if TYPE_CHECKING:
@@ -31,19 +31,21 @@ def go(body: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(body, 20))
 
 
-def generation(operation: str = "generate_image", caller: Caller = ALICE) -> Work:
+def generation(operation: str = "generate_image", caller: Caller = ALICE) -> OperationRequest:
     if operation == "generate_image":
         body = json.dumps(GENERATIONS[operation]).encode()
-        return Work.of(contract.read_json(operation, body), caller)
-    return Work.of(contract.read_form(operation, list(GENERATIONS[operation].items())), caller)
+        return OperationRequest.of(contract.read_json(operation, body), caller)
+    return OperationRequest.of(
+        contract.read_form(operation, list(GENERATIONS[operation].items())), caller
+    )
 
 
-def upscaling(model: str, tmp_path: Path) -> Work:
+def upscaling(model: str, tmp_path: Path) -> OperationRequest:
     path = tmp_path / "a.png"
     path.write_bytes(b"picture")
     upload = Upload(path, "a.png", "image/png", 7)
     fields = [("image", upload)]
-    return Work.of(contract.read_form("upscale_image", fields, model=model), ALICE)
+    return OperationRequest.of(contract.read_form("upscale_image", fields, model=model), ALICE)
 
 
 def backend(seconds: float | None, doubt: float = 1.0) -> Scripted:

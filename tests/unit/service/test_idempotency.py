@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import ConflictError, InternalServerError, NotFoundError
 from polymux.service import database
-from polymux.service.errors import refusal, storage_full
+from polymux.service.errors import status_error, storage_full
 from polymux.service.job_table import Job, new_id
 from polymux.service.store import Store
 from support.services import ALICE, BOB, Scripted, running, work_of
@@ -207,7 +207,7 @@ def test_what_failed_for_now_may_be_asked_again_though_it_was_deleted(
 
     async def body() -> None:
         backend = Scripted()
-        backend.failure = refusal(InternalServerError, "no", status=failure)
+        backend.failure = status_error(InternalServerError, "no", status=failure)
         async with running(tmp_path / "s", backend) as service:
             job, _ = await service.begin(work_of(), "k")
             ended = await service.jobs.wait(job)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 
 def chunk(text: str) -> dict[str, Any]:
@@ -84,7 +84,9 @@ def test_what_comes_before_a_place(tmp_path: Path) -> None:
         begun, bringing = asyncio.Event(), asyncio.Event()
 
         @asynccontextmanager
-        async def prepare(work: Work, sink: Sink) -> AsyncIterator[Work]:
+        async def prepare(
+            work: OperationRequest, sink: ProgressSink
+        ) -> AsyncIterator[OperationRequest]:
             steps.append("bring")
             begun.set()
             await bringing.wait()

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.service.job_table import Job, _job, _record
-from polymux.service.model import LARGEST_PREVIEW_BYTES, Sink
+from polymux.service.model import LARGEST_PREVIEW_BYTES, ProgressSink
 
 if TYPE_CHECKING:
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 
 
-def no_draft(_: int) -> Draft:
+def no_draft(_: int) -> TempFile:
     raise AssertionError
 
 
 def test_the_last_preview_is_shown_and_told_of() -> None:
     changes = []
-    sink = Sink(lambda: changes.append(1), no_draft)
+    sink = ProgressSink(lambda: changes.append(1), no_draft)
     assert sink.shown is None
     sink.preview(JPEG, "image/jpeg")
     sink.preview(b"\x89PNG", "image/png")
@@ -29,7 +29,7 @@ def test_the_last_preview_is_shown_and_told_of() -> None:
 
 
 def test_a_part_of_the_work_shows_it_for_the_whole() -> None:
-    sink = Sink(lambda: None, no_draft)
+    sink = ProgressSink(lambda: None, no_draft)
     sink.part(0.5, 1.0).preview(JPEG, "image/jpeg")
     assert (sink.shown or "").startswith("data:image/jpeg;base64,")
 
@@ -43,7 +43,7 @@ def test_a_part_of_the_work_shows_it_for_the_whole() -> None:
     ],
 )
 def test_what_is_no_small_picture_is_none(data: bytes, content_type: str) -> None:
-    sink = Sink(lambda: None, no_draft)
+    sink = ProgressSink(lambda: None, no_draft)
     with pytest.raises(ValueError, match=content_type.replace("+", r"\+")):
         sink.preview(data, content_type)
     assert sink.shown is None

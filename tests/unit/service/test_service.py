@@ -18,7 +18,7 @@ from polymux.errors import (
     OverloadedError,
     UnprocessableEntityError,
 )
-from polymux.service.errors import engine_failed, refusal, storage_full
+from polymux.service.errors import engine_failed, status_error, storage_full
 from polymux.service.model import Caller, Estimate
 from polymux.service.routes import Route
 from polymux.service.service import Service
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.job_table import Job
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 
 def go(body: Coroutine[Any, Any, None]) -> None:
@@ -268,8 +268,8 @@ def test_what_a_request_has_made_is_found_whatever_became_of_its_engine(tmp_path
     go(body())
 
 
-def refusing(_: Work) -> None:
-    raise refusal(OverloadedError, "left alone", code="engine_broken", retry_after_s=9)
+def refusing(_: OperationRequest) -> None:
+    raise status_error(OverloadedError, "left alone", code="engine_broken", retry_after_s=9)
 
 
 def test_waiting_no_longer_than_asked(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_freellm_goes_on_to_the_next_and_chat_does_not(tmp_path: Path) -> None:
 def test_a_caller_s_mistake_is_no_reason_for_the_next(tmp_path: Path) -> None:
     async def body() -> None:
         first, second = Scripted("first"), Scripted("second")
-        first.failure = refusal(UnprocessableEntityError, "no", code="undecodable")
+        first.failure = status_error(UnprocessableEntityError, "no", code="undecodable")
         async with running(tmp_path / "s", first, second) as service:
             with pytest.raises(UnprocessableEntityError):
                 await service.call(chat_of(operation="free_chat"))

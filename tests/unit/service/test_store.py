@@ -19,7 +19,7 @@ from polymux.errors import InternalServerError
 from polymux.service import database
 from polymux.service.errors import StoreError, storage_full
 from polymux.service.job_table import Job, new_id
-from polymux.service.signed_urls import LinkSecrets
+from polymux.service.signed_urls import UrlSigner
 from polymux.service.store import Store
 
 if TYPE_CHECKING:
@@ -504,7 +504,7 @@ def test_jobs_whose_files_have_no_end_stay(tmp_path: Path) -> None:
 def test_links(tmp_path: Path) -> None:
     clock = Clock()
     path = tmp_path / "secrets"
-    links = LinkSecrets(path, clock=clock)
+    links = UrlSigner(path, clock=clock)
     assert path.stat().st_mode & 0o777 == 0o600
     query = dict(one.split("=") for one in links.query("/media/a", clock() + 60).split("&"))
     expires, signature = query["exp"], query["sig"]
@@ -516,7 +516,7 @@ def test_links(tmp_path: Path) -> None:
     for wrong in ("", "-1", "1e9", "\u0661", "9" * 13, f" {expires}"):
         assert not links.accepts("/media/a", wrong, signature)
     # A later process has the same secrets; after one change both count, after two the old is gone.
-    again = LinkSecrets(path, clock=clock)
+    again = UrlSigner(path, clock=clock)
     assert again.accepts("/media/a", expires, signature)
     again.rotate(now=True)
     assert again.accepts("/media/a", expires, signature)
@@ -531,7 +531,7 @@ def test_a_broken_file_of_secrets_makes_new_ones(tmp_path: Path) -> None:
     path = tmp_path / "secrets"
     for text in ("", "x", "1800000000\nzz\n", "1800000000\nabcd\n"):
         path.write_text(text)
-        links = LinkSecrets(path, clock=Clock())
+        links = UrlSigner(path, clock=Clock())
         query = dict(one.split("=") for one in links.query("/a", 1_800_000_060.0).split("&"))
         assert links.accepts("/a", query["exp"], query["sig"])
 

@@ -10,7 +10,7 @@ from polymux.errors import APIStatusError, InternalServerError, RateLimitError
 from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song
 from support.moved_clock import MovedClock
@@ -18,9 +18,9 @@ from support.moved_clock import MovedClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-LIMITED = Trouble(TroubleKind.LIMITED, "it wants to be asked less often", 20.0)
-FAILED = Trouble(TroubleKind.FAILED, "it answered with status 500")
-LATE = Trouble(TroubleKind.LATE, "it did not answer in time")
+LIMITED = ProviderError(ErrorKind.LIMITED, "it wants to be asked less often", 20.0)
+FAILED = ProviderError(ErrorKind.FAILED, "it answered with status 500")
+LATE = ProviderError(ErrorKind.LATE, "it did not answer in time")
 
 
 class Scripted(ShazamRecognition):
@@ -30,7 +30,7 @@ class Scripted(ShazamRecognition):
         self.name = name
         self.rate = rate
         self.knows = True
-        self.trouble: Trouble | None = None
+        self.trouble: ProviderError | None = None
         self.asked: list[str] = []
         self.times: list[float] = []
         self.clock: Callable[[], float] = lambda: 0.0
@@ -112,7 +112,7 @@ def test_nobody_knows_it_where_one_says_so() -> None:
     ],
 )
 def test_what_is_told_where_all_fail(
-    troubles: tuple[Trouble, Trouble],
+    troubles: tuple[ProviderError, ProviderError],
     kind: type[APIStatusError],
     status: int,
     code: str,
@@ -233,7 +233,7 @@ def test_a_pause_is_as_long_as_the_server_asks_for() -> None:
 
 def test_who_waits_does_not_ask_what_has_failed_meanwhile() -> None:
     only = Scripted(rate=Rate(1, 1.0))
-    only.trouble = Trouble(TroubleKind.FAILED, "broken", 100.0)
+    only.trouble = ProviderError(ErrorKind.FAILED, "broken", 100.0)
     found = Scene(only).together(*"abcd")
     assert [one.status for one in found] == [502] * 4
     assert len(only.asked) == 1

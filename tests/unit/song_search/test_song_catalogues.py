@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.itunes import ITunes
 from polymux.upstreams.song_search.musicbrainz import MusicBrainz
 from polymux.upstreams.song_search.shazam import Shazam
@@ -177,9 +177,9 @@ def test_no_more_than_was_asked_for(source: SongSource) -> None:
     ids=repr,
 )  # fmt: skip
 def test_answers_that_are_none(source: SongSource, answer: Any) -> None:
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(ProviderError) as caught:
         source.songs(answer, 5)
-    assert caught.value.kind is TroubleKind.FAILED
+    assert caught.value.kind is ErrorKind.FAILED
 
 
 @pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
@@ -187,7 +187,7 @@ def test_entries_that_are_none_are_left_out(source: SongSource) -> None:
     good = entry(source)
     odd = [None, 5, "x", [], {}, {"attributes": 5}, {"attributes": {"name": []}}, {"title": 5}]
     assert len(source.songs(framed(source, [*odd, good, *odd]), 50)) == 1
-    with pytest.raises(Trouble, match="is not what its interface has"):
+    with pytest.raises(ProviderError, match="is not what its interface has"):
         source.songs(framed(source, odd), 50)
 
 
@@ -200,6 +200,6 @@ def test_any_member_may_be_of_any_kind(source: SongSource, value: Any) -> None:
         answer = dict(good)
         changed = inner | {name: value}
         answer = {**good, "attributes": changed} if source.name == "shazam" else changed
-        with suppress(Trouble):
+        with suppress(ProviderError):
             (found,) = source.songs(framed(source, [answer]), 5)
             assert "javascript" not in found.url + found.image_url

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import APIStatusError, BadRequestError, InternalServerError, RateLimitError
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.search import SongSearch
 from polymux.upstreams.song_search.songs import Song
@@ -18,10 +18,10 @@ from support.moved_clock import MovedClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-LIMITED = Trouble(TroubleKind.LIMITED, "it wants to be asked less often", 20.0)
-FAILED = Trouble(TroubleKind.FAILED, "it answered with status 500")
-LATE = Trouble(TroubleKind.LATE, "it did not answer in time")
-REFUSED = Trouble(TroubleKind.REFUSED, "it refuses this text (status 400)", counts=False)
+LIMITED = ProviderError(ErrorKind.LIMITED, "it wants to be asked less often", 20.0)
+FAILED = ProviderError(ErrorKind.FAILED, "it answered with status 500")
+LATE = ProviderError(ErrorKind.LATE, "it did not answer in time")
+REFUSED = ProviderError(ErrorKind.REFUSED, "it refuses this text (status 400)", counts=False)
 
 
 class Scripted(SongSource):
@@ -31,7 +31,7 @@ class Scripted(SongSource):
         self.name = name  # type: ignore[misc]
         self.rate = rate  # type: ignore[misc]
         self.count = count
-        self.trouble: Trouble | None = None
+        self.trouble: ProviderError | None = None
         self.asked: list[tuple[str, int, str]] = []
         self.closed = False
         self.before: Callable[[], Coroutine[Any, Any, None]] | None = None
@@ -105,7 +105,7 @@ def test_the_next_where_nothing_is_found() -> None:
 
 
 @pytest.mark.parametrize("trouble", [LIMITED, FAILED, LATE, REFUSED])
-def test_the_next_where_one_fails(trouble: Trouble) -> None:
+def test_the_next_where_one_fails(trouble: ProviderError) -> None:
     first, second = two()
     first.trouble = trouble
     found = Scene(first, second).search()
@@ -136,7 +136,7 @@ def test_nothing_here_and_a_failure_there_is_nothing() -> None:
         ((LIMITED, FAILED), RateLimitError, 429, "rate_limited", "20"),
         ((LIMITED, LIMITED), RateLimitError, 429, "rate_limited", "20"),
         (
-            (FAILED, Trouble(TroubleKind.FAILED, "it answered with status 503", 7.2)),
+            (FAILED, ProviderError(ErrorKind.FAILED, "it answered with status 503", 7.2)),
             InternalServerError,
             502,
             "upstream_failed",
@@ -145,7 +145,7 @@ def test_nothing_here_and_a_failure_there_is_nothing() -> None:
     ],
 )
 def test_what_is_told_where_all_fail(
-    troubles: tuple[Trouble, Trouble],
+    troubles: tuple[ProviderError, ProviderError],
     kind: type[APIStatusError],
     status: int,
     code: str,
@@ -328,7 +328,7 @@ def test_a_refusal_is_no_reason_for_a_pause() -> None:
 
 def test_who_waits_does_not_ask_what_has_failed_meanwhile() -> None:
     only = Scripted("only", rate=Rate(1, 1.0))
-    only.trouble = Trouble(TroubleKind.FAILED, "broken", 100.0)
+    only.trouble = ProviderError(ErrorKind.FAILED, "broken", 100.0)
     scene = Scene(only)
     found = scene.together(*((text, 5, "") for text in "abcd"))
     assert [one.status for one in found] == [502] * 4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.errors import Trouble, TroubleKind, retry_after_s
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError, retry_after_s
 from polymux.upstreams.song_search.itunes import ITunes
 from polymux.upstreams.song_search.musicbrainz import MusicBrainz
 from polymux.upstreams.song_search.rate_limit import BackOff, Rate, TokenBucket
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-FAILED = Trouble(TroubleKind.FAILED, "it answered with status 500")
+FAILED = ProviderError(ErrorKind.FAILED, "it answered with status 500")
 
 
 def moved(work: Coroutine[Any, Any, Any]) -> Any:
@@ -147,10 +147,10 @@ def test_pauses_are_of_random_length() -> None:
 def test_a_pause_is_as_long_as_the_catalogue_asks_for() -> None:
     clock = MovedClock()
     pause = BackOff(clock, lambda: 1.0)
-    pause.failed(Trouble(TroubleKind.LIMITED, "often", 90.0), clock())
+    pause.failed(ProviderError(ErrorKind.LIMITED, "often", 90.0), clock())
     assert pause.left_s == 90
     clock.now = 90
-    pause.failed(Trouble(TroubleKind.LIMITED, "often", 0.0), clock())
+    pause.failed(ProviderError(ErrorKind.LIMITED, "often", 0.0), clock())
     assert pause.left_s == 4  # Zero is not taken at its word.
 
 

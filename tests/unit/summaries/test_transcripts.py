@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import InvalidRequestError
 from polymux.summaries.captions import (
-    Said,
+    SpokenText,
     chosen_captions,
     has_words,
     read_captions,
@@ -34,7 +34,10 @@ def test_what_is_not_said_is_left_out() -> None:
         "<00:01.700><c>me</c>\n\n01:00:00.000 --> 01:00:01.000\n\n"
         "100:00:00.000 --> 100:00:01.000\nlate"
     )
-    assert read_captions(data.encode()) == [Said(1.5, "Hello, you & me"), Said(360_000.0, "late")]
+    assert read_captions(data.encode()) == [
+        SpokenText(1.5, "Hello, you & me"),
+        SpokenText(360_000.0, "late"),
+    ]
 
 
 def test_captions_of_no_language_have_one() -> None:
@@ -49,7 +52,7 @@ def test_subrip() -> None:
         "1\r\n00:00:01,250 --> 00:00:02,000\r\nOne\r\ntwo\r\n\r\n"
         "2\r\n00:00:03,000 --> 00:00:04,000\r\nThree"
     )
-    assert read_captions(data.encode()) == [Said(1.25, "One two"), Said(3.0, "Three")]
+    assert read_captions(data.encode()) == [SpokenText(1.25, "One two"), SpokenText(3.0, "Three")]
 
 
 def test_lines_that_roll_up_are_told_once() -> None:
@@ -173,7 +176,7 @@ def test_nothing_is_lost_and_nothing_is_too_long() -> None:
     random_words = random.Random(4)
     for _ in range(200):
         said = [
-            Said(float(n), " ".join(
+            SpokenText(float(n), " ".join(
                 "x" * random_words.randint(1, 30) + random_words.choice(["", ".", "!"])
                 for _ in range(random_words.randint(0, 12))))
             for n in range(random_words.randint(0, 30))
@@ -189,14 +192,14 @@ def test_nothing_is_lost_and_nothing_is_too_long() -> None:
 
 
 def test_parts_end_with_sentences_where_they_can() -> None:
-    said = [Said(0.0, "One two three four. Five six seven eight nine")]
+    said = [SpokenText(0.0, "One two three four. Five six seven eight nine")]
     assert [part.text for part in parts_of(said, [], 26)] == [
         "One two three four.", "Five six seven eight nine",
     ]  # fmt: skip
 
 
 def test_chapters_are_parts_of_their_own() -> None:
-    said = [Said(float(n), f"{n}.") for n in range(6)]
+    said = [SpokenText(float(n), f"{n}.") for n in range(6)]
     parts = parts_of(said, [Chapter(3.0, "Later"), Chapter(0.0, "Begin")], 100)
     assert [(part.title, part.text, part.start_s) for part in parts] == [
         ("Begin", "0. 1. 2.", 0.0), ("Later", "3. 4. 5.", 3.0),

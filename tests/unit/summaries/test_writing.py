@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from polymux.errors import RequestTooLargeError
-from polymux.summaries.captions import Said
+from polymux.summaries.captions import SpokenText
 from polymux.summaries.chunking import Chapter, Part
 from polymux.summaries.prompts import Writer, spoken
 from polymux.summaries.settings import SummaryOptions
@@ -64,7 +64,7 @@ def taken(chat: dict[str, Any]) -> int:
 )
 def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentence: str) -> None:
     writer = Writer(SummaryOptions(words=words, max_parts=10_000), "A river", window)
-    said = [Said(float(n), sentence) for n in range(6000)]
+    said = [SpokenText(float(n), sentence) for n in range(6000)]
     parts = writer.parts(said, [])
     assert len(parts) > 1
     chats = [writer.part(part, number, len(parts)) for number, part in enumerate(parts, 1)]
@@ -85,14 +85,14 @@ def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentenc
 
 
 def test_a_transcript_that_fits_is_read_at_once() -> None:
-    said = [Said(float(n), "The river carries every stone.") for n in range(500)]
+    said = [SpokenText(float(n), "The river carries every stone.") for n in range(500)]
     chapters = [Chapter(100.0, "Stones"), Chapter(300.0, "Sand")]
     assert len(Writer(SummaryOptions(), "", 32_768).parts(said, chapters)) == 1
     assert len(Writer(SummaryOptions(), "").parts(said, chapters)) > 1
 
 
 def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
-    said = [Said(float(n), "The river carries every stone.") for n in range(500)]
+    said = [SpokenText(float(n), "The river carries every stone.") for n in range(500)]
     parts = Writer(SummaryOptions(part_characters=900), "", 32_768).parts(said, [])
     assert max(len(part.text) for part in parts) <= 900
     parts = Writer(SummaryOptions(part_characters=200_000), "", 2048).parts(said, [])
@@ -102,7 +102,7 @@ def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
 def test_more_parts_than_the_operator_has_read_are_refused() -> None:
     """Before they are cut, where their number is plain; with what would help."""
     sentence = "The river carries every stone."
-    said = [Said(float(n), sentence) for n in range(40)]
+    said = [SpokenText(float(n), sentence) for n in range(40)]
     options = SummaryOptions(part_characters=500, max_parts=2)
     with pytest.raises(RequestTooLargeError) as caught:
         Writer(options, "").parts(said, [])
@@ -119,13 +119,13 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
             return str(self).split(*given)
 
     with pytest.raises(RequestTooLargeError, match="about 248 parts"):
-        Writer(options, "").parts([Said(0.0, Watched(sentence))] * 4000, [])
+        Writer(options, "").parts([SpokenText(0.0, Watched(sentence))] * 4000, [])
     assert cut == []
 
 
 def test_chapters_cost_no_more_than_the_operator_has_read() -> None:
     """Whoever makes a page can name hundreds."""
-    said = [Said(float(n), "The river carries every stone.") for n in range(40)]
+    said = [SpokenText(float(n), "The river carries every stone.") for n in range(40)]
     chapters = [Chapter(float(n), f"c{n}") for n in range(40)]
     options = SummaryOptions(part_characters=500, max_parts=3)
     parts = Writer(options, "").parts(said, chapters)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from polymux import ChatChunk
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux.upstreams.key_redaction import Echoes, WrittenKey
 
 KEY = "gsk-canary-0123456789abcdefghij"
-keep_secret(KEY)
+register_secret(KEY)
 
 
 def piece(text: str, *, finish: str | None = None, **delta: Any) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_pieces_of_freellm() -> None:
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_keys_that_json_writes_otherwise(key: str, ascii_only: bool) -> None:
     """By escapes that it must have, and by those that it need not."""
-    keep_secret(key)
+    register_secret(key)
     for place in range(1, len(key)):
         echoes = Echoes(WrittenKey(key))
         found = []

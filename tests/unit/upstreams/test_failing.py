@@ -7,10 +7,10 @@ from email.utils import formatdate
 
 import pytest
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.upstreams.circuit_breaker import Breaker
 from polymux.upstreams.client import UpstreamServer
-from polymux.upstreams.error_mapping import cleaned, told, told_at_once
+from polymux.upstreams.error_mapping import cleaned, map_error_body, told
 from polymux.upstreams.model_names import ModelNames
 
 
@@ -61,7 +61,7 @@ def test_long_words_take_no_time(piece: str) -> None:
 
 def status(number: int, code: str = "", **more: str) -> errors.APIStatusError:
     kind = errors.InternalServerError if number >= 500 else errors.APIStatusError
-    return refusal(kind, more.get("text", "words"), code=code or None, status=number)
+    return status_error(kind, more.get("text", "words"), code=code or None, status=number)
 
 
 def test_codes_of_a_polymux_mean_what_ours_do() -> None:
@@ -97,7 +97,7 @@ def test_codes_in_the_place_of_an_answer(
     """Are told as if they were statuses; in the middle of one, too, no account is told of."""
     error = errors.APIError("Add credits for Acme")
     error.code = code
-    found = told_at_once("x", error, operation="chat")
+    found = map_error_body("x", error, operation="chat")
     assert isinstance(found, kind)
     assert found.status == number
     assert ("Acme" in str(found)) == (number == 400 or code == "server_error")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from polymux.upstreams.openai.completions import whole_letters
+from polymux.upstreams.openai.completions import replace_lone_surrogates
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ from polymux.upstreams.openai.completions import whole_letters
     ],
 )
 def test_halves_are_replaced(written: bytes, read: str) -> None:
-    assert json.loads(whole_letters(written)) == read
+    assert json.loads(replace_lone_surrogates(written)) == read
 
 
 def test_much_of_it_takes_no_long() -> None:
-    assert whole_letters(rb"\ud800" * 100_000) == rb"\ufffd" * 100_000
+    assert replace_lone_surrogates(rb"\ud800" * 100_000) == rb"\ufffd" * 100_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract, errors
-from polymux.service.model import Sink, Upload, Work
+from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.upstreams.replicate.backend import ReplicateUpstream
 from polymux.upstreams.replicate.client import ReplicateServer
 from polymux.upstreams.replicate.models import (
@@ -47,16 +47,18 @@ def a_value(field: contract.Field) -> Any:
     return field.default if field.default is not None else field.minimum or 1
 
 
-def a_work(operation: str, variant: Variant, **given: Any) -> Work:
+def a_work(operation: str, variant: Variant, **given: Any) -> OperationRequest:
     defaults = {one.name: one.default for one in variant.fields if one.default is not None}
-    return Work(operation, variant.id, variant.model or "", defaults | given, frozenset(given))
+    return OperationRequest(
+        operation, variant.id, variant.model or "", defaults | given, frozenset(given)
+    )
 
 
-def sink() -> Sink:
+def sink() -> ProgressSink:
     def none(size_bytes: int) -> Any:
         raise AssertionError(size_bytes)
 
-    return Sink(lambda: None, none)
+    return ProgressSink(lambda: None, none)
 
 
 @pytest.mark.parametrize(("operation", "variant"), VARIANTS, ids=lambda one: str(one)[:40])

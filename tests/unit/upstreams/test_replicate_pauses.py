@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.upstreams.replicate import predictions
 
 
@@ -63,14 +63,14 @@ def test_pauses_grow_to_their_longest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_asks_for_patience_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the pause that comes anyway; and as often as it likes."""
-    busy = refusal(errors.RateLimitError, "too many", retry_after_s=7)
+    busy = status_error(errors.RateLimitError, "too many", retry_after_s=7)
     pauses = paused(monkeypatch, *[busy] * 10, DONE)
     assert pauses[:4] == [0.25, 7.0, 0.375, 7.0]
     assert pauses.count(7.0) == 10
 
 
 def test_failures_in_a_row_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = refusal(errors.InternalServerError, "no answer", status=502)
+    broken = status_error(errors.InternalServerError, "no answer", status=502)
     seven = [broken] * 7
     assert len(paused(monkeypatch, *seven, WORKING, *seven, DONE)) == 16
     with pytest.raises(errors.InternalServerError, match="no answer"):

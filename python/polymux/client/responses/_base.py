@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from polymux._native.core import core
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import shown
 from polymux.client.responses._members import (
     Member,
@@ -105,7 +105,7 @@ class Result:
             # In the frames of a failed `__init__`, which tools print with their variables.
             return f"<{type(self).__name__} of an answer that is none>"
         shown_members = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._shown)
-        return hidden(f"{type(self).__name__}({shown_members})")
+        return redact(f"{type(self).__name__}({shown_members})")
 
     def __copy__(self) -> Self:
         """Itself, being immutable."""

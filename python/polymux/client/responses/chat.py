@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from polymux._util.html_repr import Shown, code, markdown
+from polymux._util.html_repr import HtmlReprMixin, code, markdown
 from polymux.client.responses._base import Response, Result, keep, required_text
 from polymux.client.responses._members import member, part, parts
 
 _ORDINARY_ENDS = (None, "stop", "tool_calls", "function_call")
 
 
-class Usage(Shown, Result):
+class Usage(HtmlReprMixin, Result):
     """What an answer took. What the server did not say is None.
 
     Attributes:
@@ -40,7 +40,7 @@ class Usage(Shown, Result):
     completion_tokens_details: dict[str, Any] | None = member("an object")
 
 
-class ToolFunction(Shown, Result):
+class ToolFunction(HtmlReprMixin, Result):
     """The function that a tool call names.
 
     Attributes:
@@ -55,7 +55,7 @@ class ToolFunction(Shown, Result):
     arguments: str = member("a text", absent="")
 
 
-class ToolCall(Shown, Result):
+class ToolCall(HtmlReprMixin, Result):
     """A call that the model asks for.
 
     Attributes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.html_repr import (
     MAX_EMBEDDED_BYTES,
-    Shown,
+    HtmlReprMixin,
     escaped,
     is_address,
     preformatted,
@@ -28,7 +28,7 @@ _MAX_FILES = 50
 _FAILED = frozenset({"failed", "canceled", "aborted"})
 
 
-class TranscriptChunk(Shown, Result):
+class TranscriptChunk(HtmlReprMixin, Result):
     """A stretch of speech, or a word.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.chat.completions import Assembled
-from polymux.service.errors import engine_failed, refusal
+from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token
@@ -191,7 +191,7 @@ def refused(words: str) -> errors.BadRequestError:
     """What the library cannot do is the request's fault: a template, a schema, a picture."""
     words = words[:1000]
     if "available context size" in words:
-        return refusal(
+        return status_error(
             errors.BadRequestError, words, code="context_length_exceeded", param="messages"
         )
     if _NO_GRAMMAR in words:
@@ -200,7 +200,7 @@ def refused(words: str) -> errors.BadRequestError:
             f"and shorter repetitions ({words})"
         )
     param = next((field for said, field in _FIELDS_OF_WORDS if said in words), None)
-    return refusal(errors.BadRequestError, words, code="invalid_request", param=param)
+    return status_error(errors.BadRequestError, words, code="invalid_request", param=param)
 
 
 def of_library(error: Any) -> errors.APIStatusError:

@@ -21,8 +21,8 @@ from polymux.engines.media.decoding_backend import upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import invalid, refusal
-from polymux.service.model import Sink, Upload
+from polymux.service.errors import bad_request, status_error
+from polymux.service.model import ProgressSink, Upload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from polymux.engines.registry import BackendContext
     from polymux.fetch.fetcher import Fetched
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Product, Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import OperationRequest, OperationResult
+    from polymux.service.temporary_files import TempFile
 
 #: In one conversation.
 MAX_IMAGES = 20
@@ -80,13 +80,13 @@ class ChatBackend(Backend):
         self._fetching = asyncio.Semaphore(_FETCHING_AT_ONCE)
         self._window_tokens = window_tokens
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Pictures are nothing for a model that sees none."""
         urls = pictures_of(work)
         if urls and not self._sees:
-            raise invalid("this model sees no pictures: choose one that does", param_of(work))
+            raise bad_request("this model sees no pictures: choose one that does", param_of(work))
         if len(urls) > MAX_IMAGES:
-            raise invalid(
+            raise bad_request(
                 f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken",
                 param_of(work),
             )
@@ -100,14 +100,18 @@ class ChatBackend(Backend):
         """The engine's."""
         return self._engine.health()
 
-    def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
+    def prepared(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
         """Fetches the pictures that lie at addresses."""
         return self._fetched(work, sink) if any(map(_is_elsewhere, pictures_of(work))) else None
 
     @asynccontextmanager
-    async def _fetched(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+    async def _fetched(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[OperationRequest]:
         """The work with files of the pictures that lie elsewhere, which go when it is over."""
-        drafts: list[Draft] = []
+        drafts: list[TempFile] = []
         try:
             files: dict[str, Upload] = {}
             async with self._fetching:
@@ -122,12 +126,12 @@ class ChatBackend(Backend):
             for draft in drafts:
                 draft.discard(beside=True)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Opens the pictures, then does the work."""
         async with self._opened(work, sink) as opened:
             return await self._engine.run(opened, sink)
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:
+    async def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
         """The same, in pieces."""
         async with (
             self._opened(work, sink) as opened,
@@ -137,13 +141,15 @@ class ChatBackend(Backend):
                 yield chunk
 
     @asynccontextmanager
-    async def _opened(self, work: Work, sink: Sink) -> AsyncIterator[Work]:
+    async def _opened(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[OperationRequest]:
         """The work with pixels in the place of pictures, which go when it is over."""
         urls = pictures_of(work)
         if not urls:
             yield work
             return
-        drafts: list[Draft] = []
+        drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if not isinstance(one, Upload)}
             values["pictures"] = []
@@ -159,7 +165,9 @@ class ChatBackend(Backend):
             for draft in drafts:
                 draft.discard()
 
-    async def _sent(self, url: object, work: Work, sink: Sink, drafts: list[Draft]) -> Upload:
+    async def _sent(
+        self, url: object, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
+    ) -> Upload:
         """A file of a picture that the request has in it."""
         data = await picture_data(url, param_of(work), self._policy)
         draft = sink.draft(len(data))
@@ -168,7 +176,7 @@ class ChatBackend(Backend):
         return _file_of(draft, len(data))
 
     async def _pixels(
-        self, work: Work, file: Upload, sink: Sink, drafts: list[Draft]
+        self, work: OperationRequest, file: Upload, sink: ProgressSink, drafts: list[TempFile]
     ) -> dict[str, Any]:
         step = replace(
             work,
@@ -177,11 +185,11 @@ class ChatBackend(Backend):
             given=frozenset(),
         )
         try:
-            product = await self._media.run(step, Sink(lambda: None, sink.draft))
+            product = await self._media.run(step, ProgressSink(lambda: None, sink.draft))
         except errors.APIStatusError as error:
             if error.status not in _NO_PICTURE:
                 raise
-            raise invalid(str(error), param_of(work)) from None
+            raise bad_request(str(error), param_of(work)) from None
         found: dict[str, Any] = product.output["pictures"][0]
         found["pixels"] = upload_of(found["pixels"], drafts)
         return found
@@ -221,7 +229,7 @@ def chat_names(name: str, options: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys([*map(str, aliases), name]))
 
 
-def pictures_of(work: Work) -> list[object]:
+def pictures_of(work: OperationRequest) -> list[object]:
     """The addresses of all pictures in the order in which the model gets them, as they came."""
     found: list[object] = []
     for message in work.values.get("messages") or ():
@@ -261,16 +269,16 @@ async def _picture(
         As `picture_data`.
     """
     if not isinstance(url, str):
-        raise invalid("a picture is an address or a data: URL", param)
+        raise bad_request("a picture is an address or a data: URL", param)
     try:
         fetched = await afetch(url, policy=policy, limits=_FETCH, destination=path)
     except errors.URLRefusedError as error:
         code = "url_refused"
-        raise refusal(errors.BadRequestError, str(error), code=code, param=param) from None
+        raise status_error(errors.BadRequestError, str(error), code=code, param=param) from None
     except errors.PolymuxError as error:
-        raise invalid(f"the picture cannot be fetched: {error}", param) from None
+        raise bad_request(f"the picture cannot be fetched: {error}", param) from None
     if not fetched.ok:
-        raise invalid(f"the picture's address answers {fetched.status}", param)
+        raise bad_request(f"the picture's address answers {fetched.status}", param)
     return fetched
 
 
@@ -279,11 +287,11 @@ def _is_elsewhere(url: object) -> bool:
     return isinstance(url, str) and url[:5].lower() != "data:"
 
 
-def _file_of(draft: Draft, size_bytes: int) -> Upload:
+def _file_of(draft: TempFile, size_bytes: int) -> Upload:
     return Upload(draft.path, "picture", "", size_bytes)
 
 
-def param_of(work: Work) -> str:
+def param_of(work: OperationRequest) -> str:
     """The field that a chat's pictures come in, for errors."""
     return "image_url" if work.values.get("image_url") else "messages"
 
@@ -292,15 +300,15 @@ def _inline(url: str, param: str) -> bytes:
     kind, comma, data = url.partition(",")
     words = kind.lower()
     if not comma or not words.startswith("data:image/") or not words.endswith(";base64"):
-        raise invalid(
+        raise bad_request(
             f"{shown(url[:60])} is no picture: a data: URL of one begins with data:image/ and has "
             "base64 in it",
             param,
         )
     if len(data) > _PICTURE_BYTES * 4 // 3 + 4:
         message = f"the picture is larger than the {_PICTURE_BYTES >> 20} MiB that are taken"
-        raise refusal(errors.RequestTooLargeError, message, param=param)
+        raise status_error(errors.RequestTooLargeError, message, param=param)
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise invalid("the picture's data: URL holds no base64", param) from None
+        raise bad_request("the picture's data: URL holds no base64", param) from None

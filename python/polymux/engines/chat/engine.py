@@ -32,7 +32,7 @@ from polymux.engines.chat.requests import (
     with_kept_schemas,
 )
 from polymux.engines.chat.schemas import check_schemas
-from polymux.service.errors import engine_failed, refusal
+from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +93,7 @@ class Places:
             self._changed.notify_all()
 
 
-class Door:
+class IpcListener:
     """A Unix socket in the abstract namespace (unix(7)).
 
     Attributes:
@@ -171,7 +171,7 @@ class ChatEngine(Engine):
             raise missing_package("chat", "xllamacpp", "chat") from None
         path = Path(str(options.get("model", ""))).expanduser()
         if not path.is_file():
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"there is no chat model {path.name!r}: give the path of a GGUF file as `model` in "
                 "the engine's options",
@@ -180,7 +180,7 @@ class ChatEngine(Engine):
         self._places = Places(self.max_concurrency)
         self._context = context_tokens(options)
         self._has_eyes = bool(options.get("mmproj"))
-        self._door = Door()
+        self._door = IpcListener()
         try:
             self._server = xllamacpp.Server(self._parameters(xllamacpp, path, options))
         except RuntimeError as error:
@@ -322,7 +322,7 @@ def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
             return part
         number, size = next(facts, (0, None))
         if size is None:
-            raise refusal(errors.NoBackendError, "no engine here opens pictures")
+            raise status_error(errors.NoBackendError, "no engine here opens pictures")
         url = _portable_pixmap(values[f"pixels_{number}"].path, size)
         return {"type": "image_url", "image_url": {"url": url}}
 
@@ -348,7 +348,7 @@ def _wants_gpu(library: Any, device: str) -> bool:
         NoBackendError: One is wanted, and the library has none; or it is none of the three words.
     """
     if device not in _DEVICES:
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             f"device is {device[:50]!r}: a chat model's is {', '.join(_DEVICES)}",
         )
@@ -358,7 +358,7 @@ def _wants_gpu(library: Any, device: str) -> bool:
     gpus = (kinds.GGML_BACKEND_DEVICE_TYPE_GPU, kinds.GGML_BACKEND_DEVICE_TYPE_IGPU)
     found = any(one["type"] in gpus for one in library.get_device_info())
     if device == "gpu" and not found:
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             "device is gpu, and the installed xllamacpp finds none: install its build for your GPU",
         )

@@ -51,7 +51,7 @@ class MalformedError(ValueError):
     """A schema is none, in a way that the library takes nevertheless."""
 
 
-def unkept(schema: Any) -> list[str]:
+def unsupported_keywords(schema: Any) -> list[str]:
     """What an answer may break of a schema: keywords and where they stand; none twice.
 
     Raises:
@@ -59,10 +59,11 @@ def unkept(schema: Any) -> list[str]:
             else is wrong, the library says when it refuses it.
 
     Example:
-        >>> from polymux.engines.chat.json_schema import unkept
-        >>> unkept({"type": "object", "properties": {"a": {"type": "number", "minimum": 1}}})
+        >>> from polymux.engines.chat.json_schema import unsupported_keywords
+        >>> a = {"type": "number", "minimum": 1}
+        >>> unsupported_keywords({"type": "object", "properties": {"a": a}})
         ['minimum (#/properties/a)']
-        >>> unkept({"type": "integer", "minimum": 1})
+        >>> unsupported_keywords({"type": "integer", "minimum": 1})
         []
     """
     promises = _Promises(schema)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.chat.json_schema import MalformedError, unkept
+from polymux.engines.chat.json_schema import MalformedError, unsupported_keywords
 from polymux.engines.chat.schema_patterns import without_odd_patterns
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,15 +31,15 @@ def check_promises(values: Mapping[str, Any], log: Callable[[str], None]) -> Non
     """
     for param, strict, schema in _schemas(values):
         try:
-            broken = unkept(schema)
+            broken = unsupported_keywords(schema)
         except MalformedError as error:
-            raise invalid(f"{param}: {error}", param) from None
+            raise bad_request(f"{param}: {error}", param) from None
         if not broken:
             continue
         more = f" and {len(broken) - _TOLD} more" if len(broken) > _TOLD else ""
         words = f"{', '.join(one[:100] for one in broken[:_TOLD])}{more}"
         if strict:
-            raise invalid(
+            raise bad_request(
                 f"{param}: strict, and this engine keeps no answer to {words}: leave these out, or "
                 "ask without strict and look at the answer yourself",
                 param,
@@ -97,11 +97,11 @@ def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known:
     tools, choice = values.get("tools"), values.get("tool_choice")
     required = choice == "required" or isinstance(choice, dict)
     if required and not tools:
-        raise invalid("tool_choice requires a call, and there are no tools", "tool_choice")
+        raise bad_request("tool_choice requires a call, and there are no tools", "tool_choice")
     if known:
         return
     if tools and required:
-        raise invalid(
+        raise bad_request(
             "this model calls no tools, as the template of its chats has no place for them: choose "
             "one that does, or ask without tool_choice",
             "tool_choice",
@@ -169,7 +169,7 @@ def named_tool(values: Mapping[str, Any]) -> list[Any]:
     tools = values.get("tools") or []
     found = [one for one in tools if (one.get("function") or {}).get("name") == wanted]
     if not found:
-        raise invalid("tool_choice names a function that none of the tools has", "tool_choice")
+        raise bad_request("tool_choice names a function that none of the tools has", "tool_choice")
     return found
 
 

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux.engines.chat.schema_references import odd_step, referred
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +75,7 @@ def _check_nesting(value: Any, param: str) -> None:
 def _check_bytes(value: Any, param: str) -> None:
     size_bytes = len(json.dumps(value))
     if size_bytes > MAX_BYTES:
-        raise invalid(
+        raise bad_request(
             f"{param}: {size_bytes} bytes are more than the {MAX_BYTES} that this engine takes of "
             "schemas: describe less",
             param,
@@ -84,7 +84,7 @@ def _check_bytes(value: Any, param: str) -> None:
 
 def _check_choices(count: int, param: str) -> None:
     if count > MAX_CHOICES:
-        raise invalid(
+        raise bad_request(
             f"{param}: {count} choices in one place (values of an enum, alternatives, branches of "
             f"a pattern, optional properties) are more than the {MAX_CHOICES} that this engine "
             "takes: offer fewer, or ask for a string",
@@ -93,7 +93,7 @@ def _check_choices(count: int, param: str) -> None:
 
 
 def _too_deep(param: str) -> BadRequestError:
-    return invalid(f"{param}: the schema has more than {MAX_LEVELS} levels: nest less", param)
+    return bad_request(f"{param}: the schema has more than {MAX_LEVELS} levels: nest less", param)
 
 
 def _check(schema: Any, param: str) -> None:
@@ -139,23 +139,23 @@ class _Choices:
         """A kind that is named twice has its parts made twice, on each level: no end of them."""
         names = [one for one in kinds if isinstance(one, str)] if isinstance(kinds, list) else []
         if len(names) > len(set(names)):
-            raise invalid(f"{self._param}: type names a kind twice", self._param)
+            raise bad_request(f"{self._param}: type names a kind twice", self._param)
 
     def _check_ranges(self, schema: dict[str, Any]) -> None:
         """A range that nothing lies in would be computed for ever, or not be kept."""
         for least, most in _RANGES:
             low, high = schema.get(least), schema.get(most)
             if _is_number(low) and _is_number(high) and low > high:
-                raise invalid(
+                raise bad_request(
                     f"{self._param}: {least} {low} is more than {most} {high}", self._param
                 )
         if not _has_numbers(schema):
             bounds = [f"{name} {json.dumps(schema[name])}" for name in _BOUNDS if name in schema]
-            raise invalid(f"{self._param}: no number fits {' and '.join(bounds)}", self._param)
+            raise bad_request(f"{self._param}: no number fits {' and '.join(bounds)}", self._param)
         for name in _REPEATED:
             count = schema.get(name)
             if _is_number(count) and count > MAX_REPETITIONS:
-                raise invalid(
+                raise bad_request(
                     f"{self._param}: {name} {count} is more than the {MAX_REPETITIONS} that this "
                     "engine counts to: ask for less",
                     self._param,
@@ -166,7 +166,7 @@ class _Choices:
             self._known[reference] = 1
             odd = odd_step(self._root, reference)
             if odd is not None:
-                raise invalid(
+                raise bad_request(
                     f"{self._param}: the reference {reference[:100]!r} goes into a list by "
                     f"{odd[:50]!r}, which is no number of a place in it",
                     self._param,

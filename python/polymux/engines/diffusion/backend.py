@@ -18,21 +18,21 @@ from polymux.engines.diffusion.loras import FILE
 from polymux.engines.media.decoding_backend import refuse_unable, upload_of
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import catalogue
-from polymux.models.role_assignment import cast_of
+from polymux.models.role_assignment import assign_models
 from polymux.models.roles import needed_roles
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import engine_failed, refusal
-from polymux.service.model import Estimate, Product, Sink
+from polymux.service.errors import engine_failed, status_error
+from polymux.service.model import Estimate, OperationResult, ProgressSink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from polymux.downloads.url_inputs import Bringer
+    from polymux.downloads.url_inputs import UrlFetcher
     from polymux.engines.registry import BackendContext
-    from polymux.models.role_assignment import Cast
-    from polymux.service.model import Work
-    from polymux.service.temporary_files import Draft
+    from polymux.models.role_assignment import ModelAssignment
+    from polymux.service.model import OperationRequest
+    from polymux.service.temporary_files import TempFile
 
 _PICTURES = ("image", "mask")
 _VIDEO = "init_video"
@@ -70,8 +70,8 @@ class DiffusionBackend(Backend):
         self,
         engine: Backend,
         media: Backend,
-        cast: Cast,
-        bringer: Bringer,
+        cast: ModelAssignment,
+        bringer: UrlFetcher,
         *,
         non_commercial: bool = False,
     ) -> None:
@@ -85,18 +85,20 @@ class DiffusionBackend(Backend):
         self._bringer = bringer
         self._non_commercial = non_commercial
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """What it lacks a model for, and what nothing here does."""
         roles = needed_roles(work.operation, work.variant, work.values)
         if not roles:
-            raise refusal(errors.NoBackendError, f"no engine here does {work.model}", param="model")
+            raise status_error(
+                errors.NoBackendError, f"no engine here does {work.model}", param="model"
+            )
         param = _CHOICES.get(work.operation, "model")
         if work.values.get("refine", "no_refiner") != "no_refiner":
             roles, param = (*roles, "picture:refiner"), "refine"
         for role in roles:
             problem = self._problem(role)
             if problem:
-                raise refusal(errors.NoBackendError, problem, param=param)
+                raise status_error(errors.NoBackendError, problem, param=param)
         refuse_unable(work, _UNABLE)
         self._engine.refuse(work)
 
@@ -117,7 +119,7 @@ class DiffusionBackend(Backend):
         """The engine's."""
         return self._engine.health()
 
-    async def estimate(self, work: Work) -> Estimate:
+    async def estimate(self, work: OperationRequest) -> Estimate:
         """By the model's shape, the size of what is made, and how fast the device is."""
         values = {name: one for name, one in work.values.items() if name not in _FILES}
         try:
@@ -129,7 +131,7 @@ class DiffusionBackend(Backend):
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
         values[HAS_VIDEO] = _VIDEO in work.values
         asked = replace(work, operation=ESTIMATE, values=values, given=frozenset())
-        told = (await self._engine.run(asked, Sink(_nothing, _no_draft))).output
+        told = (await self._engine.run(asked, ProgressSink(_nothing, _no_draft))).output
         return Estimate(
             told["seconds"],
             told["memory_bytes"],
@@ -138,23 +140,27 @@ class DiffusionBackend(Backend):
             float(told["doubt"]),
         )
 
-    async def _measured(self, work: Work) -> list[int] | None:
+    async def _measured(self, work: OperationRequest) -> list[int] | None:
         """Width and height of the request's picture, where it has one."""
         file = work.values.get("image")
         if file is None:
             return None
         step = replace(work, operation=MEASURE_PICTURE, values={"file": file}, given=frozenset())
-        facts = (await self._media.run(step, Sink(_nothing, _no_draft))).output
+        facts = (await self._media.run(step, ProgressSink(_nothing, _no_draft))).output
         return [int(facts["width"]), int(facts["height"])]
 
-    def prepared(self, work: Work, sink: Sink) -> AbstractAsyncContextManager[Work] | None:
+    def prepared(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
         """Fetches weights from the addresses that the request names."""
         named = [name for name in _WEIGHTS if work.values.get(name)]
         return self._brought(work, sink, named) if named else None
 
     @asynccontextmanager
-    async def _brought(self, work: Work, sink: Sink, named: list[str]) -> AsyncIterator[Work]:
-        drafts: list[Draft] = []
+    async def _brought(
+        self, work: OperationRequest, sink: ProgressSink, named: list[str]
+    ) -> AsyncIterator[OperationRequest]:
+        drafts: list[TempFile] = []
         try:
             values = dict(work.values)
             for number, name in enumerate(named):
@@ -165,16 +171,18 @@ class DiffusionBackend(Backend):
             for draft in drafts:
                 draft.discard(beside=True)
 
-    async def _fetched(self, url: str, name: str, sink: Sink, drafts: list[Draft]) -> Any:
+    async def _fetched(
+        self, url: str, name: str, sink: ProgressSink, drafts: list[TempFile]
+    ) -> Any:
         try:
             return await self._bringer.bring(url, sink, drafts)
         except errors.APIStatusError as error:
             error.param = name
             raise
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Opens the files, then has the work done."""
-        drafts: list[Draft] = []
+        drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if name not in _FILES}
             for name in _PICTURES:
@@ -188,7 +196,7 @@ class DiffusionBackend(Backend):
                 draft.discard()
 
     async def _picture(
-        self, work: Work, name: str, sink: Sink, drafts: list[Draft]
+        self, work: OperationRequest, name: str, sink: ProgressSink, drafts: list[TempFile]
     ) -> dict[str, Any]:
         asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
         product = await self._opened(work, LOAD_PICTURES, asked, name, sink)
@@ -196,7 +204,9 @@ class DiffusionBackend(Backend):
         samples = upload_of(facts.pop("pixels"), drafts)
         return {name + SAMPLES: samples, name + FACTS: facts}
 
-    async def _frames(self, work: Work, sink: Sink, drafts: list[Draft]) -> dict[str, Any]:
+    async def _frames(
+        self, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
+    ) -> dict[str, Any]:
         asked = {
             "file": work.values[_VIDEO],
             "width": work.values["width"],
@@ -210,9 +220,14 @@ class DiffusionBackend(Backend):
         return {_VIDEO + SAMPLES: samples, _VIDEO + FACTS: facts}
 
     async def _opened(
-        self, work: Work, step: str, asked: Mapping[str, Any], name: str, sink: Sink
-    ) -> Product:
-        quiet = Sink(_nothing, sink.draft)
+        self,
+        work: OperationRequest,
+        step: str,
+        asked: Mapping[str, Any],
+        name: str,
+        sink: ProgressSink,
+    ) -> OperationResult:
+        quiet = ProgressSink(_nothing, sink.draft)
         opening = replace(work, operation=step, values=dict(asked), given=frozenset())
         try:
             product = await self._media.run(opening, quiet)
@@ -245,7 +260,7 @@ def diffusion_backend(engine: Backend, context: BackendContext) -> DiffusionBack
     return DiffusionBackend(
         engine,
         context.media,
-        cast_of(context.settings.get("models") or {}),
+        assign_models(context.settings.get("models") or {}),
         context.bringer,
         non_commercial=context.options.get("non_commercial") is True,
     )
@@ -255,5 +270,5 @@ def _nothing() -> None:
     pass
 
 
-def _no_draft(_: int) -> Draft:
+def _no_draft(_: int) -> TempFile:
     raise engine_failed("what is measured makes no file")

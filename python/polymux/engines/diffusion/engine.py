@@ -13,8 +13,8 @@ from polymux.engines.base import Engine, Output
 from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.image_files import FACTS
-from polymux.engines.diffusion.pipelines import Studio
-from polymux.service.admission import Pace
+from polymux.engines.diffusion.pipelines import PipelineManager
+from polymux.service.admission import ThroughputEstimator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,17 +42,17 @@ class DiffusionEngine(Engine):
         """Looks at the device and how fast it is; models are loaded when they are first needed.
 
         Args:
-            options: As `polymux.engines.diffusion.pipelines.Studio` has them.
+            options: As `polymux.engines.diffusion.pipelines.PipelineManager` has them.
 
         Raises:
             NoBackendError: A package or the device is missing.
         """
         # One more than there are places: a place for estimates, whoever works or waits.
         self.max_concurrency = int(options.get("max_concurrency", 1)) + 1
-        self.studio = Studio(options)
+        self.studio = PipelineManager(options)
         self._flops_per_s = calibration.flops_per_s(self.studio)
         #: Model's folder to how long it takes, beside what was counted.
-        self._paces: dict[Path, Pace] = {}
+        self._paces: dict[Path, ThroughputEstimator] = {}
         return {
             "device": str(self.studio.device),
             "dtype": str(self.studio.dtype).removeprefix("torch."),
@@ -106,7 +106,9 @@ class DiffusionEngine(Engine):
         if was_loaded:
             sized = request._replace(values=_sized(request))
             counted = self._counted(sized)
-            pace = self._paces.setdefault(self._painter(request), Pace("s as counted", 1.0))
+            pace = self._paces.setdefault(
+                self._painter(request), ThroughputEstimator("s as counted", 1.0)
+            )
             pace.learn(0.0 if counted is None else counted["seconds"] + _BESIDE_S, took_s)
         return made
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.base import Request
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
 
 #: Of the request's picture, where it has one: width and height.
 IMAGE_SIZE = "image_size"
@@ -53,7 +53,7 @@ class _Counted(NamedTuple):
     frames: int = 1
 
 
-def of(studio: Studio, request: Request, flops_per_s: float) -> dict[str, Any]:
+def of(studio: PipelineManager, request: Request, flops_per_s: float) -> dict[str, Any]:
     """Seconds, memory in bytes, and what they come from.
 
     Args:
@@ -80,7 +80,7 @@ def of(studio: Studio, request: Request, flops_per_s: float) -> dict[str, Any]:
     }
 
 
-def roles_of(studio: Studio, request: Request) -> tuple[str, ...]:
+def roles_of(studio: PipelineManager, request: Request) -> tuple[str, ...]:
     """The roles whose models a request makes work, the one that paints first."""
     values = request.values
     roles = needed_roles(request.operation, request.variant, values)
@@ -98,7 +98,7 @@ def _is_xl(path: Path) -> bool:
     return str(folders.index_of(path)["_class_name"]) == "StableDiffusionXLPipeline"
 
 
-def _work(studio: Studio, request: Request, roles: tuple[str, ...]) -> _Counted:
+def _work(studio: PipelineManager, request: Request, roles: tuple[str, ...]) -> _Counted:
     values, path = request.values, studio.member(roles[0]).path
     kind = str(folders.index_of(path)["_class_name"])
     if request.operation == "generate_image":
@@ -121,7 +121,9 @@ def _work(studio: Studio, request: Request, roles: tuple[str, ...]) -> _Counted:
     return _Counted(flops, pixels, f"{units:.1f} passes of a megapixel")
 
 
-def _pictures(studio: Studio, values: Mapping[str, Any], roles: tuple[str, ...]) -> _Counted:
+def _pictures(
+    studio: PipelineManager, values: Mapping[str, Any], roles: tuple[str, ...]
+) -> _Counted:
     path = studio.member(roles[0]).path
     width, height = size = values.get(IMAGE_SIZE) or (int(values["width"]), int(values["height"]))
     count = int(values["num_outputs"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.diffusion import loras
-from polymux.service.errors import engine_failed, invalid
+from polymux.service.errors import bad_request, engine_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ def check(made: Any, model: str, values: Mapping[str, Any]) -> None:
         return
     for name in _BROUGHT:
         if values.get(name + loras.FILE) is not None:
-            raise invalid(
+            raise bad_request(
                 f"{name}: with these weights {model} comes to numbers beyond all bounds, and to no "
                 "picture: they are damaged, or too strong",
                 param=name,

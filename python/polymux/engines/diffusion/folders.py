@@ -22,7 +22,7 @@ from polymux.models.diffusion_folders import (
     has_weights,
     variant_of,
 )
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -174,4 +174,4 @@ def _why(path: Path, error: Exception) -> str:
 
 
 def _unfit(path: Path, why: str) -> errors.NoBackendError:
-    return refusal(errors.NoBackendError, f"the model {path.name} cannot be used: {why}")
+    return status_error(errors.NoBackendError, f"the model {path.name} cannot be used: {why}")

@@ -25,13 +25,13 @@ from polymux.engines.diffusion.refining import (
     refiner_of,
 )
 from polymux.engines.diffusion.steps import Steps
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
 
 #: Class of a model's pipeline to those for texts, for pictures and for repainting.
 _KINDS = {
@@ -78,7 +78,7 @@ class Plan(NamedTuple):
     refiner: Refiner | None
 
 
-def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Paints the pictures of a request.
 
     Raises:
@@ -111,7 +111,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
         token.check()
         files.append(png(marked, told, sink, f"picture-{number + 1}.png"))
     if not files:
-        raise refusal(
+        raise status_error(
             errors.UnprocessableEntityError,
             "no picture passed the check of what it shows: describe something else",
             code="content_filtered",
@@ -121,14 +121,16 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     return Output(files, studio.member(plan.role).version, metrics)
 
 
-def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
+def _plan(studio: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values, role = request.values, f"picture:{request.variant}"
     member = studio.member(role)
     if member.instead_of:
         sink.log(f"{member.name} paints in the place of {member.instead_of}")
     kind = str(folders.index_of(member.path)["_class_name"])
     if kind not in _KINDS:
-        raise refusal(errors.NoBackendError, f"the model {member.name} ({kind}) makes no pictures")
+        raise status_error(
+            errors.NoBackendError, f"the model {member.name} ({kind}) makes no pictures"
+        )
     image, mask = picture_of(request, "image"), picture_of(request, "mask")
     asked = int(values["num_inference_steps"])
     if request.variant == _DISTILLED and asked != _DISTILLED_STEPS and not member.instead_of:
@@ -158,7 +160,7 @@ def _fitted(
     from PIL import Image as Pictures
 
     if min(image.size) < _SMALLEST_PX:
-        raise invalid(
+        raise bad_request(
             f"image: {image.width} x {image.height} pixels are too few, {_SMALLEST_PX} are the "
             "least on each side",
             param="image",
@@ -177,7 +179,7 @@ def _fitted(
 
 def _check_size(size: tuple[int, int], max_pixels: int) -> None:
     if size[0] * size[1] > max_pixels:
-        raise refusal(
+        raise status_error(
             errors.RequestTooLargeError,
             f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
             f"{max_pixels / 1e6:.1f} are the most",
@@ -194,7 +196,7 @@ def _black_and_white(mask: Image | None, size: tuple[int, int]) -> Image | None:
 
 
 def _painted(
-    studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    studio: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
     """One picture."""
     if plan.image is not None and plan.steps == 0:
@@ -213,7 +215,7 @@ def _painted(
 
 
 def _based(
-    studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    studio: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Any:
     """What the model makes: a picture, or latents for the refiner."""
     parts = studio.parts(plan.role)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import missing_package
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,13 +83,13 @@ def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
         # Otherwise what a file lacks would be what lay in memory before.
         pipeline.load_lora_weights(state, adapter_name=name, low_cpu_mem_usage=False)
     except (SafetensorError, *_UNFIT) as error:
-        raise invalid(
+        raise bad_request(
             f"{param}: these are no LoRA weights for this model, as safetensors "
             f"({type(error).__name__})",
             param=param,
         ) from error
     if not any(name in known for known in pipeline.get_list_adapters().values()):
-        raise invalid(
+        raise bad_request(
             f"{param}: nothing in these weights fits the model",
             param=param,
         )
@@ -100,7 +100,7 @@ def _check(state: Mapping[str, Any], param: str) -> None:
     from polymux.engines.diffusion.finite import is_finite
 
     if not all(one.is_floating_point() and is_finite(one.float()) for one in state.values()):
-        raise invalid(
+        raise bad_request(
             f"{param}: these are no LoRA weights: some are infinite, or no fractions", param=param
         )
     halves: dict[str, set[str]] = {"first": set(), "second": set()}
@@ -110,7 +110,7 @@ def _check(state: Mapping[str, Any], param: str) -> None:
             halves[found.lastgroup].add(_HALF.sub("", name, count=1))
     lacking = halves["first"] ^ halves["second"]
     if lacking:
-        raise invalid(
+        raise bad_request(
             f"{param}: these are no LoRA weights: of some layers ({len(lacking)}) there is "
             "one half alone",
             param=param,

@@ -22,7 +22,7 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Produced, Request, Token
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
 
 ROLE = "music"
 _KIND = "StableDiffusionImg2ImgPipeline"
@@ -43,7 +43,7 @@ _PAINTED = 0.95
 _JPEG_QUALITY = 92
 
 
-def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Makes the music of a request.
 
     Args:
@@ -64,7 +64,9 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     member = studio.member(ROLE)
     kind = str(folders.index_of(member.path)["_class_name"])
     if kind not in _KINDS:
-        raise refusal(errors.NoBackendError, f"the model {member.name} ({kind}) makes no music")
+        raise status_error(
+            errors.NoBackendError, f"the model {member.name} ({kind}) makes no music"
+        )
     name = str(values["seed_image_id"])
     begun, is_stand_in = seed_image(name, member.path)
     if is_stand_in:
@@ -100,7 +102,7 @@ def _wanted_steps(values: Mapping[str, Any], scheduler: Any) -> int:
 
 
 def _painted(
-    studio: Studio,
+    studio: PipelineManager,
     begun: Image,
     values: Mapping[str, Any],
     seed: int,
@@ -140,7 +142,7 @@ def _painted(
     return picture, steps.done
 
 
-def _words(studio: Studio, pipeline: Any, values: Mapping[str, Any]) -> Any:
+def _words(studio: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -> Any:
     """What the network is told: first nothing, then the mixed descriptions."""
     import torch
 
@@ -157,7 +159,7 @@ def _words(studio: Studio, pipeline: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _begun(
-    studio: Studio, pipeline: Any, begun: Image, timesteps: Any, alpha: float, seed: int
+    studio: PipelineManager, pipeline: Any, begun: Image, timesteps: Any, alpha: float, seed: int
 ) -> Any:
     """The seed image's latents under as much noise as the first step expects."""
     import torch

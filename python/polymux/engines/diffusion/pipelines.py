@@ -17,7 +17,7 @@ from polymux import errors
 from polymux.engines.base import missing_package, threads
 from polymux.engines.diffusion import folders
 from polymux.models.weights import weight_bytes
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ _UNTILED_PIXELS = 1280 * 1280
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ModelSlot:
     """A model in its role.
 
     Attributes:
@@ -61,7 +61,7 @@ class Member:
         return self.known_version or folders.version(self.path)
 
 
-class Studio:
+class PipelineManager:
     """Models and a device.
 
     Args:
@@ -102,7 +102,7 @@ class Studio:
         self.max_pixels = int(options.get("max_pixels", _MAX_PIXELS))
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
         self._members = {
-            role: Member(
+            role: ModelSlot(
                 role,
                 str(one.get("name", "")),
                 Path(one["path"]),
@@ -116,7 +116,7 @@ class Studio:
         #: Held by whoever works with the device.
         self.lock = threading.Lock()
 
-    def member(self, role: str) -> Member:
+    def member(self, role: str) -> ModelSlot:
         """The model in a role.
 
         Raises:
@@ -124,7 +124,7 @@ class Studio:
         """
         found = self._members.get(role)
         if found is None:
-            raise refusal(errors.NoBackendError, f"no model here has the role {role}")
+            raise status_error(errors.NoBackendError, f"no model here has the role {role}")
         return found
 
     def has(self, role: str) -> bool:
@@ -321,11 +321,13 @@ def _device(torch: Any, wanted: str) -> Any:
     except RuntimeError:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        raise refusal(
+        raise status_error(
             errors.NoBackendError, f"device={wanted!r}: must be auto, cpu, cuda or cuda:N"
         )
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise refusal(errors.NoBackendError, f"device={wanted!r}: torch finds no CUDA device here")
+        raise status_error(
+            errors.NoBackendError, f"device={wanted!r}: torch finds no CUDA device here"
+        )
     return device
 
 
@@ -336,7 +338,7 @@ def _dtype(torch: Any, device: Any, wanted: str) -> Any:
         else:
             wanted = "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
     if wanted not in ("float32", "float16", "bfloat16"):
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             f"dtype={wanted!r}: must be auto, float32, float16 or bfloat16",
         )
@@ -348,7 +350,7 @@ def _one_of(known: tuple[str, ...], options: Mapping[str, Any], name: str) -> st
     wanted = str(options.get(name, known[0]))
     if wanted not in known:
         words = f"{', '.join(known[:-1])} or {known[-1]}"
-        raise refusal(errors.NoBackendError, f"{name}={wanted!r}: must be {words}")
+        raise status_error(errors.NoBackendError, f"{name}={wanted!r}: must be {words}")
     return wanted
 
 

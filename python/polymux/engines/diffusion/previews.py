@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.engines.base import EngineSink
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
     from polymux.engines.diffusion.steps import Steps
 
 #: Longest side of what is decoded, in the latents' cells: eight pixels each.
@@ -34,7 +34,7 @@ class Previews:
         sink: Where they go.
     """
 
-    def __init__(self, studio: Studio, pipeline: Any, sink: EngineSink) -> None:
+    def __init__(self, studio: PipelineManager, pipeline: Any, sink: EngineSink) -> None:
         """Draws none yet."""
         self._wanted = studio.options.get("previews", True) is True
         self._pipeline = pipeline

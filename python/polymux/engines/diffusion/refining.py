@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux import errors
 from polymux.engines.diffusion import finite, schedulers
 from polymux.models.role_assignment import why_missing
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.engines.base import EngineSink
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
     from polymux.engines.diffusion.steps import Steps
 
 _ROLE = "picture:refiner"
@@ -50,7 +50,7 @@ class Refiner(NamedTuple):
 
 
 def refiner_of(
-    studio: Studio, values: Mapping[str, Any], sink: EngineSink, *, is_xl: bool
+    studio: PipelineManager, values: Mapping[str, Any], sink: EngineSink, *, is_xl: bool
 ) -> Refiner | None:
     """What the request wants; None for none.
 
@@ -62,7 +62,7 @@ def refiner_of(
         return None
     if not is_xl or not studio.has(_ROLE):
         why = why_missing(_ROLE) if is_xl else "the model takes no refiner"
-        raise refusal(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
+        raise status_error(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
     found = refiner_steps(values)
     if found is not None and found.steps < _given_steps(values):
         sink.log(
@@ -113,7 +113,7 @@ def begins_too_late(refiner: Refiner, asked: int, strength: float) -> bool:
 
 
 def refined(
-    studio: Studio,
+    studio: PipelineManager,
     refiner: Refiner,
     begun: Any,
     values: Mapping[str, Any],

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
 
 _ROLE = "picture:safety"
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 
 
-def check_of(studio: Studio, sink: EngineSink, *, wanted: bool) -> Callable[[Image], bool] | None:
+def check_of(
+    studio: PipelineManager, sink: EngineSink, *, wanted: bool
+) -> Callable[[Image], bool] | None:
     """Tells of a picture whether it may be shown; None where nothing is checked, and told."""
     if not wanted:
         return None

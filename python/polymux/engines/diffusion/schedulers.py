@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,7 +119,7 @@ def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
 def _named(name: str) -> Scheduler:
     found = _PICTURES.get(name)
     if found is None:
-        raise invalid(
+        raise bad_request(
             f"scheduler={name!r}: no solver here has that name; there are: {', '.join(_PICTURES)}",
             param="scheduler",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
 
     draw = _DRAWN.get(name)
     if draw is None:
-        raise invalid(
+        raise bad_request(
             f"seed_image_id={name!r}: must be one of {', '.join(_DRAWN)}",
             param="seed_image_id",
         )
@@ -61,10 +61,10 @@ def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
         with Image.open(file, formats=["PNG"]) as opened:
             picture = opened.convert("RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise refusal(errors.NoBackendError, f"{file.name} is no picture: {error}") from error
+        raise status_error(errors.NoBackendError, f"{file.name} is no picture: {error}") from error
     fits = picture.height == SIDE_PX and picture.width % _GRID_PX == 0
     if not fits or picture.width > _MAX_COLUMNS:
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             f"{file.name} is {picture.width} x {picture.height} pixels: a picture of sound is "
             f"{SIDE_PX} high, and a multiple of {_GRID_PX}, {_MAX_COLUMNS} at most, wide",

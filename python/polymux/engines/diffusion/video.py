@@ -19,7 +19,7 @@ from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
     from polymux.service.model import Upload
 
     Frames = NDArray[np.uint8]
@@ -96,7 +96,7 @@ class Plan(NamedTuple):
     steps: int
 
 
-def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Makes the videos of a request, one after the other.
 
     Raises:
@@ -124,7 +124,7 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     return Output(files, studio.member(plan.role).version, metrics)
 
 
-def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
+def _plan(studio: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values = request.values
     role = needed_roles(request.operation, request.variant, values)[0]
     member = studio.member(role)
@@ -133,7 +133,9 @@ def _plan(studio: Studio, request: Request, sink: EngineSink) -> Plan:
     kind = str(folders.index_of(member.path)["_class_name"])
     family = _FAMILIES.get(kind)
     if family is None:
-        raise refusal(errors.NoBackendError, f"the model {member.name} ({kind}) makes no videos")
+        raise status_error(
+            errors.NoBackendError, f"the model {member.name} ({kind}) makes no videos"
+        )
     size = int(values["width"]), int(values["height"])
     _check_size(size, studio.max_pixels)
     asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
@@ -184,7 +186,7 @@ def _begun_with(
 
 def _check_size(size: tuple[int, int], max_pixels: int) -> None:
     if size[0] * size[1] > max_pixels:
-        raise refusal(
+        raise status_error(
             errors.RequestTooLargeError,
             f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
             f"{max_pixels / 1e6:.1f} are the most",
@@ -210,7 +212,7 @@ def _check_frames(frames: int, parts: Mapping[str, Any]) -> None:
     config: Any = parts["unet"].config if "unet" in parts else {}
     most = config.get("motion_max_seq_length")
     if most is not None and frames > most:
-        raise invalid(f"num_frames={frames}: this model makes {most} at most", "num_frames")
+        raise bad_request(f"num_frames={frames}: this model makes {most} at most", "num_frames")
 
 
 def _tell_of_grid(
@@ -230,7 +232,7 @@ def _tell_of_grid(
 
 
 def _painted(
-    studio: Studio, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    studio: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Iterator[Frames]:
     """The frames of one video, made at once and given one by one."""
     if plan.begun_with is not None and plan.steps == 0:

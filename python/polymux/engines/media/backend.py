@@ -11,10 +11,10 @@ from polymux.engines.process.supervisor import EngineBackend
 from polymux.service.backend import Backend
 
 if TYPE_CHECKING:
-    from polymux.service.model import Estimate, Product, Sink, Work
+    from polymux.service.model import Estimate, OperationRequest, OperationResult, ProgressSink
 
 
-class MediaWork(Backend):
+class MediaBackendBase(Backend):
     """What the media engine's backends have in common, before that which does the work."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -22,16 +22,16 @@ class MediaWork(Backend):
         super().__init__(*arguments, **named)
         self._measure = estimates.sound(_CONVERSION_S)
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Addresses are no files."""
         refuse_addresses(work, "file")
         super().refuse(work)
 
-    async def estimate(self, work: Work) -> Estimate:
+    async def estimate(self, work: OperationRequest) -> Estimate:
         """By the recording's length."""
         return await self._measure.estimate(work, "file", super().run)  # type: ignore[safe-super]
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Does it in the process."""
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -41,7 +41,7 @@ class MediaWork(Backend):
         return product
 
 
-class MediaBackend(MediaWork, EngineBackend):
+class MediaBackend(MediaBackendBase, EngineBackend):
     """The media engine: of an address it would have to fetch the file first."""
 
 

@@ -12,16 +12,16 @@ from polymux.engines import estimates
 from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
 from polymux.models.selection import remedy
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import engine_failed, refusal
-from polymux.service.model import Made, Product, Sink, Upload
+from polymux.service.errors import engine_failed, status_error
+from polymux.service.model import OperationResult, OutputFile, ProgressSink, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.engines.estimates import Measure
     from polymux.engines.registry import BackendContext
-    from polymux.service.model import Estimate, Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import Estimate, OperationRequest
+    from polymux.service.temporary_files import TempFile
 
 _MAX_PAGES = 200
 #: What nothing here can do, and what does not ask for it.
@@ -32,7 +32,7 @@ _PAGE_S = 3.0
 _MEGAPIXEL_S = 3.0
 
 
-class PreparedBackend(Backend):
+class PreprocessingBackend(Backend):
     """An engine behind the media engine.
 
     Args:
@@ -68,11 +68,11 @@ class PreparedBackend(Backend):
         self._variant = variant
         self._options = dict(options or {})
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Addresses are no files, and variants without an engine are none of this one's."""
         if self._variant and work.variant != self._variant:
             steps = remedy(work.operation, work.variant, work.values)
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"no engine here does {work.model}{': ' if steps else ''}{steps}",
                 param="model",
@@ -85,13 +85,13 @@ class PreparedBackend(Backend):
         """The engine's."""
         return self._engine.health()
 
-    async def estimate(self, work: Work) -> Estimate:
+    async def estimate(self, work: OperationRequest) -> Estimate:
         """By what the file's header tells."""
         return await self._measure.estimate(work, self._field, self._media.run)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Opens the file, then does the work."""
-        drafts: list[Draft] = []
+        drafts: list[TempFile] = []
         try:
             values, units = await self._prepared(work, sink, drafts)
             kept = {name: one for name, one in work.values.items() if name != self._field}
@@ -105,7 +105,7 @@ class PreparedBackend(Backend):
                 draft.discard()
 
     async def _prepared(
-        self, work: Work, sink: Sink, drafts: list[Draft]
+        self, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
     ) -> tuple[dict[str, Any], float]:
         """What the engine gets in the place of the file, and how much work that is."""
         step = replace(
@@ -114,7 +114,7 @@ class PreparedBackend(Backend):
             values={"file": work.values[self._field], **self._options},
             given=frozenset(),
         )
-        quiet = Sink(lambda: None, sink.draft)
+        quiet = ProgressSink(lambda: None, sink.draft)
         product = await self._media.run(step, quiet)
         for line in quiet.lines:
             sink.log(line)
@@ -144,21 +144,21 @@ class PreparedBackend(Backend):
         await self._media.close()
 
 
-def refuse_addresses(work: Work, field: str) -> None:
+def refuse_addresses(work: OperationRequest, field: str) -> None:
     """Raises where the file is an address.
 
     Raises:
         NoBackendError: Nothing here fetches it.
     """
     if field not in work.values:
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             f"this server does not fetch addresses: send the file itself as {field}",
             param="url",
         )
 
 
-def refuse_unable(work: Work, unable: Mapping[str, tuple[Any, str]]) -> None:
+def refuse_unable(work: OperationRequest, unable: Mapping[str, tuple[Any, str]]) -> None:
     """Raises where something is asked for that nothing here can do.
 
     Args:
@@ -170,23 +170,23 @@ def refuse_unable(work: Work, unable: Mapping[str, tuple[Any, str]]) -> None:
     """
     for name, (none, words) in unable.items():
         if work.values.get(name, none) != none:
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"{name}: {words}; an upstream may ('polymux doctor' tells of those)",
                 param=name,
             )
 
 
-def speech(engine: Backend, media: Backend) -> PreparedBackend:
+def speech(engine: Backend, media: Backend) -> PreprocessingBackend:
     """Speech to text of uploaded recordings."""
     measure = estimates.sound(_SPEECH_S)
-    return PreparedBackend(engine, media, field="audio", step=DECODE_AUDIO, measure=measure)
+    return PreprocessingBackend(engine, media, field="audio", step=DECODE_AUDIO, measure=measure)
 
 
-def reading(engine: Backend, media: Backend) -> PreparedBackend:
+def reading(engine: Backend, media: Backend) -> PreprocessingBackend:
     """Text of uploaded pictures, all their pages."""
     options = {"pages": _MAX_PAGES, "mode": "rgb"}
-    return PreparedBackend(
+    return PreprocessingBackend(
         engine,
         media,
         field="file",
@@ -196,7 +196,7 @@ def reading(engine: Backend, media: Backend) -> PreparedBackend:
     )
 
 
-def upscaling(engine: Backend, media: Backend, factor: int = 4) -> PreparedBackend:
+def upscaling(engine: Backend, media: Backend, factor: int = 4) -> PreprocessingBackend:
     """Enlarging of uploaded pictures, with their transparency and depth.
 
     Args:
@@ -206,7 +206,7 @@ def upscaling(engine: Backend, media: Backend, factor: int = 4) -> PreparedBacke
             is usual.
     """
     options = {"pages": 1, "mode": "any"}
-    return PreparedBackend(
+    return PreprocessingBackend(
         engine,
         media,
         field="image",
@@ -217,19 +217,19 @@ def upscaling(engine: Backend, media: Backend, factor: int = 4) -> PreparedBacke
     )
 
 
-def speech_backend(engine: Backend, context: BackendContext) -> PreparedBackend:
+def speech_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
     return speech(engine, context.media)
 
 
-def ocr_backend(engine: Backend, context: BackendContext) -> PreparedBackend:
+def ocr_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
     return reading(engine, context.media)
 
 
-def upscale_backend(engine: Backend, context: BackendContext) -> PreparedBackend:
+def upscale_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
     return upscaling(engine, context.media, int(context.options.get("factor", 4)))
 
 
-def upload_of(made: Made, drafts: list[Draft]) -> Upload:
+def upload_of(made: OutputFile, drafts: list[TempFile]) -> Upload:
     """What one engine has made, as what another takes; its draft is discarded with the others."""
     drafts.append(made.draft)
     status = made.draft.path.lstat()

@@ -17,7 +17,7 @@ from polymux import errors
 from polymux._util.text import PICTURE
 from polymux.engines.base import Produced
 from polymux.errors import UndecodableError, UnsupportedMediaError
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -257,7 +257,7 @@ def _pages_of(picture: Image) -> int:
 
 
 def _too_large(words: str) -> errors.RequestTooLargeError:
-    return refusal(errors.RequestTooLargeError, f"the picture is too large: {words}")
+    return status_error(errors.RequestTooLargeError, f"the picture is too large: {words}")
 
 
 def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | None:

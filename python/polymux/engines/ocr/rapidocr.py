@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output, missing_package, threads
 from polymux.engines.ocr.reading_order import Line, in_reading_order, joined, pages_of, too_long
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ class RapidOcrEngine(Engine):
         wanted = [one for one in str(request.values.get("lang") or "").split("+") if one]
         unknown = [one for one in wanted if one not in _LANGUAGES]
         if unknown:
-            raise refusal(
+            raise status_error(
                 errors.BadRequestError,
                 f"lang={'+'.join(wanted)[:100]}: this engine reads {', '.join(_LANGUAGES)}; "
                 "tesseract reads what is installed for it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,7 +135,7 @@ def pages_of(values: Mapping[str, Any]) -> list[NDArray[np.uint8]]:
 
 def too_long(number: int, page: NDArray[np.uint8], most: int) -> errors.RequestTooLargeError:
     """What is told of a page (0 is the first) with a side of more pixels than are read."""
-    return refusal(
+    return status_error(
         errors.RequestTooLargeError,
         f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels: what is longer than "
         f"{most:,} is not read; cut it into shorter pictures",

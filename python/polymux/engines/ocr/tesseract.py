@@ -18,7 +18,7 @@ from polymux.engines.ocr.reading_order import (
     pages_of,
     too_long,
 )
-from polymux.service.errors import engine_failed, refusal
+from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ class TesseractEngine(Engine):
         """
         program = options.get("program") or shutil.which("tesseract")
         if program is None:
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 "tesseract is not installed: on Debian and Ubuntu apt install tesseract-ocr",
             )
@@ -74,7 +74,7 @@ class TesseractEngine(Engine):
         wanted = str(request.values.get("lang") or self._default)
         missing = [one for one in wanted.split("+") if one not in self._languages]
         if missing:
-            raise refusal(
+            raise status_error(
                 errors.BadRequestError,
                 f"lang={wanted[:100]}: not installed: {', '.join(missing)[:100]}; there is "
                 f"{', '.join(self._languages)}",

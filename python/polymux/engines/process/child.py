@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.gc import spare_the_collector
+from polymux._util.gc import freeze_gc
 from polymux._util.text import display_name
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.process import egress, sandbox
@@ -124,7 +124,7 @@ class Child:
         except Exception as error:
             self.send({"kind": "unloadable", "error": _told(error)})
             return
-        spare_the_collector()
+        freeze_gc()
         self.send(
             {
                 "kind": "ready",

@@ -10,15 +10,15 @@ from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.registry import engine_of
 from polymux.errors import PolymuxError
 from polymux.service.backend import Backend
-from polymux.service.model import Made, Product, Upload
+from polymux.service.model import OperationResult, OutputFile, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from polymux.engines.base import Engine
-    from polymux.service.model import Sink, Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import OperationRequest, ProgressSink
+    from polymux.service.temporary_files import TempFile
 
 
 class InProcessBackend(Backend):
@@ -53,7 +53,7 @@ class InProcessBackend(Backend):
         self._engine: Engine | None = None
         self._loading = asyncio.Lock()
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Does it on a thread; a task that is cancelled waits until the thread has stopped."""
         async with self._loading:
             if self._engine is None:
@@ -82,7 +82,7 @@ class InProcessBackend(Backend):
         finally:
             if not doing.done() or doing.cancelled() or doing.exception() is not None:
                 own.discard()
-        return Product(own.made(output.value), output.version, dict(output.metrics))
+        return OperationResult(own.made(output.value), output.version, dict(output.metrics))
 
     @staticmethod
     def _work(engine: Engine, request: Request, sink: EngineSink, token: Token) -> Any:
@@ -107,10 +107,10 @@ def _call_by_name(error: PolymuxError, request: Request) -> None:
 class _Sink(EngineSink):
     """Hands on to the service's event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sink: Sink) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, sink: ProgressSink) -> None:
         self._loop = loop
         self._sink = sink
-        self._drafts: dict[Path, Draft] = {}
+        self._drafts: dict[Path, TempFile] = {}
 
     def log(self, line: str) -> None:
         self._loop.call_soon_threadsafe(self._sink.log, line)
@@ -134,7 +134,7 @@ class _Sink(EngineSink):
     def made(self, value: Any) -> Any:
         """The output with drafts in the place of paths."""
         if isinstance(value, Produced):
-            return Made(self._drafts[value.path], value.content_type, value.file_name)
+            return OutputFile(self._drafts[value.path], value.content_type, value.file_name)
         if isinstance(value, (list, tuple)):
             return [self.made(one) for one in value]
         if isinstance(value, dict):

@@ -19,13 +19,13 @@ from polymux import errors
 from polymux._util.text import printable, shortened
 from polymux.engines.process.connection import Connection
 from polymux.engines.process.framing import Frame, encoded
-from polymux.service.errors import EXHAUSTED, engine_failed, refusal, restored
+from polymux.service.errors import EXHAUSTED, engine_failed, restored, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Turns:
+class RunQueue:
     """The work that has not ended in one process, by number, in the order in which it came."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ _LOGGED_LINES = 500
 _WITHIN_S = 10.0
 
 
-class Said:
+class StderrCapture:
     """Takes what comes through the pipe, however much that is.
 
     Args:
@@ -180,13 +180,13 @@ class EngineProcess:
         self._confinement = confinement
         self._silence_s = silence_s
         self._requests: dict[int, asyncio.Queue[Frame | CrashError]] = {}
-        self._turns = Turns()
+        self._turns = RunQueue()
         #: When it last told anything of work, by the event loop's clock.
         self.told_at = 0.0
         self._number = 0
         self._ready: asyncio.Future[Frame] | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._said = Said(family)
+        self._said = StderrCapture(family)
         self._process: asyncio.subprocess.Process | None = None
         self._connection: Connection | None = None
         self._heard_at = 0.0
@@ -334,7 +334,7 @@ class EngineProcess:
         try:
             data = encoded(Frame({"kind": "run", "id": number, **header}))
         except ValueError:
-            raise refusal(
+            raise status_error(
                 errors.RequestTooLargeError, "this is more than an engine takes at once"
             ) from None
         self._requests[number] = frames
@@ -467,7 +467,7 @@ class EngineProcess:
 def _not_started(error: OSError) -> errors.APIStatusError:
     """Why there is no process: for now, or because something is wrong with this installation."""
     if error.errno in EXHAUSTED:
-        return refusal(
+        return status_error(
             errors.OverloadedError,
             f"this machine has no room for an engine's process now: {error.strerror}",
             retry_after_s=5,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.process.process import CrashError, EngineProcess
-from polymux.engines.process.task import LAST_KINDS, Errand
+from polymux.engines.process.task import LAST_KINDS, EngineTask
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import engine_failed, refusal
-from polymux.service.model import Product
+from polymux.service.errors import engine_failed, status_error
+from polymux.service.model import OperationResult
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 MAX_CRASHES = 3
 CRASHES_WITHIN_S = 300.0
 _FIRST_PAUSE_S = 0.2
 
 
-class Crashes:
+class CrashLoopBackoff:
     """The latest crashes of one engine; times are those of `time.monotonic`, as any thread has."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Crashes:
         """
         blocked_s = self.blocked_s(now)
         if blocked_s > 0:
-            raise refusal(
+            raise status_error(
                 errors.OverloadedError,
                 f"the engine {name} has crashed {MAX_CRASHES} times in "
                 f"{CRASHES_WITHIN_S / 60:.0f} minutes and is left alone for a while",
@@ -156,7 +156,7 @@ class EngineBackend(Backend):
         self._starting = asyncio.Lock()
         self._state = "idle"
         self._closed = False
-        self._crashes = Crashes()
+        self._crashes = CrashLoopBackoff()
         self._idle: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -175,7 +175,7 @@ class EngineBackend(Backend):
         """The process that is being loaded, from before there is room for it; None for none."""
         return self._loading
 
-    def refuse(self, work: Work) -> None:  # noqa: ARG002 - it is the same for all work
+    def refuse(self, work: OperationRequest) -> None:  # noqa: ARG002 - it is the same for all work
         """Nothing is begun while it is left alone.
 
         Raises:
@@ -201,7 +201,7 @@ class EngineBackend(Backend):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise refusal(errors.OverloadedError, f"{self.name} is closed", code="draining")
+            raise status_error(errors.OverloadedError, f"{self.name} is closed", code="draining")
 
     async def _ready(self) -> EngineProcess:
         """The process, loaded.
@@ -299,29 +299,33 @@ class EngineBackend(Backend):
             self._crashes.note(time.monotonic())
             _log.error("the engine %s %s", self.name, process.crash.words)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Does it in the process."""
         async with aclosing(self._frames(work, sink)) as frames:
             async for one in frames:
-                if isinstance(one, Product):
+                if isinstance(one, OperationResult):
                     return one
         raise AssertionError("frames end with a product or an error")
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[dict[str, Any]]:
+    async def stream(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[dict[str, Any]]:
         """Does it in the process, and gives the pieces as they come."""
         async with aclosing(self._frames(work, sink)) as frames:
             async for one in frames:
-                if not isinstance(one, Product):
+                if not isinstance(one, OperationResult):
                     yield one
 
-    async def _frames(self, work: Work, sink: Sink) -> AsyncGenerator[dict[str, Any] | Product]:
+    async def _frames(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncGenerator[dict[str, Any] | OperationResult]:
         """Pieces, then the product. Where the process goes before the first, it is tried again."""
         tries = 0
         begun = False
         while True:
             process = await self._ready()
             sink.version = process.facts.get("version")
-            errand = Errand(self.name, self._supervision, process, sink)
+            errand = EngineTask(self.name, self._supervision, process, sink)
             ended = False
             try:
                 await errand.begin(work)
@@ -338,7 +342,7 @@ class EngineBackend(Backend):
                     if found is not None:
                         begun = True
                         yield found
-                    if isinstance(found, Product):
+                    if isinstance(found, OperationResult):
                         return
             finally:
                 try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.process.process import CrashError
 from polymux.service.errors import described, engine_failed, restored
-from polymux.service.model import Made, Product, Upload
+from polymux.service.model import OperationResult, OutputFile, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from polymux.engines.process.framing import Frame
     from polymux.engines.process.process import EngineProcess
     from polymux.engines.process.supervisor import Supervision
-    from polymux.service.model import Sink, Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import OperationRequest, ProgressSink
+    from polymux.service.temporary_files import TempFile
 
 
-def header_of(work: Work) -> dict[str, Any]:
+def encode_request(work: OperationRequest) -> dict[str, Any]:
     """Work as a frame's header; files by their paths."""
     values: dict[str, Any] = {}
     files: dict[str, Any] = {}
@@ -45,7 +45,9 @@ def header_of(work: Work) -> dict[str, Any]:
     }
 
 
-def room_for(sink: Sink, header: Mapping[str, Any], drafts: list[Draft]) -> dict[str, Any]:
+def room_for(
+    sink: ProgressSink, header: Mapping[str, Any], drafts: list[TempFile]
+) -> dict[str, Any]:
     """The answer to a process that asks for a place to write to; its draft is added."""
     try:
         draft = sink.draft(max(0, int(header["bytes"])))
@@ -55,14 +57,14 @@ def room_for(sink: Sink, header: Mapping[str, Any], drafts: list[Draft]) -> dict
     return {"path": os.fspath(draft.path)}
 
 
-def made_of(value: Any, drafts: Mapping[str, Draft]) -> Any:
+def decode_result(value: Any, drafts: Mapping[str, TempFile]) -> Any:
     """The output with drafts in the place of the paths that the process names.
 
     Raises:
         InternalServerError: It names a file that it was not given.
     """
     if isinstance(value, list):
-        return [made_of(one, drafts) for one in value]
+        return [decode_result(one, drafts) for one in value]
     if not isinstance(value, dict):
         return value
     if value.get("polymux") == "made":
@@ -70,15 +72,15 @@ def made_of(value: Any, drafts: Mapping[str, Draft]) -> Any:
         draft = drafts.get(os.fspath(Path(value["path"])))
         if draft is None:
             raise engine_failed("an engine names a file that is not its own")
-        return Made(draft, *value["rest"])
-    return {name: made_of(one, drafts) for name, one in value.items()}
+        return OutputFile(draft, *value["rest"])
+    return {name: decode_result(one, drafts) for name, one in value.items()}
 
 
 #: Slower than anything is read and decoded that can be.
 _READ_BYTES_PER_S = 1e6
 
 
-class StalledError(Exception):
+class StallTimeoutError(Exception):
     """Work has neither told nor written anything for too long.
 
     Attributes:
@@ -93,8 +95,8 @@ class StalledError(Exception):
 
 async def next_frame(
     frames: asyncio.Queue[Frame | CrashError],
-    work: Work,
-    drafts: Sequence[Draft],
+    work: OperationRequest,
+    drafts: Sequence[TempFile],
     begun: Callable[[], bool],
     stalled_s: float | None,
 ) -> Frame | CrashError:
@@ -110,7 +112,7 @@ async def next_frame(
             None: for ever.
 
     Raises:
-        StalledError: It does neither.
+        StallTimeoutError: It does neither.
     """
     if stalled_s is None or not frames.empty():
         return await frames.get()
@@ -120,14 +122,14 @@ async def next_frame(
     while True:
         written = _written_bytes(drafts) if begun() else None
         if written is not None and written == before:
-            raise StalledError(max_s)
+            raise StallTimeoutError(max_s)
         before = written
         with suppress(TimeoutError):
             async with asyncio.timeout(max_s):
                 return await frames.get()
 
 
-def _written_bytes(drafts: Sequence[Draft]) -> int:
+def _written_bytes(drafts: Sequence[TempFile]) -> int:
     """What is in drafts so far, and beside them in what becomes them."""
     found = 0
     for draft in drafts:
@@ -149,7 +151,7 @@ _log = logging.getLogger("polymux.engines")
 LAST_KINDS = ("done", "failed", "cancelled")
 
 
-class Errand:
+class EngineTask:
     """One piece of work in one process. Belongs to the event loop of that.
 
     Args:
@@ -160,21 +162,21 @@ class Errand:
     """
 
     def __init__(
-        self, engine: str, supervision: Supervision, process: EngineProcess, sink: Sink
+        self, engine: str, supervision: Supervision, process: EngineProcess, sink: ProgressSink
     ) -> None:
         """Nothing is sent."""
         self._engine = engine
         self._supervision = supervision
         self._process = process
         self._sink = sink
-        self._drafts: list[Draft] = []
+        self._drafts: list[TempFile] = []
         #: Of the work, in its process; 0 before it is sent.
         self.number = 0
 
-    async def begin(self, work: Work) -> None:
+    async def begin(self, work: OperationRequest) -> None:
         """Sends it."""
         self._work = work
-        self.number, self._frames = await self._process.begin(header_of(work))
+        self.number, self._frames = await self._process.begin(encode_request(work))
 
     async def next(self) -> Frame | CrashError:
         """The next frame; work that never comes to its end is ended with its process.
@@ -187,7 +189,7 @@ class Errand:
             return await next_frame(
                 self._frames, self._work, self._drafts, self._has_begun, limit_s
             )
-        except StalledError as stalled:
+        except StallTimeoutError as stalled:
             _log.error("the engine %s: %s; its process is ended", self._engine, stalled)
             self._process.discard()
             raise engine_failed(f"the engine {self._engine} came to no end with this") from None
@@ -195,7 +197,7 @@ class Errand:
     def _has_begun(self) -> bool:
         return self._process.has_begun(self.number)
 
-    async def handled(self, frame: Frame) -> dict[str, Any] | Product | None:
+    async def handled(self, frame: Frame) -> dict[str, Any] | OperationResult | None:
         """What a frame says; a process that talks nonsense is ended.
 
         The files of a product belong to whoever gets it, and nobody may come back for more.
@@ -206,11 +208,11 @@ class Errand:
             _log.error("the engine %s sent nonsense: %.200r", self._engine, error)
             self._process.kill()
             raise engine_failed(f"the engine {self._engine} failed at this") from error
-        if isinstance(found, Product):
+        if isinstance(found, OperationResult):
             self._drafts.clear()
         return found
 
-    async def _handle(self, frame: Frame) -> dict[str, Any] | Product | None:
+    async def _handle(self, frame: Frame) -> dict[str, Any] | OperationResult | None:
         header, sink, drafts = frame.header, self._sink, self._drafts
         if frame.kind == "progress":
             sink.report(float(header["progress"]))
@@ -227,8 +229,8 @@ class Errand:
             data: dict[str, Any] = header["data"]
             return data
         elif frame.kind == "done":
-            value = made_of(header["value"], {os.fspath(one.path): one for one in drafts})
-            return Product(value, str(header["version"]), dict(header["metrics"]))
+            value = decode_result(header["value"], {os.fspath(one.path): one for one in drafts})
+            return OperationResult(value, str(header["version"]), dict(header["metrics"]))
         elif frame.kind == "failed":
             raise restored(header["error"])
         elif frame.kind == "cancelled":

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output, hash_of, missing_package, threads
-from polymux.engines.speech.silence import ShortPauses
+from polymux.engines.speech.silence import SilenceTrimmer
 from polymux.media.languages import code_of
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ class SpeechEngine(Engine):
         folder = Path(str(options.get("model", ""))).expanduser()
         missing = [name for name in _NEEDED if not (folder / name).is_file()]
         if missing:
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"the speech model {folder.name!r} lacks {', '.join(missing)}: give a folder in "
                 "CTranslate2's form as `model` in the engine's options",
@@ -110,7 +110,7 @@ def _samples(file: Upload, sink: EngineSink) -> Any:
 
     if not file.size_bytes:
         # One or two samples at a higher rate than Whisper's are none at its own.
-        raise refusal(
+        raise status_error(
             errors.UnprocessableEntityError, "this recording holds no sound", code="no_audio"
         )
     samples: Any = numpy.memmap(file.path, numpy.float32, "r")
@@ -130,7 +130,7 @@ def _checked(segments: Any, token: Token) -> Iterator[Any]:
         yield segment
 
 
-def _without_pauses(samples: Any) -> ShortPauses:
+def _without_pauses(samples: Any) -> SilenceTrimmer:
     """The recording as the model is to hear it.
 
     Raises:
@@ -143,15 +143,15 @@ def _without_pauses(samples: Any) -> ShortPauses:
     speech = [(one["start"], one["end"]) for one in get_speech_timestamps(samples, options)]
     if not speech:
         raise _nobody_speaks()
-    return ShortPauses(samples, _SAMPLE_RATE_HZ, speech)
+    return SilenceTrimmer(samples, _SAMPLE_RATE_HZ, speech)
 
 
 def _nobody_speaks() -> errors.APIStatusError:
     words = "nobody speaks in this recording"
-    return refusal(errors.UnprocessableEntityError, words, code="no_speech")
+    return status_error(errors.UnprocessableEntityError, words, code="no_speech")
 
 
-def _chunks(segment: Any, heard: ShortPauses, *, words: bool) -> list[dict[str, Any]]:
+def _chunks(segment: Any, heard: SilenceTrimmer, *, words: bool) -> list[dict[str, Any]]:
     if words and segment.words:
         times = [(word.word, *map(heard.time_of, (word.start, word.end))) for word in segment.words]
         return [_chunk(*one) for one in times]
@@ -176,7 +176,7 @@ def _language_of(given: str | None) -> str | None:
 
     code = code_of(given)
     if code not in _LANGUAGE_CODES:
-        raise refusal(
+        raise status_error(
             errors.BadRequestError,
             f"language={given[:50]!r}: Whisper knows no such language; give a code such as 'en' or "
             "'de', or its English name",

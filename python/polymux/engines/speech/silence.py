@@ -33,7 +33,7 @@ class Stretch(NamedTuple):
     shortened: int
 
 
-class ShortPauses:
+class SilenceTrimmer:
     """A recording with short pauses.
 
     Args:
@@ -43,8 +43,8 @@ class ShortPauses:
 
     Example:
         >>> import numpy
-        >>> from polymux.engines.speech.silence import ShortPauses
-        >>> made = ShortPauses(numpy.zeros(100), 10, [(0, 20), (80, 100)])
+        >>> from polymux.engines.speech.silence import SilenceTrimmer
+        >>> made = SilenceTrimmer(numpy.zeros(100), 10, [(0, 20), (80, 100)])
         >>> len(made.samples), made.windows(30.0)
         (60, [(0.0, 2.0), (4.0, 6.0)])
         >>> made.time_of(5.0), made.spoken(1.9, 5.5)

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.atomic_file import remove_private_drafts, write_private
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
 
@@ -85,7 +85,7 @@ class Key:
 def new_key(name: str, **limits: Any) -> tuple[str, Key]:
     """A key nobody has seen: itself, and what is kept of it."""
     text = _PREFIX + secrets.token_urlsafe(_KEY_BYTES)
-    keep_secret(text)
+    register_secret(text)
     return text, Key(secrets.token_hex(_ID_BYTES), name, hashed(text), time.time(), **limits)
 
 

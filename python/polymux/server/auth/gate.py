@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from polymux import contract, errors
 from polymux.server.auth.rate_limit import Quotas
 from polymux.server.http.connection_limit import new_request_id
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Caller
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Gate:
                 long (414).
         """
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MAX_TARGET_BYTES:
-            raise refusal(
+            raise status_error(
                 errors.APIStatusError,
                 "the request's target is too long",
                 code="too_long",
@@ -105,7 +105,7 @@ class Gate:
         fields = scope["headers"]
         size = sum(len(name) + len(value) for name, value in fields)
         if len(fields) > _MAX_FIELDS or size > _MAX_HEADER_BYTES:
-            raise refusal(
+            raise status_error(
                 errors.APIStatusError,
                 "the request's header is too large",
                 code="header_too_large",
@@ -117,14 +117,18 @@ class Gate:
                 found[name] = value
             elif name in _ONCE:
                 field_name = name.decode("latin-1")
-                raise invalid(f"the header field {field_name} came more than once", field_name)
+                raise bad_request(f"the header field {field_name} came more than once", field_name)
             elif name in _LISTS:
                 found[name] += b", " + value
         if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-            raise invalid("the only transfer coding that is taken is chunked", "Transfer-Encoding")
+            raise bad_request(
+                "the only transfer coding that is taken is chunked", "Transfer-Encoding"
+            )
         if b"transfer-encoding" in found and b"content-length" in found:
             # Of what has both, two readers know different ends (RFC 9112, 6.3).
-            raise invalid("a body in chunks has no Content-Length beside them", "Content-Length")
+            raise bad_request(
+                "a body in chunks has no Content-Length beside them", "Content-Length"
+            )
         host = found.get(b"host")
         if host is None or host != self._known_host:
             if host is not None or scope.get("http_version") != "1.0":
@@ -134,7 +138,7 @@ class Gate:
 
     def _check_host(self, host: bytes | None) -> None:
         if host is None or not _HOST.fullmatch(host):
-            raise invalid("the request's Host is missing, or is none", "Host")
+            raise bad_request("the request's Host is missing, or is none", "Host")
         name = host.decode("ascii").lower()
         allowed = self._settings.allowed_hosts
         if not allowed and self._settings.loopback_only:
@@ -142,7 +146,7 @@ class Gate:
             allowed = _LOOPBACK_HOSTS
         bare = name.rpartition(":")[0] if re.search(r":\d+$", name) else name
         if allowed and name not in allowed and bare not in allowed:
-            raise refusal(
+            raise status_error(
                 errors.APIStatusError,
                 "this server is not the one that Host names",
                 code="wrong_host",
@@ -164,7 +168,7 @@ class Gate:
         own = headers.get(b"host", b"").decode("latin-1").lower()
         if own and text.lower() in (f"http://{own}", f"https://{own}"):
             return text
-        raise refusal(
+        raise status_error(
             errors.PermissionDeniedError,
             "pages of this origin may not use this server: add it to allowed_origins",
         )
@@ -194,13 +198,13 @@ class Gate:
             self._keys.keys()
         except errors.InvalidRequestError as error:
             _log.error("%s", error)
-            raise refusal(
+            raise status_error(
                 errors.OverloadedError, "keys cannot be checked now", retry_after_s=10
             ) from None
         # A missing one is looked for as well: all take equally long.
         key = self._keys.find(b"" if matched is None else matched[1], now)
         if key is None or matched is None:
-            raise refusal(
+            raise status_error(
                 errors.AuthenticationError,
                 "no key, or one that this server does not know: send Authorization: Bearer KEY",
             )
@@ -224,7 +228,7 @@ class Gate:
         self.check_origin(headers)
         key = self.key_of(headers, now)
         if wanted is not None and not key.allows(wanted):
-            raise refusal(
+            raise status_error(
                 errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
             )
         caller = Caller(key.id, key.name, key.max_estimate_s)
@@ -290,7 +294,7 @@ def check_body(access: Access, operation: str, max_json_bytes: int, max_form_byt
 
 def too_large(max_bytes: int, operation: str) -> errors.RequestTooLargeError:
     """A body over its limit."""
-    return refusal(
+    return status_error(
         errors.RequestTooLargeError,
         f"the body is over the {max_bytes} bytes that {operation} takes",
     )
@@ -301,5 +305,5 @@ def _declared(headers: Mapping[bytes, bytes]) -> int | None:
     if value is None:
         return None
     if not value.isdigit() or len(value) > 18:
-        raise invalid("Content-Length is no number", "Content-Length")
+        raise bad_request("Content-Length is no number", "Content-Length")
     return int(value)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +93,7 @@ class Quotas:
         use.left, use.filled_at = min(most, left), now
         if use.left < 1:
             wait_s = (1 - use.left) * 60 / rate
-            raise refusal(
+            raise status_error(
                 errors.RateLimitError,
                 f"this key may ask {rate:g} times a minute: ask again in {wait_s:.0f} s",
                 retry_after_s=wait_s,
@@ -102,7 +102,7 @@ class Quotas:
 
 
 def _too_many(key: Key) -> errors.RateLimitError:
-    return refusal(
+    return status_error(
         errors.RateLimitError,
         f"this key may have {key.concurrent} requests and jobs at once, and has them: ask again "
         "when one has ended",

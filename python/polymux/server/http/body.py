@@ -11,7 +11,7 @@ from python_multipart.multipart import MultipartParser
 
 from polymux import errors
 from polymux.server.auth.gate import too_large
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Upload
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from polymux.runtime.settings import Limits
     from polymux.server.http.responses import Receive
     from polymux.service.media_store import MediaStore
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
 
 #: Names of files have 255 letters at most, of up to four bytes; some clients send them twice.
 _MAX_DISPOSITION_BYTES = 4 << 10
@@ -53,7 +53,7 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
         ('form-data', {'name': b'a; b', 'filename': b'c.wav'})
     """
     if len(field) > _MAX_DISPOSITION_BYTES:
-        raise invalid(f"{what} says more than {_MAX_DISPOSITION_BYTES} bytes of what it is")
+        raise bad_request(f"{what} says more than {_MAX_DISPOSITION_BYTES} bytes of what it is")
     text = field.decode("latin-1")
     first = _FIRST.match(text)
     assert first is not None  # noqa: S101 - nothing matches as well
@@ -62,13 +62,13 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
         matched = _PARAMETER.match(text, place)
         count += 1
         if matched is None or count > _MAX_PARAMETERS:
-            raise invalid(f"{what} says what it is in a form that cannot be read")
+            raise bad_request(f"{what} says what it is in a form that cannot be read")
         place = matched.end()
         if matched[1] is None:
             continue
         name = matched[1].lower()
         if name in found:
-            raise invalid(f"{what} has the parameter {name[:100]} more than once")
+            raise bad_request(f"{what} has the parameter {name[:100]} more than once")
         found[name] = _plain(matched[2] or "")
     return first[1].lower(), {name: one for name, one in found.items() if "*" not in name}
 
@@ -145,9 +145,9 @@ async def whole_object(
     try:
         value = await asyncio.to_thread(core.parse_json, data)
     except errors.DecodeError:
-        raise invalid("the body is no JSON") from None
+        raise bad_request("the body is no JSON") from None
     if not isinstance(value, dict):
-        raise invalid("the body must be a JSON object")
+        raise bad_request("the body must be a JSON object")
     return value
 
 
@@ -174,7 +174,7 @@ class _BodyReader:
             async with asyncio.timeout_at(until):
                 message = await self._receive()
         except TimeoutError:
-            raise refusal(
+            raise status_error(
                 errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
             ) from None
         if message["type"] == "http.disconnect":
@@ -197,7 +197,7 @@ class Form:
     def __init__(self) -> None:
         """Nothing was read."""
         self.fields: list[tuple[str, Any]] = []
-        self.drafts: list[Draft] = []
+        self.drafts: list[TempFile] = []
 
     def close(self) -> None:
         """Removes the files."""
@@ -254,7 +254,7 @@ def _boundary(content_type: str) -> bytes:
     _, options = parameters(content_type.encode("latin-1"), "the form")
     boundary = options.get("boundary", b"")
     if not 1 <= len(boundary) <= _MAX_BOUNDARY_CHARACTERS:
-        raise invalid("the form's boundary is missing, or longer than RFC 2046 allows")
+        raise bad_request("the form's boundary is missing, or longer than RFC 2046 allows")
     return boundary
 
 
@@ -293,11 +293,11 @@ class _FormReader:
         try:
             self._parser.write(piece)
         except FormParserError as error:
-            raise invalid(f"the body is no form: {error}") from None
+            raise bad_request(f"the body is no form: {error}") from None
 
     def finish(self) -> None:
         if not self._ended:
-            raise invalid("the form ends before its closing boundary")
+            raise bad_request("the form ends before its closing boundary")
 
     def spool(self) -> None:
         """Writes what waits. On another thread; `feed` is not called meanwhile."""
@@ -322,7 +322,7 @@ class _FormReader:
     def _part_begins(self) -> None:
         self._parts += 1
         if self._parts > _MAX_PARTS:
-            raise invalid(f"the form has more than {_MAX_PARTS} parts")
+            raise bad_request(f"the form has more than {_MAX_PARTS} parts")
         self._headers = {}
         self._header_bytes = 0
 
@@ -337,32 +337,32 @@ class _FormReader:
     def _count(self, size: int) -> None:
         self._header_bytes += size
         if self._header_bytes > _MAX_PART_HEADER_BYTES:
-            raise invalid("a part's header is too long")
+            raise bad_request("a part's header is too long")
 
     def _header_ends(self) -> None:
         name = self._name.lower()
         if name in self._headers and name in _ONCE:
-            raise invalid(f"a part has the field {name.decode('latin-1')} more than once")
+            raise bad_request(f"a part has the field {name.decode('latin-1')} more than once")
         self._headers[name] = self._value
         if len(self._headers) > _MAX_PART_HEADERS:
-            raise invalid("a part has too many header fields")
+            raise bad_request("a part has too many header fields")
         self._name = self._value = b""
 
     def _headers_finished(self) -> None:
         disposition = self._headers.get(b"content-disposition", b"")
         kind, options = parameters(disposition, "a part of the form")
         if kind != "form-data" or "name" not in options:
-            raise invalid("a part of the form has no name")
+            raise bad_request("a part of the form has no name")
         try:
             self._field = options["name"].decode()
         except UnicodeDecodeError:
-            raise invalid("the name of a part is not in UTF-8") from None
+            raise bad_request("the name of a part is not in UTF-8") from None
         if "filename" not in options:
             self._text = bytearray()
             return
         name = _without_folders(options["filename"].decode("utf-8", "backslashreplace"))
         if len(self.form.drafts) >= _MAX_FILES:
-            raise invalid(f"the form has more than {_MAX_FILES} files")
+            raise bad_request(f"the form has more than {_MAX_FILES} files")
         draft = self._store.draft()
         self.form.drafts.append(draft)
         declared = self._headers.get(b"content-type", b"").decode("latin-1")
@@ -386,7 +386,7 @@ class _FormReader:
             try:
                 self.form.fields.append((self._field, self._text.decode()))
             except UnicodeDecodeError:
-                raise invalid(f"{self._field[:100]}: is not in UTF-8") from None
+                raise bad_request(f"{self._field[:100]}: is not in UTF-8") from None
             self._text = None
         elif self._upload is not None:
             upload = self._upload
@@ -410,7 +410,7 @@ def _without_folders(name: str) -> str:
 class _Spooled:
     """A file of a form, as it is written."""
 
-    def __init__(self, draft: Draft, file_name: str, content_type: str) -> None:
+    def __init__(self, draft: TempFile, file_name: str, content_type: str) -> None:
         self.draft = draft
         self.file_name = file_name
         self.content_type = content_type

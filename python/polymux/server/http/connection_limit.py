@@ -17,7 +17,7 @@ _MIN_CONNECTIONS = 8
 _SHARE = 2
 
 
-class Crowd:
+class ConnectionLimiter:
     """The connections of a server, by who has them.
 
     An address of IPv6 stands for its network of 64 bits, which is what one line has.

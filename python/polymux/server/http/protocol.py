@@ -13,8 +13,8 @@ import termios
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from polymux.server.http.connection_limit import Crowd, early_refusal
-from polymux.server.http.upgrade import OffersLeftAlone
+from polymux.server.http.connection_limit import ConnectionLimiter, early_refusal
+from polymux.server.http.upgrade import IgnoreUpgradeProtocol
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,18 +46,18 @@ _MAX_PIPELINED_BYTES = 128 << 10
 _FIRST_READ_BYTES, _BODY_READ_BYTES = 64 << 10, 256 << 10
 
 
-class BoundedProtocol(OffersLeftAlone):
+class BoundedProtocol(IgnoreUpgradeProtocol):
     """One connection."""
 
     #: Given to a subclass by `protocol_with`.
     limits: Limits
-    crowd: Crowd
+    crowd: ConnectionLimiter
 
     #: By what it is counted out; None before it is counted in.
     _address: str | None = None
 
     def take_place(self, address: str) -> None:
-        """It was counted in already, as what `Crowd.enter` gave."""
+        """It was counted in already, as what `ConnectionLimiter.enter` gave."""
         self._address = address
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -78,7 +78,7 @@ class BoundedProtocol(OffersLeftAlone):
         self._ahead_bytes = 0
         self._keeps_alive = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        super().connection_made(JoiningTransport(transport, self))  # type: ignore[arg-type]
+        super().connection_made(CoalescingTransport(transport, self))  # type: ignore[arg-type]
         self._read_at_once(_FIRST_READ_BYTES)
         welcome = True
         if self._address is None:
@@ -307,7 +307,7 @@ class BoundedProtocol(OffersLeftAlone):
         self._keeps_alive, made.keep_alive = made.keep_alive, False
         if made.scope["http_version"] == "1.0":
             # It has not been asked to send: what it runs begins in a turn of its own.
-            made.send = Unframed(made)  # type: ignore[method-assign]
+            made.send = UnchunkedSender(made)  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
         """Hands it on, where somebody reads it."""
@@ -377,7 +377,7 @@ class BoundedProtocol(OffersLeftAlone):
 
 def protocol_with(limits: Limits) -> type[BoundedProtocol]:
     """A class of connections with these limits, as uvicorn wants it."""
-    members = {"limits": limits, "crowd": Crowd(of_one=limits.connections_per_address)}
+    members = {"limits": limits, "crowd": ConnectionLimiter(of_one=limits.connections_per_address)}
     return type("BoundedProtocol", (BoundedProtocol,), members)
 
 
@@ -386,7 +386,7 @@ _OF_EVENTS = b"content-type: text/event-stream"
 _JOINED_BYTES = 64 << 10
 
 
-class JoiningTransport:
+class CoalescingTransport:
     """A transport whose `close` waits for the peer, where the peer is still sending."""
 
     def __init__(self, transport: asyncio.Transport, protocol: BoundedProtocol) -> None:
@@ -435,7 +435,7 @@ class JoiningTransport:
             self._protocol.close_soon()
 
 
-class Unframed:
+class UnchunkedSender:
     """Sends without chunks, which HTTP/1.0 does not know: the end is that of the connection."""
 
     def __init__(self, cycle: RequestResponseCycle) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FRAMING = (b"content-length", b"transfer-encoding")
 
 
-class OffersLeftAlone(HttpToolsProtocol):
+class IgnoreUpgradeProtocol(HttpToolsProtocol):
     """A connection whose requests are read to their ends, whatever they offer.
 
     Attributes:
@@ -73,7 +73,7 @@ class OffersLeftAlone(HttpToolsProtocol):
 class _Behind:
     """Hands on what a parser finds, but for the header by which it was told of a body."""
 
-    def __init__(self, protocol: OffersLeftAlone) -> None:
+    def __init__(self, protocol: IgnoreUpgradeProtocol) -> None:
         self._protocol = protocol
         self._told = False
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from polymux._util.redaction import hidden
+from polymux._util.redaction import redact
 from polymux._util.text import printable
 
 ACCESS_LOGGER = "polymux.access"
@@ -28,7 +28,7 @@ _TAKEN_AT_ONCE_BYTES = 4096
 _LAST_WORDS_S = 0.3
 
 
-class PatientHandler(logging.Handler):
+class NonBlockingHandler(logging.Handler):
     """Writes lines at once where they are taken at once; else a thread does when they are.
 
     A disk that is full, or a pipe that nobody reads any more, costs lines, and nothing else.
@@ -132,7 +132,7 @@ class PlainFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's text."""
-        text = hidden(super().format(record))
+        text = redact(super().format(record))
         return "\n".join(printable(line) for line in text.split("\n"))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
@@ -178,5 +178,5 @@ class JsonFormatter(logging.Formatter):
             told["request_id"] = request_id
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
-        safe = {name: hidden(one) if isinstance(one, str) else one for name, one in told.items()}
+        safe = {name: redact(one) if isinstance(one, str) else one for name, one in told.items()}
         return json.dumps(safe)

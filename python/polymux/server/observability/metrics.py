@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
     from polymux.service.service import Service
 
 _TOKENS = {"input_token_count": "input", "output_token_count": "output"}
@@ -98,7 +98,7 @@ class Metrics:
                 used = self._used[key, operation] = self.usage.labels(key, operation)
             used.inc()
 
-    def spent(self, work: Work, seconds: float, counts: Mapping[str, float]) -> None:
+    def spent(self, work: OperationRequest, seconds: float, counts: Mapping[str, float]) -> None:
         """Counts what work has taken; `Service` calls it."""
         key = work.caller.id
         self.work_seconds.labels(key, work.operation).inc(seconds)

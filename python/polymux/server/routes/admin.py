@@ -21,7 +21,7 @@ from polymux.models.folder import ModelsFolder
 from polymux.server.auth.api_keys import known_scopes
 from polymux.server.http.responses import send_json
 from polymux.server.routes.endpoint import Endpoint
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from polymux.server.auth.api_keys import Key
     from polymux.server.observability.metrics import Metrics
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.backend import Backend
 
@@ -46,7 +46,7 @@ class AdministrationEndpoint(Endpoint):
 class Administration(AdministrationEndpoint):
     """``GET /api/v1/administration``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Everything, as it is now; no key, no hash of one, and no path."""
         service = self.state.service
         body = {
@@ -77,7 +77,7 @@ class EngineUnload(AdministrationEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Ends an engine's process, so that its models' memory is free; its next work loads again.
 
         Raises:
@@ -87,9 +87,11 @@ class EngineUnload(AdministrationEndpoint):
         name = asked.scope["path_params"]["name"]
         backend = self.state.service.backends.get(name)
         if backend is None or name in self.state.settings.upstreams:
-            raise refusal(errors.NotFoundError, f"there is no engine of the name {shown(name)}")
+            raise status_error(
+                errors.NotFoundError, f"there is no engine of the name {shown(name)}"
+            )
         if self.state.service.places[name].running or not await backend.unload():
-            raise refusal(
+            raise status_error(
                 errors.ConflictError,
                 f"the engine {name} is at work: ask again when it has ended, or cancel its jobs",
                 code="engine_at_work",

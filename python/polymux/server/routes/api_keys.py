@@ -19,14 +19,14 @@ from polymux.server.auth.gate import check_body
 from polymux.server.http.body import whole_object
 from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_key, told_keys
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from polymux.server.auth.api_keys import Key
     from polymux.server.http.responses import Fields
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
 
 _Given = TypeVar("_Given")
 
@@ -89,7 +89,7 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
             found[name] = _number(name, value)
         else:
             known = ", ".join(("name", "scopes", *QUOTAS))
-            raise invalid(f"{shown(name)} is not known: there is {known}")
+            raise bad_request(f"{shown(name)} is not known: there is {known}")
     return found
 
 
@@ -98,9 +98,9 @@ def _name(value: Any) -> str:
         not isinstance(value, str)
         or not 0 < len(value.strip()) <= len(value) <= MAX_NAME_CHARACTERS
     ):
-        raise invalid(f"name: must be a text of 1 to {MAX_NAME_CHARACTERS} characters", "name")
+        raise bad_request(f"name: must be a text of 1 to {MAX_NAME_CHARACTERS} characters", "name")
     if not value.isprintable():
-        raise invalid("name: must be a text of characters that can be printed", "name")
+        raise bad_request("name: must be a text of characters that can be printed", "name")
     return value
 
 
@@ -109,11 +109,11 @@ def _scopes(value: Any) -> tuple[str, ...] | None:
         return None
     known = known_scopes()
     if not isinstance(value, list) or not value:
-        raise invalid("scopes: must be a list of at least one, or null for all", "scopes")
+        raise bad_request("scopes: must be a list of at least one, or null for all", "scopes")
     for one in value:
         if not isinstance(one, str) or one not in known:
             what = shown(one) if isinstance(one, str) else "what is no text"
-            raise invalid(f"scopes: {what} is none: there is {', '.join(known)}", "scopes")
+            raise bad_request(f"scopes: {what} is none: there is {', '.join(known)}", "scopes")
     return tuple(dict.fromkeys(value))
 
 
@@ -124,14 +124,14 @@ def _number(name: str, value: Any) -> float | None:
     kind = "an integer" if bounds.is_whole else "a number"
     words = f"{name}: must be {kind} from {bounds.lowest:g} to {LARGEST_QUOTA}, or null for none"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise invalid(words, name)
+        raise bad_request(words, name)
     if not bounds.lowest <= value <= LARGEST_QUOTA or (bounds.is_whole and value != int(value)):
-        raise invalid(words, name)
+        raise bad_request(words, name)
     return int(value) if bounds.is_whole else float(value)
 
 
 class _KeyEndpoint(AdministrationEndpoint):
-    async def _values(self, asked: Asked) -> dict[str, Any]:
+    async def _values(self, asked: RequestContext) -> dict[str, Any]:
         """What the body says of a key."""
         limits, longest = self.state.settings.limits, _MAX_BODY_BYTES
         if check_body(asked.access, self.name, longest, longest) != "json":
@@ -160,16 +160,18 @@ class _KeyEndpoint(AdministrationEndpoint):
             given = await asyncio.to_thread(work)
         except errors.InvalidRequestError as error:
             _log.error("%s", error)
-            raise refusal(
+            raise status_error(
                 errors.OverloadedError,
                 "keys cannot be changed now; the server's log tells more",
                 retry_after_s=10,
             ) from None
         if given is None:
-            raise refusal(errors.NotFoundError, f"there is no key of the id {shown(id_ or '')}")
+            raise status_error(
+                errors.NotFoundError, f"there is no key of the id {shown(id_ or '')}"
+            )
         return given
 
-    def _other(self, asked: Asked) -> str:
+    def _other(self, asked: RequestContext) -> str:
         """The id that the address names, of another key than the one that asks.
 
         Raises:
@@ -177,7 +179,7 @@ class _KeyEndpoint(AdministrationEndpoint):
         """
         id_: str = asked.scope["path_params"]["id"]
         if id_ == asked.access.caller.id:
-            raise refusal(
+            raise status_error(
                 errors.ConflictError,
                 "a key can neither change nor remove itself: ask under another one, or use "
                 "`polymux keys`",
@@ -185,11 +187,13 @@ class _KeyEndpoint(AdministrationEndpoint):
             )
         return id_
 
-    def _note_change(self, done: str, key: Key, asked: Asked) -> None:
+    def _note_change(self, done: str, key: Key, asked: RequestContext) -> None:
         """Says in the log what was done, and by whom: ids alone, as names are anybody's text."""
         _log.info("the key %s was %s by the key %s", key.id, done, asked.access.caller.id)
 
-    async def _send(self, asked: Asked, status: int, key: Key, text: str | None = None) -> None:
+    async def _send(
+        self, asked: RequestContext, status: int, key: Key, text: str | None = None
+    ) -> None:
         """The key; and itself, where it was just made."""
         body = told_key(self.state, key, asked.access.caller.id)
         if text is not None:
@@ -203,7 +207,7 @@ class KeyList(_KeyEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """All keys, without themselves; or makes one, which is told this once."""
         if asked.scope["method"] == "GET":
             body = {"results": told_keys(self.state, asked.access.caller.id)}
@@ -211,7 +215,7 @@ class KeyList(_KeyEndpoint):
             return
         values = await self._values(asked)
         if "name" not in values:
-            raise invalid("name: must be given", "name")
+            raise bad_request("name: must be given", "name")
         text, key = await self._with_file(lambda file: file.add(**values))
         self._note_change("made", key, asked)
         await self._send(asked, 201, key, text)
@@ -222,7 +226,7 @@ class KeyItem(_KeyEndpoint):
 
     methods = ("PATCH", "DELETE")
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Changes what is given and leaves the rest; or takes the key away.
 
         Raises:
@@ -237,7 +241,7 @@ class KeyItem(_KeyEndpoint):
             return
         values = await self._values(asked)
         if not values:
-            raise invalid("there is nothing to change: give a name, scopes or a quota")
+            raise bad_request("there is nothing to change: give a name, scopes or a quota")
         key = await self._with_file(lambda file: file.change(id_, **values), id_)
         self._note_change("changed", key, asked)
         await self._send(asked, 200, key)
@@ -248,7 +252,7 @@ class KeyRotation(_KeyEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Puts a new key in the place of one, its own too; the old one opens nothing any more.
 
         Raises:

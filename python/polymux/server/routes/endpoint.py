@@ -13,7 +13,7 @@ from polymux.server.auth.gate import Access, request_id_of
 from polymux.server.http.body import ClientGoneError
 from polymux.server.http.responses import CLOSE, send_json, send_told
 from polymux.server.observability.logs import ACCESS_LOGGER
-from polymux.service.errors import StoreError, described, draining, refusal
+from polymux.service.errors import StoreError, described, draining, status_error
 from polymux.service.model import Caller
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _VARY = (b"vary", b"origin")
 _MODEL = "model"
 
 
-class Asked(NamedTuple):
+class RequestContext(NamedTuple):
     """A request of somebody who may come in.
 
     Attributes:
@@ -83,7 +83,7 @@ class Endpoint:
         """Of a server."""
         self.state = state
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Answers somebody who may come in."""
         raise NotImplementedError
 
@@ -91,13 +91,13 @@ class Endpoint:
         """Answers, whatever comes."""
         began = time.perf_counter()
         request_id = request_id_of(scope)
-        watched = _Watched(send, self.state.settings.allowed_origins, scope)
+        watched = _StatusRecorder(send, self.state.settings.allowed_origins, scope)
         key = None
         try:
             access = self._admit(scope, request_id)
             key = None if access.key is None else access.key.id
             with self.state.gate.place(access, self._jobs_of(access, scope)):
-                await self.handle(Asked(access, scope, receive, watched))
+                await self.handle(RequestContext(access, scope, receive, watched))
         except ClientGoneError:
             watched.status = 499
         except asyncio.CancelledError:
@@ -118,7 +118,7 @@ class Endpoint:
         if is_encoded(scope):
             raise nothing_here()
         if scope["method"] not in self.methods:
-            raise refusal(
+            raise status_error(
                 errors.APIStatusError,
                 "this address does not take that method",
                 code="wrong_method",
@@ -160,7 +160,7 @@ class Endpoint:
         """Sends what `described` gave, in the form of this address's answers."""
         await send_told(send, told, request_id, fields)
 
-    async def _fail(self, error: Exception, watched: _Watched, request_id: str) -> None:
+    async def _fail(self, error: Exception, watched: _StatusRecorder, request_id: str) -> None:
         told = self.described(error)
         if told["code"] == "internal":
             of = {"request_id": request_id}
@@ -177,7 +177,12 @@ class Endpoint:
         await self.tell(watched, told, request_id, fields)
 
     def _note(
-        self, scope: Scope, watched: _Watched, seconds: float, key: str | None, request_id: str
+        self,
+        scope: Scope,
+        watched: _StatusRecorder,
+        seconds: float,
+        key: str | None,
+        request_id: str,
     ) -> None:
         self.state.metrics.note(self.name, watched.status, seconds, key)
         if _access.isEnabledFor(logging.INFO):
@@ -192,7 +197,7 @@ class Endpoint:
             )
 
 
-class _Watched:
+class _StatusRecorder:
     """Sends, and knows whether the answer has begun; adds what a web page needs to read it."""
 
     def __init__(self, send: Send, origins: tuple[str, ...], scope: Scope) -> None:
@@ -249,7 +254,7 @@ def is_encoded(scope: Scope) -> bool:
 
 def nothing_here() -> errors.NotFoundError:
     """What every address is told that is none."""
-    return refusal(errors.NotFoundError, "there is nothing at this address")
+    return status_error(errors.NotFoundError, "there is nothing at this address")
 
 
 class NotFound(Endpoint):
@@ -259,7 +264,7 @@ class NotFound(Endpoint):
     methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """404, with or without a key."""
         told = described(nothing_here())
         fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
@@ -273,7 +278,7 @@ class Preflight(Endpoint):
     methods = ("OPTIONS",)
     public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Yes, to pages of the allowed origins; others were refused already."""
         fields = [
             (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),

@@ -12,11 +12,11 @@ from polymux import errors
 from polymux.server.http.body import ClientGoneError, gone
 from polymux.server.http.responses import VERSION_FIELD, send_whole
 from polymux.server.routes.endpoint import Endpoint
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from polymux.server.http.responses import Scope, Send
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.service.media_store import StoredFile
 
 _PIECE_BYTES = 256 << 10
@@ -33,7 +33,7 @@ class MediaEndpoint(Endpoint):
     methods = ("GET", "HEAD")
     public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The file, or a part of it."""
         file, descriptor = await self._opened(asked.scope)
         try:
@@ -58,14 +58,14 @@ class MediaEndpoint(Endpoint):
                     return file, store.media.open(file)
                 except OSError:
                     pass
-        raise refusal(
+        raise status_error(
             errors.NotFoundError,
             "there is no such file, or its link has expired; the prediction tells a new link as "
             "long as the file is kept",
         )
 
 
-async def send_file(asked: Asked, file: StoredFile, descriptor: int) -> None:
+async def send_file(asked: RequestContext, file: StoredFile, descriptor: int) -> None:
     """Answers by a file, whole or in part, as what it is.
 
     Args:
@@ -126,7 +126,7 @@ def _is_known(field: bytes | None, tag: bytes) -> bool:
     )
 
 
-async def _send_part(asked: Asked, descriptor: int, start: int, end: int) -> None:
+async def _send_part(asked: RequestContext, descriptor: int, start: int, end: int) -> None:
     if end - start <= _PIECE_BYTES:
         await _send_pieces(asked.send, descriptor, start, end, None)
         return
@@ -175,7 +175,7 @@ def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
             return None
         beyond = start >= size_bytes
     if beyond:
-        error = refusal(
+        error = status_error(
             errors.APIStatusError,
             f"the range lies beyond the file, which has {size_bytes} bytes",
             code="wrong_range",

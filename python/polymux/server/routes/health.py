@@ -12,31 +12,31 @@ from polymux.server.openapi.schemas import reference_page
 from polymux.server.routes.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
 
 _PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
-class Alive(Endpoint):
+class Liveness(Endpoint):
     """``GET /healthz``: the process answers."""
 
     name = "health"
     methods = ("GET", "HEAD")
     public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Yes."""
         await send_json(asked.send, 200, {"status": "ok"}, request_id=asked.access.request_id)
 
 
-class Ready(Endpoint):
+class Readiness(Endpoint):
     """``GET /readyz`` and ``/api/v1/readiness``: work is taken; the state of each engine."""
 
     name = "ready"
     methods = ("GET", "HEAD")
     public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The engines' states; 503 while the server starts or stops."""
         ready = self.state.ready
         backends: dict[str, Any] = {}
@@ -57,7 +57,7 @@ class MetricsEndpoint(Endpoint):
     name = "metrics"
     loopback_public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """All counters."""
         text = self.state.metrics.text(self.state.service if self.state.ready else None)
         fields = ((b"content-type", _PROMETHEUS),)
@@ -70,7 +70,7 @@ class Operations(Endpoint):
     name = "operations"
     every_key = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """As ``polymux operations --json`` prints it."""
         await send_json(asked.send, 200, contract.describe(), request_id=asked.access.request_id)
 
@@ -81,7 +81,7 @@ class OpenApi(Endpoint):
     name = "openapi"
     loopback_public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The contract as OpenAPI 3.1 has it."""
         body = openapi(self.state.settings.base_url)
         await send_json(asked.send, 200, body, request_id=asked.access.request_id)
@@ -93,7 +93,7 @@ class Docs(Endpoint):
     name = "docs"
     loopback_public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """One page."""
         fields = (
             (b"content-type", b"text/html; charset=utf-8"),

@@ -17,8 +17,8 @@ from polymux.server.http.responses import metrics_fields, send_json, send_told
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.predictions import described_job, linked
 from polymux.server.routes.sse import send_stream
-from polymux.service.errors import draining, invalid, refusal
-from polymux.service.model import Product, Upload, Work, heard_at_the_end
+from polymux.service.errors import bad_request, draining, status_error
+from polymux.service.model import OperationRequest, OperationResult, Upload, buffered_sink
 from polymux.service.service import is_job
 from polymux.service.warnings import warnings_fields
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polymux.contract import CheckedRequest, Operation
     from polymux.server.auth.gate import Access
     from polymux.server.http.responses import Receive, Send
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
@@ -91,7 +91,7 @@ class OperationEndpoint(Endpoint):
         own = is_job(self.name) and job.operation == self.name
         return own and super().is_found(job, idempotency_key)
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Answers it."""
         encoding = self.encoding_of(asked.access)
         model = self._known_model(_model_of(asked.scope["query_string"]))
@@ -104,7 +104,7 @@ class OperationEndpoint(Endpoint):
                         self.name
                     )  # Two gigabytes may follow.
                 checked = await self._read_form(asked.access, asked.receive, model, files)
-            work = Work.of(checked, asked.access.caller, asked.access.request_id)
+            work = OperationRequest.of(checked, asked.access.caller, asked.access.request_id)
             if work.streamed:
                 await send_stream(self.state, work, asked.receive, asked.send)
             elif is_job(self.name):
@@ -125,18 +125,18 @@ class OperationEndpoint(Endpoint):
             return model
         there = ", ".join(str(one.model) for one in variants)
         message = f"{self.name}: there is no model {shown(model)}; there are: {there}"
-        raise refusal(errors.BadRequestError, message, code="model_not_found", param="model")
+        raise status_error(errors.BadRequestError, message, code="model_not_found", param="model")
 
-    async def _call(self, work: Work, asked: Asked) -> None:
+    async def _call(self, work: OperationRequest, asked: RequestContext) -> None:
         """What is no job."""
-        sink = heard_at_the_end(self.state.service.store.media.draft)
+        sink = buffered_sink(self.state.service.store.media.draft)
         try:
             product = await unless_gone(self.state.service.call(work, sink), asked.receive)
         except (errors.NoMatchError, errors.NotFoundError) as error:
             wanted = self.state.settings.songs.empty_when_unknown
             if not (wanted and self.name == _SONG and error.code == errors.NoMatchError.code):
                 raise
-            product = Product(_NO_SONG)
+            product = OperationResult(_NO_SONG)
         fields = [*warnings_fields((*work.warnings, *sink.lines))]
         fields += metrics_fields(product.metrics) if self.name == _SONG else ()
         await send_json(asked.send, 200, product.output, fields, request_id=asked.access.request_id)
@@ -188,7 +188,7 @@ class OperationEndpoint(Endpoint):
         return [(name, value) for name, value in form.fields if _is_there(name, value)]
 
     async def _job(
-        self, work: Work, access: Access, receive: Receive, send: Send, files: ExitStack
+        self, work: OperationRequest, access: Access, receive: Receive, send: Send, files: ExitStack
     ) -> None:
         wait_s, stays = _preference(access, self.state.settings.limits.wait_s)
         job = await self.job_of(work, access, receive, files, wait_s, stays=stays)
@@ -196,7 +196,7 @@ class OperationEndpoint(Endpoint):
 
     async def job_of(
         self,
-        work: Work,
+        work: OperationRequest,
         access: Access,
         receive: Receive,
         files: ExitStack,
@@ -262,7 +262,7 @@ def idempotency_key_of(access: Access) -> str | None:
     """
     key = access.headers.get(b"idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
-        raise invalid("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
+        raise bad_request("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
     return None if key is None else key.decode()
 
 
@@ -284,10 +284,10 @@ def _model_of(query: bytes) -> str | None:
             query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
         )
     except ValueError:
-        raise invalid("the query cannot be read") from None
+        raise bad_request("the query cannot be read") from None
     models = [value for name, value in given if name == "model"]
     if len(models) > 1:
-        raise invalid("model: is in the query more than once", "model")
+        raise bad_request("model: is in the query more than once", "model")
     return models[0] if models else None
 
 
@@ -317,7 +317,7 @@ def _is_there(name: str, value: Any) -> bool:
     if not isinstance(value, Upload) or value.size_bytes:
         return True
     if value.file_name:
-        raise invalid(
+        raise bad_request(
             f"{name[:100]}: the file '{display_name(value.file_name)}' is empty", name[:100]
         )
     return False

@@ -12,14 +12,14 @@ from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.sse import event, send_events
 from polymux.service import job_table
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from polymux.server.auth.gate import Access
     from polymux.server.http.responses import Scope
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
@@ -77,7 +77,7 @@ class PredictionList(Endpoint):
 
     name = "predictions"
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """A page of the key's jobs, newest first."""
         before = _cursor(asked.scope["query_string"])
         service = self.state.service
@@ -113,7 +113,7 @@ class PredictionItem(PredictionEndpoint):
 
     methods = ("GET", "DELETE")
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The job as it is now; or forgets it with its files."""
         job = await self._job(asked.access, asked.scope)
         if asked.scope["method"] == "DELETE":
@@ -130,7 +130,7 @@ class PredictionCancel(PredictionEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The job as it is when it has stopped."""
         job = await self.state.service.jobs.cancel(await self._job(asked.access, asked.scope))
         await send_json(
@@ -141,7 +141,7 @@ class PredictionCancel(PredictionEndpoint):
 class PredictionEvents(PredictionEndpoint):
     """``GET /api/v1/predictions/{id}/events``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The job now, whenever it changes, and at its end."""
         job = await self._job(asked.access, asked.scope)
         events = self._events(job)
@@ -167,5 +167,5 @@ def _cursor(query: bytes) -> int | None:
     with suppress(ValueError, binascii.Error):
         number = int(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
     if not 0 < number < 1 << 62:
-        raise invalid("cursor: is none that this server has given", "cursor")
+        raise bad_request("cursor: is none that this server has given", "cursor")
     return number

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from polymux import errors
 from polymux.server.http.responses import send_whole
 from polymux.server.routes.endpoint import Endpoint
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.covers import cover_of
 from polymux.songs.links import COVER, PAGES, signature
@@ -19,7 +19,7 @@ from polymux.songs.pages import POLICY, song_page
 
 if TYPE_CHECKING:
     from polymux.server.http.responses import Scope
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.songs.results import CatalogueSong
 
 _NUMBER = re.compile(r"[1-9]\d{0,17}", re.ASCII)
@@ -56,7 +56,7 @@ class _SongEndpoint(Endpoint):
                     song = await backend.song(int(number))
                     if song is not None:
                         return song
-        raise refusal(
+        raise status_error(
             errors.NotFoundError,
             "there is no such song, or its link has expired; asking again gives a new link",
         )
@@ -67,7 +67,7 @@ class SongPage(_SongEndpoint):
 
     name = "song_page"
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The page, with a link to the cover that works as long as one made now."""
         song = await self.song(asked.scope)
         store = self.state.service.store
@@ -89,7 +89,7 @@ class SongCover(_SongEndpoint):
 
     name = "song_cover"
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Its cover, else one that is drawn; nothing where the caller has it already."""
         song = await self.song(asked.scope, COVER)
         picture = await asyncio.to_thread(cover_of, song)

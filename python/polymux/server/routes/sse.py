@@ -12,7 +12,7 @@ from polymux.server.http.body import ClientGoneError, gone
 from polymux.server.http.responses import VERSION_FIELD, to_json
 from polymux.service.chunks import line_of
 from polymux.service.errors import described, draining, engine_failed
-from polymux.service.model import heard_at_the_end
+from polymux.service.model import buffered_sink
 from polymux.service.warnings import warnings_fields
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polymux.server.http.responses import Receive, Send
     from polymux.server.state import ServerState
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
 
 _log = logging.getLogger("polymux.server")
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -53,7 +53,9 @@ def chunk_event(chunk: Chunk) -> bytes:
     return b"".join((b"data: ", line_of(chunk), b"\n\n"))
 
 
-async def send_stream(state: ServerState, work: Work, receive: Receive, send: Send) -> None:
+async def send_stream(
+    state: ServerState, work: OperationRequest, receive: Receive, send: Send
+) -> None:
     """Answers a chat in pieces, ``[DONE]`` behind the last.
 
     What goes wrong before the first piece is an answer of its own, with its status.
@@ -62,7 +64,7 @@ async def send_stream(state: ServerState, work: Work, receive: Receive, send: Se
         PolymuxError: It went wrong before the first piece.
         ClientGoneError: Whoever asked has gone; the engine was told.
     """
-    sink = heard_at_the_end(state.service.store.media.draft)
+    sink = buffered_sink(state.service.store.media.draft)
     max_bytes = state.settings.limits.event_bytes
     chunks = _as_events(state.service.stream(work, sink), max_bytes)
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from polymux import errors
 from polymux.server.http.responses import send_whole
 from polymux.server.routes.endpoint import Endpoint
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from polymux.server.http.responses import Fields
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
 
 FOLDER = Path(__file__).parents[1] / "page"
 #: Nothing inline, nothing from elsewhere (CSP 3); ``blob:`` and ``data:`` are of the page's own.
@@ -84,7 +84,7 @@ class PageEndpoint(Endpoint):
     methods = ("GET", "HEAD")
     public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The file; nothing where the browser has it already.
 
         Raises:
@@ -92,7 +92,7 @@ class PageEndpoint(Endpoint):
         """
         file = page_files().get(asked.scope.get("path_params", {}).get("name", _INDEX))
         if file is None:
-            raise refusal(errors.NotFoundError, "there is nothing at this address")
+            raise status_error(errors.NotFoundError, "there is nothing at this address")
         fields = [*_SHARED_FIELDS, (b"etag", file.tag), (b"content-type", file.content_type)]
         if asked.access.headers.get(b"if-none-match") in (file.tag, b"*"):
             await send_whole(asked.send, 304, b"", fields, request_id=asked.access.request_id)
@@ -107,7 +107,7 @@ class PageRedirect(Endpoint):
     methods = ("GET", "HEAD")
     public = True
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Where it is; relative, as nobody knows what lies before it."""
         fields = [(b"location", b"page/"), *_SHARED_FIELDS]
         await send_whole(asked.send, 307, b"", fields, request_id=asked.access.request_id)

@@ -10,8 +10,8 @@ from polymux import errors
 from polymux.client.options import SLOW
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import invalid, refusal
-from polymux.service.model import Product
+from polymux.service.errors import bad_request, status_error
+from polymux.service.model import OperationResult
 from polymux.upstreams.file_checks import refuse_files
 from polymux.upstreams.model_names import CHATS, OPENAI_OPERATIONS, ModelNames
 from polymux.upstreams.openai.chat import chat_body, completion, passed_on, text_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
 _KIND = "openai"
@@ -104,14 +104,14 @@ class OpenAIUpstream(Backend):
             what = f"cannot do {unable[0]}" if unable else f"names no model for {lacking[0]}"
             raise errors.InvalidRequestError(f"the upstream {self.name} {what}")
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """What it names no model for, and what OpenAI's form cannot say."""
         if self._names.of(work) is None:
             if work.operation == "chat":
                 message = f"the upstream {self.name} has no model of its own choice: name one"
-                raise invalid(message, "model")
+                raise bad_request(message, "model")
             wanted = work.model or work.values.get("model")
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"the upstream {self.name} has no model for {wanted}",
                 param="model",
@@ -131,7 +131,7 @@ class OpenAIUpstream(Backend):
         """Whether it was reached lately."""
         return self._server.health(_KIND)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Asks for the whole answer."""
         if work.operation == "transcribe":
             return await self._transcribe(work, sink)
@@ -139,7 +139,7 @@ class OpenAIUpstream(Backend):
             return await self._generate_image(work, sink)
         return await self._chat(work)
 
-    async def stream(self, work: Work, sink: Sink) -> AsyncIterator[Chunk]:  # noqa: ARG002
+    async def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:  # noqa: ARG002
         """Passes on the pieces of a chat as they come."""
         body = await self._chat_body(work)
         answer = await self._server.stream_chat(work.operation, _COMPLETIONS, body)
@@ -148,23 +148,23 @@ class OpenAIUpstream(Backend):
             async for chunk in chunks:
                 yield chunk
 
-    async def _chat(self, work: Work) -> Product:
+    async def _chat(self, work: OperationRequest) -> OperationResult:
         body = await self._chat_body(work)
         began = asyncio.get_running_loop().time()
         value = await self._server.ask_json(work.operation, "POST", _COMPLETIONS, body)
         took_s = asyncio.get_running_loop().time() - began
         whole = completion(self.name, value, took_s, work.operation)
         if work.operation == "chat":
-            return Product(whole)
-        return Product({"response": text_of(self.name, whole)})
+            return OperationResult(whole)
+        return OperationResult({"response": text_of(self.name, whole)})
 
-    async def _chat_body(self, work: Work) -> dict[str, Any]:
+    async def _chat_body(self, work: OperationRequest) -> dict[str, Any]:
         model = self._model_of(work)
         return await chat_body(
             work, model, self._policy, max_tokens=self._max_tokens, fetching=self._fetching
         )
 
-    async def _transcribe(self, work: Work, sink: Sink) -> Product:
+    async def _transcribe(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         await refuse_files(work)
         path, form = transcription_request(
             work, self._model_of(work), sink, form=self._transcript_format
@@ -174,9 +174,9 @@ class OpenAIUpstream(Backend):
         )
         value = self._server.parsed(answer)
         output = transcript(self.name, value, work, sink)
-        return Product(output, metrics=seconds_of(value))
+        return OperationResult(output, metrics=seconds_of(value))
 
-    async def _generate_image(self, work: Work, sink: Sink) -> Product:
+    async def _generate_image(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         body = image_request(
             work,
             self._model_of(work),
@@ -187,9 +187,9 @@ class OpenAIUpstream(Backend):
         value = await self._server.ask_json(
             work.operation, "POST", "/images/generations", body, usual=SLOW
         )
-        return Product(await images(self._server, value, work, sink, self._policy))
+        return OperationResult(await images(self._server, value, work, sink, self._policy))
 
-    def _model_of(self, work: Work) -> str:
+    def _model_of(self, work: OperationRequest) -> str:
         """What it calls the model; work without one was refused."""
         return self._names.of(work) or ""
 

@@ -11,8 +11,8 @@ from polymux import errors
 from polymux._native.json_numbers import finite
 from polymux.client.answer import told_error
 from polymux.engines.chat.backend import MAX_IMAGES, param_of, picture_data, pictures_of
-from polymux.service.errors import invalid, refusal
-from polymux.upstreams.error_mapping import failed, told_at_once
+from polymux.service.errors import bad_request, status_error
+from polymux.upstreams.error_mapping import failed, map_error_body
 from polymux.upstreams.image_validation import BrokenPictureError, check
 from polymux.upstreams.key_redaction import Echoes
 from polymux.upstreams.openai.completions import mended
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polymux.client.chat_stream import AsyncChatStream, ChatChunk
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.chunks import Chunk
-    from polymux.service.model import Work
+    from polymux.service.model import OperationRequest
     from polymux.upstreams.client import UpstreamServer
 
 #: Of one chat's pictures, wherever they come from. As they are sent they are a third longer, and
@@ -36,7 +36,7 @@ _EMPTY = "its answer is empty"
 
 
 async def chat_body(
-    work: Work,
+    work: OperationRequest,
     model: str,
     policy: FetchPolicy,
     *,
@@ -71,7 +71,7 @@ async def chat_body(
 
 
 async def _with_pictures(
-    work: Work, messages: list[Any], policy: FetchPolicy, fetching: asyncio.Semaphore
+    work: OperationRequest, messages: list[Any], policy: FetchPolicy, fetching: asyncio.Semaphore
 ) -> list[Any]:
     """The messages with every picture in them.
 
@@ -82,7 +82,7 @@ async def _with_pictures(
         return messages
     if len(urls) > MAX_IMAGES:
         message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
-        raise invalid(message, param_of(work))
+        raise bad_request(message, param_of(work))
     async with fetching if any(map(_is_elsewhere, urls)) else nullcontext():
         inline = await _all_inline(urls, param_of(work), policy)
     if work.operation == "free_chat":
@@ -107,7 +107,7 @@ async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> li
                 f"the pictures are larger than the {_PICTURES_BYTES >> 20} MiB that are taken of "
                 "one chat, all together: make them smaller, or send fewer"
             )
-            raise refusal(errors.RequestTooLargeError, message, param=param)
+            raise status_error(errors.RequestTooLargeError, message, param=param)
         inline.append(await asyncio.to_thread(_inline, data, param))
     return inline
 
@@ -115,11 +115,11 @@ async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> li
 def _inline(data: bytes, param: str) -> str:
     content_type = picture_type(data)
     if content_type is None:
-        raise invalid("that is no picture: PNG, JPEG, WebP and GIF are taken", param)
+        raise bad_request("that is no picture: PNG, JPEG, WebP and GIF are taken", param)
     try:
         check(data, content_type)
     except BrokenPictureError as error:
-        raise invalid(f"a picture cannot be read: {error}", param) from None
+        raise bad_request(f"a picture cannot be read: {error}", param) from None
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
 
 
@@ -135,7 +135,9 @@ def _attached(messages: list[Any], url: str) -> list[Any]:
             picture = {"type": "image_url", "image_url": {"url": url, "detail": "auto"}}
             changed = {**messages[number], "content": [text, picture]}
             return [*messages[:number], changed, *messages[number + 1 :]]
-    raise invalid("there is no message of the user that the picture could belong to", "image_url")
+    raise bad_request(
+        "there is no message of the user that the picture could belong to", "image_url"
+    )
 
 
 def _replaced(message: Any, pictures: Iterator[str]) -> Any:
@@ -170,7 +172,7 @@ def completion(name: str, value: Any, seconds: float, operation: str = "chat") -
         from polymux._native.core import core
 
         error = told_error(core.write_json(value))
-        raise told_at_once(name, error, operation=operation)
+        raise map_error_body(name, error, operation=operation)
     try:
         whole = mended(value)
     except errors.DecodeError:
@@ -214,7 +216,7 @@ def text_of(name: str, whole: dict[str, Any]) -> str:
 
 
 async def passed_on(
-    server: UpstreamServer, work: Work, chunks: AsyncChatStream, *, as_texts: bool
+    server: UpstreamServer, work: OperationRequest, chunks: AsyncChatStream, *, as_texts: bool
 ) -> AsyncIterator[Chunk]:
     """The chunks of an upstream's answer, all of their members as they came.
 
@@ -247,7 +249,7 @@ async def passed_on(
                 first = False
     except errors.PolymuxError as error:
         if first:
-            raise told_at_once(server.name, error, operation=work.operation) from None
+            raise map_error_body(server.name, error, operation=work.operation) from None
         raise server.told(error, work.operation) from None
     if first and (chunks.finish_reason is None or not chunks.chunks):
         raise failed(server.name, _EMPTY)

@@ -162,15 +162,15 @@ _ESCAPE = re.compile(
 _REPLACEMENT = rb"\ufffd"
 
 
-def whole_letters(data: bytes) -> bytes:
+def replace_lone_surrogates(data: bytes) -> bytes:
     r"""JSON with a replacement character for each half of a surrogate pair, as streams have it.
 
     Args:
         data: JSON; anything else comes back much as it is.
 
     Example:
-        >>> from polymux.upstreams.openai.completions import whole_letters
-        >>> whole_letters(rb'["\ud83d", "\ud83d\ude00", "\\ud83d"]')
+        >>> from polymux.upstreams.openai.completions import replace_lone_surrogates
+        >>> replace_lone_surrogates(rb'["\ud83d", "\ud83d\ude00", "\\ud83d"]')
         b'["\\ufffd", "\\ud83d\\ude00", "\\\\ud83d"]'
     """
     return _ESCAPE.sub(lambda found: found[0] if found[1] is None else _REPLACEMENT, data)

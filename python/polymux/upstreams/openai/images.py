@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.upstreams.error_mapping import failed
 from polymux.upstreams.result_files import decoded, fetched, judged, kept, picture_type, whole
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polymux.fetch.fetcher import FetchPolicy
-    from polymux.service.model import Made, Sink, Work
+    from polymux.service.model import OperationRequest, OutputFile, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
 #: What becomes of the interface's fields; the others have no place in OpenAI's.
 _MAPPED = ("prompt", "width", "height", "num_outputs", "model")
 
 
-def refuse_image(name: str, work: Work) -> None:
+def refuse_image(name: str, work: OperationRequest) -> None:
     """Raises for pictures that begin with one.
 
     Raises:
@@ -29,7 +29,7 @@ def refuse_image(name: str, work: Work) -> None:
     """
     for field in ("image", "mask"):
         if field in work.values:
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"the upstream {name} makes pictures of descriptions alone: leave {field} out",
                 param=field,
@@ -37,7 +37,12 @@ def refuse_image(name: str, work: Work) -> None:
 
 
 def image_request(
-    work: Work, model: str, sink: Sink, *, fields: Sequence[str], response_format: bool
+    work: OperationRequest,
+    model: str,
+    sink: ProgressSink,
+    *,
+    fields: Sequence[str],
+    response_format: bool,
 ) -> dict[str, Any]:
     """The request as OpenAI has it; what is left out is said in the log.
 
@@ -66,8 +71,12 @@ def image_request(
 
 
 async def images(
-    server: UpstreamServer, value: Any, work: Work, sink: Sink, policy: FetchPolicy
-) -> list[Made]:
+    server: UpstreamServer,
+    value: Any,
+    work: OperationRequest,
+    sink: ProgressSink,
+    policy: FetchPolicy,
+) -> list[OutputFile]:
     """The pictures of an answer, as files of this server's store.
 
     Args:
@@ -86,7 +95,7 @@ async def images(
         raise failed(server.name, f"its answer has not the {wanted} pictures that were asked for")
     if len(found) < wanted:
         sink.log(f"num_outputs: the upstream made {len(found)} of {wanted}")
-    made: list[Made] = []
+    made: list[OutputFile] = []
     try:
         for number, one in enumerate(found):
             made.append(await _picture(server, one, f"image-{number}", sink, policy))
@@ -99,8 +108,8 @@ async def images(
 
 
 async def _picture(
-    server: UpstreamServer, value: Any, stem: str, sink: Sink, policy: FetchPolicy
-) -> Made:
+    server: UpstreamServer, value: Any, stem: str, sink: ProgressSink, policy: FetchPolicy
+) -> OutputFile:
     told = value if isinstance(value, dict) else {}
     encoded, url = told.get("b64_json"), told.get("url")
     if isinstance(encoded, str) and encoded:

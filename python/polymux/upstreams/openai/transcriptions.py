@@ -8,14 +8,14 @@ from polymux import errors
 from polymux.client.multipart import multipart_body
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.media.languages import code_of
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.upstreams.error_mapping import failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polymux._native._core import MultipartBody
-    from polymux.service.model import Sink, Upload, Work
+    from polymux.service.model import OperationRequest, ProgressSink, Upload
 
 #: What transcripts may come in: with times, or without them, as some models have no others.
 TIMED = "verbose_json"
@@ -27,7 +27,7 @@ _MAX_GAP_CHARACTERS = 40
 _MAX_RECORDING_S = 365 * 24 * 3600.0
 
 
-def refuse_transcription(name: str, work: Work, *, form: str = TIMED) -> None:
+def refuse_transcription(name: str, work: OperationRequest, *, form: str = TIMED) -> None:
     """Raises for what the interface has and OpenAI's does not.
 
     Args:
@@ -50,11 +50,11 @@ def refuse_transcription(name: str, work: Work, *, form: str = TIMED) -> None:
             "timestamp=chunk, or for task=transcribe"
         )
     if words:
-        raise refusal(errors.NoBackendError, words, param="timestamp")
+        raise status_error(errors.NoBackendError, words, param="timestamp")
 
 
 def transcription_request(
-    work: Work, model: str, sink: Sink, *, form: str = TIMED
+    work: OperationRequest, model: str, sink: ProgressSink, *, form: str = TIMED
 ) -> tuple[str, MultipartBody]:
     """Where it is asked for, and the form; what is left out is said in the log.
 
@@ -82,7 +82,7 @@ def transcription_request(
     return f"/audio/{'translations' if translated else 'transcriptions'}", body
 
 
-def transcript(name: str, value: Any, work: Work, sink: Sink) -> dict[str, Any]:
+def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
     """The operation's output, of what an upstream has answered.
 
     Args:

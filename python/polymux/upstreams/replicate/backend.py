@@ -14,8 +14,8 @@ from polymux.downloads.url_inputs import failure_of
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import refusal
-from polymux.service.model import Product, Upload
+from polymux.service.errors import status_error
+from polymux.service.model import OperationResult, Upload
 from polymux.upstreams.client import addresses_of
 from polymux.upstreams.error_mapping import late
 from polymux.upstreams.file_checks import refuse_files
@@ -32,7 +32,7 @@ from polymux.upstreams.replicate.predictions import predicted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.replicate.client import ReplicateServer
     from polymux.upstreams.replicate.models import Target
 
@@ -102,10 +102,10 @@ class ReplicateUpstream(Backend):
             what = "names no model for" if lacking[0] in operations_of({}) else "cannot do"
             raise errors.InvalidRequestError(f"the upstream {self.name} {what} {lacking[0]}")
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """What it names no model for, and recordings that nobody has fetched."""
         if self._target(work) is None:
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"the upstream {self.name} has no model for {work.model}",
                 param="model",
@@ -117,7 +117,7 @@ class ReplicateUpstream(Backend):
         """Whether it was reached lately."""
         return self._server.health(_KIND)
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Has it predicted there, and keeps what was made."""
         limit_s = self._server.total_s(SLOW)
         files: list[str] = []
@@ -133,10 +133,12 @@ class ReplicateUpstream(Backend):
             self._working.discard(task)
             await self._server.forget(files)
 
-    def _target(self, work: Work) -> Target | None:
+    def _target(self, work: OperationRequest) -> Target | None:
         return self._targets.get(variant_of(work).model or "")
 
-    async def _predicted(self, work: Work, sink: Sink, limit_s: float, files: list[str]) -> Product:
+    async def _predicted(
+        self, work: OperationRequest, sink: ProgressSink, limit_s: float, files: list[str]
+    ) -> OperationResult:
         target = self._targets[variant_of(work).model or ""]
         given = input_of(work, sink)
         await refuse_files(work)
@@ -159,9 +161,9 @@ class ReplicateUpstream(Backend):
         told = ended.get("version")
         if isinstance(told, str) and _VERSION.fullmatch(told):
             version = told
-        return Product(output, version or "hidden", _numbers(ended.get("metrics")))
+        return OperationResult(output, version or "hidden", _numbers(ended.get("metrics")))
 
-    async def _judge(self, work: Work) -> None:
+    async def _judge(self, work: OperationRequest) -> None:
         """Refuses addresses that nobody may fetch from: who knows what the upstream does with them.
 
         Raises:

@@ -12,7 +12,7 @@ from polymux import errors
 from polymux.client.multipart import multipart_body
 from polymux.client.options import SLOW
 from polymux.config import host_of
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.error_mapping import failed, late
 
@@ -73,7 +73,7 @@ class ReplicateServer(UpstreamServer):
 
     def _final(self, reason: str) -> FinalError:
         words = str(failed(self.name, reason))
-        return refusal(FinalError, words, code="upstream_failed", status=502)
+        return status_error(FinalError, words, code="upstream_failed", status=502)
 
     async def read(self, operation: str, path: str) -> dict[str, Any]:
         """What lies at a path: an object.

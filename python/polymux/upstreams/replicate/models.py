@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.contract import Field, Variant
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,99}"
 _TARGET = re.compile(rf"({_NAME}/{_NAME})(?::([0-9a-f]{{8,64}}))?", re.ASCII)
@@ -180,13 +180,13 @@ def operations_of(models: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name, known in _operations() if not known.isdisjoint(named))
 
 
-def variant_of(work: Work) -> Variant:
+def variant_of(work: OperationRequest) -> Variant:
     """The variant of the interface that was asked for."""
     variants = contract.operation(work.operation).variants
     return next(one for one in variants if one.id == work.variant)
 
 
-def addresses_in(work: Work) -> dict[str, str]:
+def addresses_in(work: OperationRequest) -> dict[str, str]:
     """The addresses that the model would fetch from: our field to address."""
     variant = variant_of(work)
     brought = MODELS[variant.model or ""].brought
@@ -197,7 +197,7 @@ def addresses_in(work: Work) -> dict[str, str]:
     }
 
 
-def input_of(work: Work, sink: Sink) -> dict[str, Any]:
+def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
     """A request as the model has it; files are `Upload` still.
 
     What the interface has a default for is always sent: the model's own may be another. Its
@@ -222,7 +222,7 @@ def input_of(work: Work, sink: Sink) -> dict[str, Any]:
     return found
 
 
-def _value(field: Field, work: Work, model: Model) -> Any:
+def _value(field: Field, work: OperationRequest, model: Model) -> Any:
     """None for what is not sent."""
     wanted = field.name in work.given or not field.extension or field.name in model.told
     if "upstream_default" in field.raw:

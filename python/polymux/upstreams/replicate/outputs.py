@@ -6,16 +6,16 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._util.redaction import hidden_in
+from polymux._util.redaction import redact_json
 from polymux.client import responses
-from polymux.service.model import discard_made
+from polymux.service.model import discard_outputs
 from polymux.upstreams.error_mapping import cleaned, failed
 from polymux.upstreams.openai.transcriptions import time_of
 from polymux.upstreams.result_files import KINDS, decoded, fetched, judged, kept
 
 if TYPE_CHECKING:
     from polymux.fetch.fetcher import FetchPolicy
-    from polymux.service.model import Made, Sink, Work
+    from polymux.service.model import OperationRequest, OutputFile, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
 #: Operations that make files of one kind, and the field that says how many.
@@ -40,7 +40,7 @@ class Outputs:
         self._server = server
         self._policy = policy
 
-    async def shaped(self, work: Work, output: Any, sink: Sink) -> Any:
+    async def shaped(self, work: OperationRequest, output: Any, sink: ProgressSink) -> Any:
         """The output as the operation's answer has it, its files in this server's store.
 
         Args:
@@ -53,18 +53,18 @@ class Outputs:
         """
         if work.operation == "transcribe":
             return self._transcript(output, sink)
-        made: list[Made] = []
+        made: list[OutputFile] = []
         try:
             if work.operation == "generate_music":
                 return await self._music(output, sink, made)
             return await self._files(work, output, sink, made)
         except BaseException:
-            discard_made(made)
+            discard_outputs(made)
             raise
 
     async def _files(
-        self, work: Work, output: Any, sink: Sink, made: list[Made]
-    ) -> list[Made] | Made:
+        self, work: OperationRequest, output: Any, sink: ProgressSink, made: list[OutputFile]
+    ) -> list[OutputFile] | OutputFile:
         kind, field = _KINDS[work.operation]
         wanted = int(work.values.get(field, 1))
         found = [output] if isinstance(output, str) else output
@@ -79,7 +79,9 @@ class Outputs:
         single = work.operation == "upscale_image" and work.variant == "B"
         return made[0] if single else list(made)
 
-    async def _music(self, output: Any, sink: Sink, made: list[Made]) -> dict[str, Any]:
+    async def _music(
+        self, output: Any, sink: ProgressSink, made: list[OutputFile]
+    ) -> dict[str, Any]:
         told = output if isinstance(output, dict) else {"audio": output}
         error, spectrogram = told.get("error"), told.get("spectrogram")
         if isinstance(error, str) and error.strip() and told.get("audio") is None:
@@ -91,7 +93,7 @@ class Outputs:
             answer["spectrogram"] = made[1]
         return answer
 
-    def _transcript(self, output: Any, sink: Sink) -> dict[str, Any]:
+    def _transcript(self, output: Any, sink: ProgressSink) -> dict[str, Any]:
         """The text and its parts, and no member besides."""
         try:
             told = responses.Prediction({"status": "succeeded", "output": output})
@@ -110,10 +112,10 @@ class Outputs:
             sink.log("timestamp: the upstream tells no times")
             answer["chunks"] = [{"text": text, "timestamp": [0.0, None]}]
             answer["timestamp"] = "none"
-        clean: dict[str, Any] = hidden_in(answer)
+        clean: dict[str, Any] = redact_json(answer)
         return clean
 
-    async def _file(self, value: Any, kind: str, stem: str, sink: Sink) -> Made:
+    async def _file(self, value: Any, kind: str, stem: str, sink: ProgressSink) -> OutputFile:
         """What an address names; by its own bytes, whatever it is called."""
         what = KINDS[kind]
         if not isinstance(value, str) or not value:
@@ -124,7 +126,7 @@ class Outputs:
             made = await fetched(self._server, value, sink, self._policy, stem)
         return await judged(self._server, made, kind, stem)
 
-    async def _inline(self, value: str, stem: str, sink: Sink) -> Made:
+    async def _inline(self, value: str, stem: str, sink: ProgressSink) -> OutputFile:
         data = await asyncio.to_thread(decoded, value)
         if data is None:
             raise failed(self._server.name, "its answer has a file that is no base64")

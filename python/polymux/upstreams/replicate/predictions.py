@@ -14,7 +14,7 @@ from polymux.upstreams.replicate.client import FinalError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from polymux.service.model import Sink
+    from polymux.service.model import ProgressSink
     from polymux.upstreams.replicate.client import ReplicateServer
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.25, 5.0
@@ -39,7 +39,7 @@ async def predicted(
     operation: str,
     path: str,
     value: Mapping[str, Any],
-    sink: Sink,
+    sink: ProgressSink,
     fields: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Makes a prediction and waits for its good end. It is cancelled where nobody waits.
@@ -124,7 +124,7 @@ async def _ended(
 class _Told:
     """Tells here what a prediction tells of itself there."""
 
-    def __init__(self, name: str, sink: Sink) -> None:
+    def __init__(self, name: str, sink: ProgressSink) -> None:
         self._name = name
         self._sink = sink
         self._characters = 0

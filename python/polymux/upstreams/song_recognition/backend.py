@@ -13,7 +13,7 @@ from polymux.engines.media.engine import SONG_SIGNATURE
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed
-from polymux.service.model import Product, Sink
+from polymux.service.model import OperationResult, ProgressSink
 from polymux.upstreams.client import GuardedWay
 from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.settings import SHAZAM_URL
@@ -21,8 +21,8 @@ from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signatu
 from polymux.upstreams.song_search.cache import SongCache
 
 if TYPE_CHECKING:
-    from polymux.service.model import Work
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import OperationRequest
+    from polymux.service.temporary_files import TempFile
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.songs import Song
 
@@ -61,11 +61,11 @@ class SongRecognitionBackend(Backend):
         self._way = GuardedWay(policy_of(settings))
         self._recogniser = recogniser or recogniser_of(settings, self._way)
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Addresses are no files."""
         refuse_addresses(work, "file")
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Has the recording's signature made, and asks whose it is.
 
         Raises:
@@ -82,9 +82,9 @@ class SongRecognitionBackend(Backend):
         sink.log("a song was recognised" if found else "no song was recognised")
         if found is None:
             raise errors.NoMatchError("no song is like this recording")
-        return Product(found.as_answer())
+        return OperationResult(found.as_answer())
 
-    async def signature(self, work: Work) -> Signature:
+    async def signature(self, work: OperationRequest) -> Signature:
         """What the recording of `work` is recognised by.
 
         Raises:
@@ -96,7 +96,7 @@ class SongRecognitionBackend(Backend):
             values={"file": work.values["file"]},
             given=frozenset(),
         )
-        made = (await self._media.run(step, Sink(_nothing, _no_draft))).output
+        made = (await self._media.run(step, ProgressSink(_nothing, _no_draft))).output
         return Signature(made["uri"], made["sample_count"], made["peak_count"])
 
     async def recognise(self, signature: Signature) -> Song | None:
@@ -144,5 +144,5 @@ def _nothing() -> None:
     pass
 
 
-def _no_draft(_: int) -> Draft:
+def _no_draft(_: int) -> TempFile:
     raise engine_failed("a signature makes no file")

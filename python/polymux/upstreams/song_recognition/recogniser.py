@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition
-from polymux.upstreams.song_search.errors import Trouble, told
-from polymux.upstreams.song_search.scheduler import Lane, Lanes
+from polymux.upstreams.song_search.errors import ProviderError, told
+from polymux.upstreams.song_search.scheduler import ProviderScheduler, RateLimitedProvider
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ONE = 1
 
 
-class Recogniser(Lanes[ShazamRecognition]):
+class Recogniser(ProviderScheduler[ShazamRecognition]):
     """Recognises songs by the servers of others. Belongs to one event loop.
 
     The first that knows a song gives the answer.
@@ -59,11 +59,11 @@ class Recogniser(Lanes[ShazamRecognition]):
         """
         until = self._clock() + self._deadline_s
         digest = hashlib.sha256(signature.uri.encode()).hexdigest()
-        troubles: dict[str, Trouble] = {}
+        troubles: dict[str, ProviderError] = {}
         for lane in self._lanes:
             try:
                 found = await self._ask(lane, signature, digest, until)
-            except Trouble as trouble:
+            except ProviderError as trouble:
                 troubles[lane.source.name] = trouble.with_traceback(None)
                 continue
             if found is not None:
@@ -73,7 +73,11 @@ class Recogniser(Lanes[ShazamRecognition]):
         return None
 
     async def _ask(
-        self, lane: Lane[ShazamRecognition], signature: Signature, digest: str, until: float
+        self,
+        lane: RateLimitedProvider[ShazamRecognition],
+        signature: Signature,
+        digest: str,
+        until: float,
     ) -> Song | None:
         """What a server says, or has said."""
         name = lane.source.name

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import refusal
-from polymux.service.model import Product
+from polymux.service.errors import status_error
+from polymux.service.model import OperationResult
 from polymux.upstreams.song_search.cache import SongCache
 from polymux.upstreams.song_search.itunes import ITunes
 from polymux.upstreams.song_search.musicbrainz import MusicBrainz
@@ -18,7 +18,7 @@ from polymux.upstreams.song_search.shazam import Shazam
 from polymux.upstreams.song_search.songs import search_text
 
 if TYPE_CHECKING:
-    from polymux.service.model import Sink, Work
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.song_search.settings import SongSearchSettings
     from polymux.upstreams.song_search.source import SongSource
 
@@ -48,7 +48,7 @@ class SongSearchBackend(Backend):
         self._allowed_proxies = settings.allowed_proxies
         self._search = search or search_of(settings)
 
-    def refuse(self, work: Work) -> None:
+    def refuse(self, work: OperationRequest) -> None:
         """Texts that are none, and proxies that nobody has allowed.
 
         Raises:
@@ -57,7 +57,7 @@ class SongSearchBackend(Backend):
         search_text(work.values["song"])
         proxy = work.values.get("proxy")
         if proxy and proxy_place(proxy) not in self._allowed_proxies:
-            raise refusal(
+            raise status_error(
                 errors.BadRequestError,
                 "proxy: this server goes through no proxy that a request names, but those that "
                 "allowed_proxies in its settings has",
@@ -65,7 +65,7 @@ class SongSearchBackend(Backend):
                 param="proxy",
             )
 
-    async def run(self, work: Work, sink: Sink) -> Product:
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Asks the catalogues in their order.
 
         Raises:
@@ -82,7 +82,7 @@ class SongSearchBackend(Backend):
         others = f" ({'; '.join(found.others)})" if found.others else ""
         _log.info("search_music %s: %s%s", work.request_id, gave, others)
         sink.log(f"{gave}{others}")
-        return Product([one.as_answer() for one in found.songs[:limit]])
+        return OperationResult([one.as_answer() for one in found.songs[:limit]])
 
     def health(self) -> Health:
         """Ready, and which catalogues are left alone."""

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MAX_RETRY_AFTER_S = 3600.0
 
 
-class TroubleKind(IntEnum):
+class ErrorKind(IntEnum):
     """Why; callers are told the first of these that there was."""
 
     LIMITED = 1
@@ -26,7 +26,7 @@ class TroubleKind(IntEnum):
     REFUSED = 4
 
 
-class Trouble(Exception):  # noqa: N818 - it is no error of whoever asked
+class ProviderError(Exception):
     """A catalogue that gave no answer.
 
     Attributes:
@@ -38,7 +38,7 @@ class Trouble(Exception):  # noqa: N818 - it is no error of whoever asked
 
     def __init__(
         self,
-        kind: TroubleKind,
+        kind: ErrorKind,
         reason: str,
         retry_after_s: float | None = None,
         *,
@@ -52,7 +52,9 @@ class Trouble(Exception):  # noqa: N818 - it is no error of whoever asked
         self.counts = counts
 
 
-def told(troubles: Mapping[str, Trouble], who: str = "catalogue of songs") -> errors.APIStatusError:
+def told(
+    troubles: Mapping[str, ProviderError], who: str = "catalogue of songs"
+) -> errors.APIStatusError:
     """What a caller is told when no catalogue has answered.
 
     Args:
@@ -61,8 +63,8 @@ def told(troubles: Mapping[str, Trouble], who: str = "catalogue of songs") -> er
     """
     kind = min(one.kind for one in troubles.values())
     reasons = "; ".join(f"{name}: {one.reason}" for name, one in troubles.items())
-    if kind is TroubleKind.REFUSED:
-        return invalid(f"song: no {who} takes this text ({reasons})", "song")
+    if kind is ErrorKind.REFUSED:
+        return bad_request(f"song: no {who} takes this text ({reasons})", "song")
     message = f"no {who} has answered: {reasons}"
     waits = [
         one.retry_after_s
@@ -70,10 +72,10 @@ def told(troubles: Mapping[str, Trouble], who: str = "catalogue of songs") -> er
         if one.kind is kind and one.retry_after_s is not None
     ]
     wait_s = math.ceil(min(waits)) if waits else None
-    if kind is TroubleKind.LIMITED:
-        return refusal(errors.RateLimitError, message, retry_after_s=wait_s or 1.0)
-    late = kind is TroubleKind.LATE
-    return refusal(
+    if kind is ErrorKind.LIMITED:
+        return status_error(errors.RateLimitError, message, retry_after_s=wait_s or 1.0)
+    late = kind is ErrorKind.LATE
+    return status_error(
         errors.InternalServerError,
         message,
         code="upstream_timeout" if late else "upstream_failed",

@@ -7,7 +7,7 @@ import random
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.upstreams.song_search.errors import Trouble
+from polymux.upstreams.song_search.errors import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -108,14 +108,14 @@ class BackOff:
         self._chance = chance
         self._failures = 0
         self._began_at = self._until = float("-inf")
-        self.trouble: Trouble | None = None
+        self.trouble: ProviderError | None = None
 
     @property
     def left_s(self) -> float:
         """How long it is still left alone; 0 when it can be asked."""
         return max(0.0, self._until - self._clock())
 
-    def failed(self, trouble: Trouble, asked_at: float) -> None:
+    def failed(self, trouble: ProviderError, asked_at: float) -> None:
         """It has failed at what it was asked then; what was asked before the pause counts once."""
         if asked_at < self._began_at:
             return
@@ -125,7 +125,7 @@ class BackOff:
         self._began_at = self._clock()
         self._until = self._began_at + max(pause_s, trouble.retry_after_s or 0.0)
         # Another one: that which is raised leads to all that was at work.
-        self.trouble = Trouble(trouble.kind, trouble.reason)
+        self.trouble = ProviderError(trouble.kind, trouble.reason)
 
     def succeeded(self, asked_at: float) -> None:
         """It has answered what it was asked then."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import BackOff, TokenBucket
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Source = TypeVar("Source", bound=_Source)
 Answer = TypeVar("Answer")
 
 
-class Lane(Generic[Source]):
+class RateLimitedProvider(Generic[Source]):
     """A server with its pace."""
 
     def __init__(self, source: Source, bucket: TokenBucket, pause: BackOff) -> None:
@@ -51,15 +51,15 @@ class Lane(Generic[Source]):
         """Raises while it is left alone.
 
         Raises:
-            Trouble: What it had failed with.
+            ProviderError: What it had failed with.
         """
         left_s, trouble = self.pause.left_s, self.pause.trouble
         if left_s > 0 and trouble is not None:
             reason = f"left alone for {left_s:.0f} s, as {trouble.reason}"
-            raise Trouble(trouble.kind, reason, left_s, counts=False)
+            raise ProviderError(trouble.kind, reason, left_s, counts=False)
 
 
-class Lanes(Generic[Source]):
+class ProviderScheduler(Generic[Source]):
     """What whoever asks such servers needs. Belongs to one event loop.
 
     Args:
@@ -81,7 +81,7 @@ class Lanes(Generic[Source]):
     ) -> None:
         """Nothing is asked."""
         self._lanes = [
-            Lane(one, TokenBucket(one.rate, clock, sleep), BackOff(clock, chance))
+            RateLimitedProvider(one, TokenBucket(one.rate, clock, sleep), BackOff(clock, chance))
             for one in sources
         ]
         self._asking: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
@@ -93,36 +93,43 @@ class Lanes(Generic[Source]):
         """While nobody else asks the same: who does so meanwhile waits for that answer.
 
         Raises:
-            Trouble: There is no time left.
+            ProviderError: There is no time left.
         """
         one: Any = self._asking.setdefault(question, asyncio.Lock())
         try:
             async with asyncio.timeout(until - self._clock()):
                 await one.acquire()
         except TimeoutError:
-            raise Trouble(TroubleKind.LATE, _NO_TIME) from None
+            raise ProviderError(ErrorKind.LATE, _NO_TIME) from None
         try:
             yield
         finally:
             one.release()
 
-    async def _wait_for_turn(self, lane: Lane[Source], until: float) -> None:
+    async def _wait_for_turn(self, lane: RateLimitedProvider[Source], until: float) -> None:
         """Until a request is allowed.
 
         Raises:
-            Trouble: It is left alone, or its turn would come too late.
+            ProviderError: It is left alone, or its turn would come too late.
         """
         lane.check()
         left_s = until - self._clock() - _MIN_ANSWER_S
         later_s = await lane.bucket.take(max(left_s, 0.0))
         if later_s is not None:
-            raise Trouble(TroubleKind.LIMITED, "the limit of requests to it is reached", later_s)
+            raise ProviderError(
+                ErrorKind.LIMITED, "the limit of requests to it is reached", later_s
+            )
         if lane.pause.left_s > 0:
             lane.bucket.give_back()
             lane.check()  # Others have failed while this waited for its turn.
 
     async def _answered(
-        self, lane: Lane[Source], asked: Awaitable[Answer], until: float, *, counts: bool = True
+        self,
+        lane: RateLimitedProvider[Source],
+        asked: Awaitable[Answer],
+        until: float,
+        *,
+        counts: bool = True,
     ) -> Answer:
         """The answer to a request; how it went decides when the server is asked again.
 
@@ -133,15 +140,15 @@ class Lanes(Generic[Source]):
             counts: Whether it says anything of the server. Default: True.
 
         Raises:
-            Trouble: There is no good answer.
+            ProviderError: There is no good answer.
         """
         asked_at = self._clock()
         try:
             async with asyncio.timeout(until - asked_at):
                 answer = await asked
         except TimeoutError:
-            raise Trouble(TroubleKind.LATE, _NO_TIME) from None
-        except Trouble as trouble:
+            raise ProviderError(ErrorKind.LATE, _NO_TIME) from None
+        except ProviderError as trouble:
             if trouble.counts and counts:
                 lane.pause.failed(trouble, asked_at)
             raise

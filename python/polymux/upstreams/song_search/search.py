@@ -7,8 +7,8 @@ import random
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.upstreams.song_search.errors import Trouble, told
-from polymux.upstreams.song_search.scheduler import Lane, Lanes
+from polymux.upstreams.song_search.errors import ProviderError, told
+from polymux.upstreams.song_search.scheduler import ProviderScheduler, RateLimitedProvider
 from polymux.upstreams.song_search.songs import folded
 from polymux.upstreams.song_search.source import SongSource
 
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     others: tuple[str, ...]
 
 
-class SongSearch(Lanes[SongSource]):
+class SongSearch(ProviderScheduler[SongSource]):
     """Searches of some catalogues. Belongs to one event loop.
 
     The first that has any song gives the answer; results of two are never mixed.
@@ -75,13 +75,13 @@ class SongSearch(Lanes[SongSource]):
             BadRequestError: No catalogue takes this text.
         """
         until = self._clock() + self._deadline_s
-        troubles: dict[str, Trouble] = {}
+        troubles: dict[str, ProviderError] = {}
         others: list[str] = []
         for lane in self._lanes:
             name = lane.source.name
             try:
                 songs = await self._ask(lane, text, limit, proxy, until)
-            except Trouble as trouble:
+            except ProviderError as trouble:
                 troubles[name] = trouble.with_traceback(None)
                 others.append(f"{name}: {trouble.reason}")
                 continue
@@ -93,7 +93,7 @@ class SongSearch(Lanes[SongSource]):
         return Found((), "", tuple(others))
 
     async def _ask(
-        self, lane: Lane[SongSource], text: str, limit: int, proxy: str, until: float
+        self, lane: RateLimitedProvider[SongSource], text: str, limit: int, proxy: str, until: float
     ) -> Sequence[Song]:
         """What a catalogue says, or has said."""
         if proxy:
@@ -102,7 +102,7 @@ class SongSearch(Lanes[SongSource]):
             return await self._in_turn(lane, text, limit, proxy, until)
 
     async def _in_turn(
-        self, lane: Lane[SongSource], text: str, limit: int, proxy: str, until: float
+        self, lane: RateLimitedProvider[SongSource], text: str, limit: int, proxy: str, until: float
     ) -> Sequence[Song]:
         name = lane.source.name
         kept = self._cache.find(name, text, limit)

@@ -7,8 +7,8 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from polymux.service.errors import invalid
-from polymux.upstreams.song_search.errors import Trouble, TroubleKind
+from polymux.service.errors import bad_request
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,9 +103,9 @@ def search_text(text: str, field: str = "song") -> str:
     if len(text) <= 4 * MAX_SEARCH_CHARACTERS:
         text = cleaned(text)
     if len(text) > MAX_SEARCH_CHARACTERS:
-        raise invalid(f"{field}: at most {MAX_SEARCH_CHARACTERS} characters", field)
+        raise bad_request(f"{field}: at most {MAX_SEARCH_CHARACTERS} characters", field)
     if not text:
-        raise invalid(f"{field}: must say what to look for", field)
+        raise bad_request(f"{field}: must say what to look for", field)
     return text
 
 
@@ -125,7 +125,7 @@ def songs_of(
         limit: How many at most.
 
     Raises:
-        Trouble: It is no list, or nothing in it is a song.
+        ProviderError: It is no list, or nothing in it is a song.
     """
     if not isinstance(entries, list):
         raise not_the_interface()
@@ -141,6 +141,6 @@ def songs_of(
     return found
 
 
-def not_the_interface() -> Trouble:
+def not_the_interface() -> ProviderError:
     """An answer that nobody has described."""
-    return Trouble(TroubleKind.FAILED, "its answer is not what its interface has")
+    return ProviderError(ErrorKind.FAILED, "its answer is not what its interface has")

@@ -10,12 +10,12 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 from polymux import errors
 from polymux._native.version import __version__
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux.client import event_loop
 from polymux.client.answer import Answer
 from polymux.config import checked_base_url
 from polymux.upstreams.error_mapping import reason_of
-from polymux.upstreams.song_search.errors import Trouble, TroubleKind, retry_after_s
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError, retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ class CatalogueServer:
             proxy: Goes through this one, on a connection of its own. Default: through none.
 
         Raises:
-            Trouble: There is no answer, or it is no JSON.
+            ProviderError: There is no answer, or it is no JSON.
         """
         return await self._json(_Request("GET", path), proxy)
 
@@ -106,7 +106,7 @@ class CatalogueServer:
             body: JSON. Sent twice where a kept connection was closed: it asks and changes nothing.
 
         Raises:
-            Trouble: There is no answer, or it is no JSON.
+            ProviderError: There is no answer, or it is no JSON.
         """
         fields = ("Content-Type: application/json", *headers)
         return await self._json(_Request("POST", path, fields, body), "")
@@ -120,14 +120,14 @@ class CatalogueServer:
             else:
                 answer = await self._ask_kept(request)
         except errors.RequestTimeoutError:
-            raise Trouble(TroubleKind.LATE, "it did not answer in time") from None
+            raise ProviderError(ErrorKind.LATE, "it did not answer in time") from None
         except errors.PolymuxError as error:
-            raise Trouble(TroubleKind.FAILED, reason_of(error)) from None
+            raise ProviderError(ErrorKind.FAILED, reason_of(error)) from None
         self._check(answer)
         try:
             return core.parse_json(answer.body)
         except errors.DecodeError:
-            raise Trouble(TroubleKind.FAILED, "its answer is no JSON") from None
+            raise ProviderError(ErrorKind.FAILED, "its answer is no JSON") from None
 
     async def _ask_kept(self, request: _Request) -> Answer:
         if self._kept is None:
@@ -145,7 +145,7 @@ class CatalogueServer:
 
     async def _ask_through(self, proxy: str, request: _Request) -> Answer:
         password = urlsplit(proxy).password
-        keep_secret(password, password and unquote(password))
+        register_secret(password, password and unquote(password))
         session = self._session(proxy)
         try:
             return await self._ask(session, request)
@@ -196,18 +196,18 @@ class CatalogueServer:
             reason = (
                 "its address is refused" if status == _REFUSED else "there is no connection to it"
             )
-            raise Trouble(TroubleKind.FAILED, reason)
+            raise ProviderError(ErrorKind.FAILED, reason)
         if status == _TOO_MANY or status in self._limited:
-            raise Trouble(
-                TroubleKind.LIMITED, "it wants to be asked less often", retry_after_s(headers)
+            raise ProviderError(
+                ErrorKind.LIMITED, "it wants to be asked less often", retry_after_s(headers)
             )
         if status in self._refusals:
             reason = f"it refuses this text (status {status})"
-            raise Trouble(TroubleKind.REFUSED, reason, counts=False)
+            raise ProviderError(ErrorKind.REFUSED, reason, counts=False)
         if 300 <= status < 400:
-            raise Trouble(TroubleKind.FAILED, f"it points elsewhere (status {status})")
-        raise Trouble(
-            TroubleKind.FAILED, f"it answered with status {status}", retry_after_s(headers)
+            raise ProviderError(ErrorKind.FAILED, f"it points elsewhere (status {status})")
+        raise ProviderError(
+            ErrorKind.FAILED, f"it answered with status {status}", retry_after_s(headers)
         )
 
 
@@ -247,7 +247,7 @@ class SongSource(ABC):
             proxy: What to go through. Default: nothing.
 
         Raises:
-            Trouble: It has not answered, or not as its interface says.
+            ProviderError: It has not answered, or not as its interface says.
         """
         path = self.path(text, limit)
         return self.songs(await self._server.get_json(path, proxy), limit)
@@ -261,7 +261,7 @@ class SongSource(ABC):
         """The songs in an answer.
 
         Raises:
-            Trouble: It is not what the interface has.
+            ProviderError: It is not what the interface has.
         """
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from polymux import errors
 from polymux.engines.diffusion import calibration, folders
-from polymux.engines.diffusion.pipelines import Studio
+from polymux.engines.diffusion.pipelines import PipelineManager
 from support import diffusing
 
 if TYPE_CHECKING:
@@ -117,15 +117,15 @@ def test_devices_and_numbers_that_there_are_not_are_refused(
     options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(errors.NoBackendError, match=words):
-        Studio(options)
+        PipelineManager(options)
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
     if torch.cuda.is_available():
-        assert Studio({"device": "cuda"}).device.type == "cuda"
+        assert PipelineManager({"device": "cuda"}).device.type == "cuda"
         return
     with pytest.raises(errors.NoBackendError, match="finds no CUDA device"):
-        Studio({"device": "cuda"})
+        PipelineManager({"device": "cuda"})
 
 
 def test_operations_are_counted_without_weights(models: dict[str, Path]) -> None:

@@ -18,7 +18,7 @@ from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import images, previews
-from polymux.engines.diffusion.pipelines import Studio
+from polymux.engines.diffusion.pipelines import PipelineManager
 from polymux.models.weights import weight_bytes
 from polymux.service.model import Upload
 from support import detail_models, diffusing, diffusion_models, video_models
@@ -89,7 +89,7 @@ def everything(engine: DiffusionEngine, sink: diffusing.HeardSink) -> list[bytes
 def offloading(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """As a GPU's parts would come and go, on the processor."""
 
-    def place(_: Studio, pipeline: Any) -> str:
+    def place(_: PipelineManager, pipeline: Any) -> str:
         if how == "model":
             pipeline.enable_model_cpu_offload()
         else:
@@ -107,7 +107,7 @@ def offloading(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
         method = getattr(DiffusionPipeline, name)
         on_processor = partialmethod(method, device="cpu")
         monkeypatch.setattr(DiffusionPipeline, name, on_processor)
-    monkeypatch.setattr(Studio, "_place", place)
+    monkeypatch.setattr(PipelineManager, "_place", place)
 
 
 @pytest.mark.long
@@ -237,7 +237,7 @@ def test_slices_of_attention_keep_a_smaller_matrix_and_paint_the_same(
 )
 def test_what_there_is_not_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(errors.NoBackendError, match=words):
-        Studio(options)
+        PipelineManager(options)
 
 
 def test_a_decoder_that_was_widened_is_narrow_again(
@@ -246,7 +246,9 @@ def test_a_decoder_that_was_widened_is_narrow_again(
     """SDXL's works in single precision: cut short there, the next picture must not find it so."""
     member = {"path": str(all_models["picture:B"]), "name": "tiny"}
     # Without an engine, which would measure a processor that is slow with such numbers.
-    studio = Studio({"models": {"picture:B": member}, "dtype": "float16", "previews": False})
+    studio = PipelineManager(
+        {"models": {"picture:B": member}, "dtype": "float16", "previews": False}
+    )
     vae = studio.parts("picture:B")["vae"]
     vae.register_to_config(force_upcast=True)
     token = diffusing.token()

@@ -15,7 +15,7 @@ from polymux import errors
 from polymux.engines.base import Cancelled, Request, Token
 from polymux.engines.diffusion import previews, video
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
-from polymux.engines.diffusion.pipelines import Studio
+from polymux.engines.diffusion.pipelines import PipelineManager
 from polymux.service.model import Upload
 from support import diffusing, video_models
 from support.video_files import drawn, facts_of, frames_of, likeness
@@ -32,7 +32,7 @@ WIDTH, HEIGHT = 48, 32
 
 
 @pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Studio:
+def studio(tmp_path_factory: pytest.TempPathFactory) -> PipelineManager:
     folder = tmp_path_factory.mktemp("videos")
     makers = {
         TEXT_TO_VIDEO: video_models.text_to_video,
@@ -45,7 +45,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Studio:
         for name, maker in makers.items()
     }
     os.environ["POLYMUX_THREADS"] = "1"
-    return Studio({"models": models, "max_pixels": WIDTH * HEIGHT * 4})
+    return PipelineManager({"models": models, "max_pixels": WIDTH * HEIGHT * 4})
 
 
 def request(model: str, **given: Any) -> Request:
@@ -75,19 +75,21 @@ def begun_with(
     return {"init_video" + SAMPLES: upload, "init_video" + FACTS: facts}
 
 
-def made_by(studio: Studio, asked: Request, sink: diffusing.HeardSink) -> list[Path]:
+def made_by(studio: PipelineManager, asked: Request, sink: diffusing.HeardSink) -> list[Path]:
     output = video.make(studio, asked, sink, diffusing.token())
     assert [one.content_type for one in output.value] == ["video/mp4"] * len(output.value)
     return [one.path for one in output.value]
 
 
-def pixels(studio: Studio, sink: diffusing.HeardSink, asked: Request) -> NDArray[Any]:
+def pixels(studio: PipelineManager, sink: diffusing.HeardSink, asked: Request) -> NDArray[Any]:
     (path,) = made_by(studio, asked, sink)
     return frames_of(path)
 
 
 @pytest.mark.parametrize("model", ALL)
-def test_each_pipeline_makes_an_mp4(studio: Studio, sink: diffusing.HeardSink, model: str) -> None:
+def test_each_pipeline_makes_an_mp4(
+    studio: PipelineManager, sink: diffusing.HeardSink, model: str
+) -> None:
     output = video.make(studio, request(model, num_frames=6, fps=7), sink, diffusing.token())
     (file,) = output.value
     assert file.file_name == "video-1.mp4"
@@ -104,7 +106,7 @@ def test_each_pipeline_makes_an_mp4(studio: Studio, sink: diffusing.HeardSink, m
 
 @pytest.mark.parametrize("model", ALL)
 def test_seeds_repeat_and_a_batch_has_the_seeds_that_follow(
-    studio: Studio, sink: diffusing.HeardSink, model: str
+    studio: PipelineManager, sink: diffusing.HeardSink, model: str
 ) -> None:
     both = made_by(studio, request(model, batch_size=2, num_inferences_steps=2), sink)
     assert len(both) == 2
@@ -116,7 +118,7 @@ def test_seeds_repeat_and_a_batch_has_the_seeds_that_follow(
 
 @pytest.mark.parametrize("model", ALL)
 def test_init_weight_says_how_much_of_the_video_is_kept(
-    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path, model: str
+    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path, model: str
 ) -> None:
     begun = begun_with(tmp_path, 5)
     asked = request(model, **begun)
@@ -141,7 +143,7 @@ def test_init_weight_says_how_much_of_the_video_is_kept(
 
 @pytest.mark.parametrize("model", ALL)
 def test_the_videos_of_one_model_share_its_weights(
-    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path, model: str
+    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path, model: str
 ) -> None:
     made_by(studio, request(model, num_inferences_steps=1), sink)
     before = {name: id(one) for name, one in studio.parts(f"video:{model}").items()}
@@ -154,7 +156,7 @@ def test_the_videos_of_one_model_share_its_weights(
 
 
 @pytest.mark.parametrize("model", ALL)
-def test_cancelling_ends_within_a_step(studio: Studio, tmp_path: Path, model: str) -> None:
+def test_cancelling_ends_within_a_step(studio: PipelineManager, tmp_path: Path, model: str) -> None:
     token = Token()
     sink = diffusing.HeardSink(tmp_path, lambda _: token.cancel())
     with pytest.raises(Cancelled):
@@ -168,7 +170,7 @@ def test_cancelling_ends_within_a_step(studio: Studio, tmp_path: Path, model: st
 
 @pytest.mark.parametrize("model", ALL)
 def test_cancelling_while_frames_are_decoded_ends_there(
-    studio: Studio, tmp_path: Path, model: str
+    studio: PipelineManager, tmp_path: Path, model: str
 ) -> None:
     token = Token()
     last = threading.Event()
@@ -185,7 +187,9 @@ def test_cancelling_while_frames_are_decoded_ends_there(
     assert sink.drafts == 0
 
 
-def test_cancelling_while_frames_are_encoded_leaves_no_file(studio: Studio, tmp_path: Path) -> None:
+def test_cancelling_while_frames_are_encoded_leaves_no_file(
+    studio: PipelineManager, tmp_path: Path
+) -> None:
     token = Token()
 
     class Sink(diffusing.HeardSink):
@@ -200,7 +204,7 @@ def test_cancelling_while_frames_are_encoded_leaves_no_file(studio: Studio, tmp_
 
 
 def test_a_short_video_gives_as_many_frames_and_a_long_one_is_cut(
-    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path
+    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
 ) -> None:
     short = request(WAN, init_weight=0.5, **begun_with(tmp_path, 3))
     assert len(pixels(studio, sink, short)) == 3
@@ -211,7 +215,7 @@ def test_a_short_video_gives_as_many_frames_and_a_long_one_is_cut(
 
 
 def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
-    studio: Studio, sink: diffusing.HeardSink, tmp_path: Path
+    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
 ) -> None:
     size = {"width": 40, "height": 24}
     frames = pixels(studio, sink, request(WAN, **size))
@@ -233,7 +237,7 @@ def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
     ],
 )
 def test_what_a_model_cannot_make_is_refused(
-    studio: Studio,
+    studio: PipelineManager,
     sink: diffusing.HeardSink,
     model: str,
     given: dict[str, Any],
@@ -247,7 +251,7 @@ def test_what_a_model_cannot_make_is_refused(
 
 @pytest.mark.parametrize("model", ALL)
 def test_long_prompts_are_cut_and_that_is_told(
-    studio: Studio, sink: diffusing.HeardSink, model: str
+    studio: PipelineManager, sink: diffusing.HeardSink, model: str
 ) -> None:
     tokenizer = studio.parts(f"video:{model}")["tokenizer"]
     around = len(tokenizer("").input_ids)
@@ -258,7 +262,7 @@ def test_long_prompts_are_cut_and_that_is_told(
     assert f"prompt: of its {count} tokens the model reads the first {reads}" in sink.lines
 
 
-def test_words_and_guidance_count(studio: Studio, sink: diffusing.HeardSink) -> None:
+def test_words_and_guidance_count(studio: PipelineManager, sink: diffusing.HeardSink) -> None:
     plain = pixels(studio, sink, request(TEXT_TO_VIDEO, guidance_scale=8.0))
     for given in (
         {"prompt": "a city"},
@@ -273,7 +277,11 @@ def test_words_and_guidance_count(studio: Studio, sink: diffusing.HeardSink) -> 
 @pytest.mark.parametrize("model", ALL)
 @pytest.mark.parametrize("begun", [False, True])
 def test_previews_show_a_frame_and_change_nothing(
-    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, begun: bool
+    studio: PipelineManager,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    begun: bool,
 ) -> None:
     given = {"init_weight": 0.25, **begun_with(tmp_path, 5)} if begun else {}
     asked = request(model, **given)
@@ -295,7 +303,7 @@ def test_previews_show_a_frame_and_change_nothing(
     assert likeness(shown, frames_of(made)[number]) > 18
 
 
-def test_a_full_disk_is_told(studio: Studio, tmp_path: Path) -> None:
+def test_a_full_disk_is_told(studio: PipelineManager, tmp_path: Path) -> None:
     class Sink(diffusing.HeardSink):
         def draft(self, expected_bytes: int = 0) -> Path:
             return super().draft(expected_bytes).parent / "none" / "draft"

@@ -12,13 +12,13 @@ from polymux._util.text import shown
 from polymux.engines.diffusion import loras
 from polymux.engines.diffusion.finite import is_finite
 from polymux.models.roles import ROLES, needed_roles
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from polymux.engines.base import EngineSink
-    from polymux.engines.diffusion.pipelines import Member, Studio
+    from polymux.engines.diffusion.pipelines import ModelSlot, PipelineManager
     from polymux.service.model import Upload
 
 CONTROL = "detail:controlnet"
@@ -28,7 +28,7 @@ _CUSTOM, _LINKS = "custom_sd_model", "lora_links"
 _UNFIT = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError)
 
 
-def chosen(studio: Studio, values: Mapping[str, Any], sink: EngineSink) -> Member:
+def chosen(studio: PipelineManager, values: Mapping[str, Any], sink: EngineSink) -> ModelSlot:
     """The model that a request names.
 
     Args:
@@ -44,7 +44,7 @@ def chosen(studio: Studio, values: Mapping[str, Any], sink: EngineSink) -> Membe
         if not studio.has(one):
             known = ROLES.get(one)
             what = f"'polymux models pull {known.model}'" if known else "a model of the contract"
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 f"sd_model={shown(str(values['sd_model']))}: this server has no model for {one}; "
                 f"it needs {what}",
@@ -58,8 +58,8 @@ def chosen(studio: Studio, values: Mapping[str, Any], sink: EngineSink) -> Membe
 
 @contextmanager
 def pipeline(
-    studio: Studio,
-    member: Member,
+    studio: PipelineManager,
+    member: ModelSlot,
     values: Mapping[str, Any],
     wanted: Sequence[tuple[str, float]],
     sink: EngineSink,
@@ -98,7 +98,7 @@ def pipeline(
 
 
 def _named(
-    studio: Studio, wanted: Sequence[tuple[str, float]], sink: EngineSink
+    studio: PipelineManager, wanted: Sequence[tuple[str, float]], sink: EngineSink
 ) -> dict[str, tuple[Path, float]]:
     there: Mapping[str, Any] = studio.options.get("loras", {})
     found: dict[str, tuple[Path, float]] = {}
@@ -165,7 +165,7 @@ def _check(path: Path) -> None:
 
 
 def _no_model(why: str) -> errors.BadRequestError:
-    return invalid(
+    return bad_request(
         f"{_CUSTOM}: this is no checkpoint of Stable Diffusion 1.5 as safetensors: {why}",
         param=_CUSTOM,
     )

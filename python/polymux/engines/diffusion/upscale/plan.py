@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.diffusion.upscale import schedulers
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,7 +154,7 @@ def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
     """
     width, height = plan.size
     if width * height > max_pixels:
-        raise refusal(
+        raise status_error(
             errors.RequestTooLargeError,
             f"scale_factor: {width} x {height} pixels would be made, {width * height / 1e6:.1f} "
             f"megapixels, and {max_pixels / 1e6:g} are the most: ask for a smaller factor, or for "
@@ -163,7 +163,7 @@ def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
         )
     longest = _MAX_SIDE_PX[output_format]
     if max(width, height) > longest:
-        raise refusal(
+        raise status_error(
             errors.RequestTooLargeError,
             f"output_format={output_format!r}: {width} x {height} pixels would be made, and a side "
             f"of this format has {longest} at most: ask for png, or for a smaller factor",

@@ -11,7 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.diffusion.schedulers import Scheduler, made
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +78,7 @@ def named(name: str) -> Scheduler:
     """
     found = _NAMED.get(name)
     if found is None:
-        raise invalid(
+        raise bad_request(
             f"scheduler={name!r}: no solver here does what this one does; there are: "
             f"{', '.join(_NAMED)}",
             param="scheduler",

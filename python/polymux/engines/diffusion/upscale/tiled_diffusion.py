@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from polymux.engines.diffusion.pipelines import Studio
+    from polymux.engines.diffusion.pipelines import PipelineManager
     from polymux.engines.diffusion.steps import Steps
     from polymux.engines.diffusion.upscale.plan import Pass, Size
 
@@ -42,7 +42,7 @@ class Painter:
 
     def __init__(
         self,
-        studio: Studio,
+        studio: PipelineManager,
         pipeline: Any,
         model: str,
         values: Mapping[str, Any],

@@ -20,7 +20,7 @@ from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.upscale import images, models
 from polymux.engines.diffusion.upscale.plan import MAX_PIXELS, calls, check, planned, units
 from polymux.engines.diffusion.upscale.tiled_diffusion import Painter
-from polymux.service.errors import invalid, refusal
+from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.engines.diffusion.pipelines import Member, Studio
+    from polymux.engines.diffusion.pipelines import ModelSlot, PipelineManager
     from polymux.engines.diffusion.prompts import Prompt
     from polymux.engines.diffusion.upscale.plan import Pass, Plan
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["make", "units"]
 
 
-def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Enlarges the picture of a request, and paints detail on it.
 
     Args:
@@ -62,9 +62,9 @@ def make(studio: Studio, request: Request, sink: EngineSink, token: Token) -> Ou
     values = request.values
     picture = picture_of(request, "image")
     if picture is None:
-        raise invalid("image: there is none", param="image")
+        raise bad_request("image: there is none", param="image")
     if values.get("handfix", "disabled") != "disabled":
-        raise refusal(
+        raise status_error(
             errors.NoBackendError,
             f"handfix={values['handfix']!r}: nothing here repairs hands; ask without",
             param="handfix",
@@ -91,10 +91,10 @@ class _Work:
 
     def __init__(
         self,
-        studio: Studio,
+        studio: PipelineManager,
         request: Request,
         plan: Plan,
-        member: Member,
+        member: ModelSlot,
         sink: EngineSink,
         token: Token,
     ) -> None:

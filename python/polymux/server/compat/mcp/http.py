@@ -17,7 +17,7 @@ from polymux.server.http.responses import JSON_TYPE, VERSION_FIELD
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.operations import OperationEndpoint
 from polymux.server.routes.predictions import described_job, linked
-from polymux.service.errors import draining, refusal
+from polymux.service.errors import draining, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from polymux.server.auth.gate import Access
     from polymux.server.compat.mcp.sessions import OpenSession
     from polymux.server.http.responses import Message, Receive, Scope, Send
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
@@ -74,7 +74,7 @@ class McpEndpoint(Endpoint):
         self._opening = asyncio.Lock()
         self._sessions: _Sessions | None = None
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Hands a request to the SDK, once its body was read."""
         if self.state.stopping.is_set():
             raise draining()
@@ -107,13 +107,13 @@ class McpEndpoint(Endpoint):
 def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from polymux.mcp.executor import ServiceDesk
+    from polymux.mcp.executor import LocalExecutor
     from polymux.mcp.protocol import make_server
 
     def make(state: ServerState) -> StreamableHTTPSessionManager:
-        desk = ServiceDesk(lambda: state.service, lambda job: _answer(state, job), _uri)
+        desk = LocalExecutor(lambda: state.service, lambda job: _answer(state, job), _uri)
         return StreamableHTTPSessionManager(
-            make_server(desk, _HttpDoor(state)),
+            make_server(desk, _HttpFrontend(state)),
             session_idle_timeout=_IDLE_S,
             max_request_body_size=_NO_LIMIT,
             max_sessions=None,  # `OpenSessions` counts them, for each key.
@@ -130,7 +130,9 @@ def _answer(state: ServerState, job: Job) -> Any:
 
 
 def _gone() -> Exception:
-    return refusal(errors.APIStatusError, "the client has gone", code="client_gone", status=499)
+    return status_error(
+        errors.APIStatusError, "the client has gone", code="client_gone", status=499
+    )
 
 
 def _uri(file: StoredFile) -> str:
@@ -165,7 +167,7 @@ class _Sessions:
         if self._task is not None:
             await self._task
 
-    async def handle(self, asked: Asked, body: bytes) -> None:
+    async def handle(self, asked: RequestContext, body: bytes) -> None:
         owner = asked.access.caller.id
         name = _field_of(asked.scope, _SESSION)
         if name is not None:
@@ -182,7 +184,7 @@ class _Sessions:
             for one in self._open.add(answered.session, owner):
                 await self._end(one)
 
-    async def _answer(self, asked: Asked, body: bytes) -> _Stamped:
+    async def _answer(self, asked: RequestContext, body: bytes) -> _Stamped:
         import anyio
 
         left = asyncio.Event()
@@ -321,7 +323,7 @@ class _Stamped:
         await self._send(message)
 
 
-class _HttpDoor:
+class _HttpFrontend:
     """Who comes over HTTP: the key of the very request, whatever session it belongs to."""
 
     file_words = "The file itself: in base64, or as a URL data:TYPE;base64,DATA."

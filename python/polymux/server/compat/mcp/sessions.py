@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,4 +110,4 @@ def _idle(sessions: list[OpenSession]) -> OpenSession | None:
 
 def _full(found: str) -> errors.OverloadedError:
     message = f"{found}, all of them at work, and no more go: ask again later"
-    return refusal(errors.OverloadedError, message, retry_after_s=_RETRY_S)
+    return status_error(errors.OverloadedError, message, retry_after_s=_RETRY_S)

@@ -14,14 +14,14 @@ from polymux.server.compat.openai.transcripts import FORMS, Transcript
 from polymux.server.http.responses import send_whole
 from polymux.server.routes.operations import OperationEndpoint, told_of
 from polymux.server.routes.predictions import described_job
-from polymux.service.errors import invalid
-from polymux.service.model import Work
+from polymux.service.errors import bad_request
+from polymux.service.model import OperationRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from polymux.contract import CheckedRequest
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
 
 _GRANULARITIES = ("segment", "word")
@@ -55,14 +55,14 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
         """Of a server."""
         super().__init__(state, contract.operation("transcribe"))
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Writes down what is said."""
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
             fields = await self.read_fields(access, asked.receive, files)
             wanted = wanted_transcript(fields, translates=self.translates)
-            work = Work.of(wanted.request, access.caller, access.request_id)
+            work = OperationRequest.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, access, asked.receive, files)
         if job.status != "succeeded":
             told = told_of(job)
@@ -108,7 +108,7 @@ def wanted_transcript(
     given = GivenFields(fields)
     file = given.file("file")
     if file is None:
-        raise invalid("file: is missing; send the recording as a file of that name", "file")
+        raise bad_request("file: is missing; send the recording as a file of that name", "file")
     (variant,) = contract.operation("transcribe").variants
     model = selector("transcribe", given.text("model"), variant.model or "")
     form = given.choice("response_format", FORMS, "json")
@@ -141,7 +141,7 @@ def _check_temperature(given: GivenFields) -> None:
     except ValueError:
         wrong = True
     if wrong:
-        raise invalid(
+        raise bad_request(
             f"temperature={shown(text)}: the speech engines here take 0 alone, by which it is "
             "raised where that is needed",
             "temperature",
@@ -154,7 +154,7 @@ def _granularities(given: GivenFields, form: str) -> frozenset[str]:
     for one in wanted:
         if one not in _GRANULARITIES:
             there = ", ".join(_GRANULARITIES)
-            raise invalid(f"{name}={shown(one)}: must be one of {there}", name)
+            raise bad_request(f"{name}={shown(one)}: must be one of {there}", name)
     if wanted and form != "verbose_json":
-        raise invalid(f"{name}: needs response_format verbose_json, not {form}", name)
+        raise bad_request(f"{name}: needs response_format verbose_json, not {form}", name)
     return frozenset(wanted or ("segment",))

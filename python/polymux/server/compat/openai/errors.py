@@ -8,7 +8,7 @@ from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.http.responses import send_json, told_fields
 from polymux.server.routes.endpoint import Endpoint, NotFound
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +86,7 @@ def selector(operation: str, name: str | None, default: str) -> str:
     if name in known:
         return known[name]
     there = ", ".join(known)
-    raise refusal(
+    raise status_error(
         errors.NotFoundError,
         f"model={shown(name)}: there is no such model for this; there are {there}, and "
         f"{FIRST_MODEL!r} for {default}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
-from polymux.service.errors import invalid
+from polymux.service.errors import bad_request
 from polymux.service.model import Upload
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class GivenFields:
         """
         values = self._left.pop(name, [])
         if len(values) > 1:
-            raise invalid(f"{name}: is there more than once", name)
+            raise bad_request(f"{name}: is there more than once", name)
         return values[0] if values else None
 
     def text(self, name: str) -> str | None:
@@ -55,7 +55,7 @@ class GivenFields:
         if value is None or isinstance(value, str):
             return value
         what = "a file" if isinstance(value, Upload) else shown(value)
-        raise invalid(f"{name}: must be a text, not {what}", name)
+        raise bad_request(f"{name}: must be a text, not {what}", name)
 
     def texts(self, name: str) -> list[str]:
         """All texts of a name.
@@ -66,7 +66,7 @@ class GivenFields:
         values = self._left.pop(name, [])
         if all(isinstance(one, str) for one in values):
             return values
-        raise invalid(f"{name}: must be texts, not files", name)
+        raise bad_request(f"{name}: must be texts, not files", name)
 
     def file(self, name: str) -> Upload | None:
         """A file; None where there is none.
@@ -77,7 +77,7 @@ class GivenFields:
         value = self.one(name)
         if value is None or isinstance(value, Upload):
             return value
-        raise invalid(f"{name}: must be a file", name)
+        raise bad_request(f"{name}: must be a file", name)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         """One of several texts.
@@ -87,7 +87,7 @@ class GivenFields:
         """
         value = self.text(name) or default
         if value not in choices:
-            raise invalid(f"{name}={shown(value)}: this server has {', '.join(choices)}", name)
+            raise bad_request(f"{name}={shown(value)}: this server has {', '.join(choices)}", name)
         return value
 
     def only(self, name: str, values: tuple[Any, ...] = (), *, why: str) -> None:
@@ -103,12 +103,12 @@ class GivenFields:
         """
         if any(one.startswith(f"{name}[") for one in self._left):
             # The members of an object, as forms have them.
-            raise invalid(f"{name}: {why}", name)
+            raise bad_request(f"{name}: {why}", name)
         value = self.one(name)
         fits = any(value == one and type(value) is type(one) for one in values)
         if value is not None and not fits:
             what = "a file" if isinstance(value, Upload) else shown(value)
-            raise invalid(f"{name}={what}: {why}", name)
+            raise bad_request(f"{name}={what}: {why}", name)
 
     def left(self, known: Iterable[str] = ()) -> list[tuple[str, Any]]:
         """What nobody has taken, as long as it is known.
@@ -120,7 +120,7 @@ class GivenFields:
         unknown = [name for name in rest if name not in frozenset(known)]
         if unknown:
             names = ", ".join(shown(one) for one in unknown[:_MAX_NAMED_FIELDS])
-            raise invalid(
+            raise bad_request(
                 f"{names}: this server does not know that field here",
                 unknown[0][:_MAX_PARAM_CHARACTERS],
             )
@@ -154,6 +154,6 @@ def checked(
             for one in error.problems
         ]
         first = error.problems[0].field
-        raise invalid(
+        raise bad_request(
             "; ".join(told[:_MAX_NAMED_FIELDS]), names.get(first, first) or None
         ) from None

@@ -18,15 +18,15 @@ from polymux.server.http import body as bodies
 from polymux.server.http.responses import send_json
 from polymux.server.routes.operations import OperationEndpoint, told_of
 from polymux.server.routes.predictions import link
-from polymux.service.errors import invalid, refusal
-from polymux.service.model import Upload, Work
+from polymux.service.errors import bad_request, status_error
+from polymux.service.model import OperationRequest, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from polymux.contract import CheckedRequest
     from polymux.server.http.responses import Receive
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
@@ -55,13 +55,13 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
         """Of a server."""
         super().__init__(state, contract.operation("generate_image"))
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Makes pictures."""
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
             wanted = await self._wanted(asked, files)
-            work = Work.of(wanted.request, access.caller, access.request_id)
+            work = OperationRequest.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, access, asked.receive, files)
         if job.status != "succeeded":
             await self.tell(asked.send, told_of(job), access.request_id)
@@ -70,7 +70,7 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
         body = {"created": int(job.created_at), "data": made}
         await send_json(asked.send, 200, body, request_id=access.request_id)
 
-    async def _wanted(self, asked: Asked, files: ExitStack) -> WantedImages:
+    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:
         raise NotImplementedError
 
     async def _picture(self, job: Job, made: Any, form: str) -> dict[str, str]:
@@ -85,7 +85,9 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
         store = self.state.service.store
         file = await store.run(store.media.find, name)
         if file is None:
-            raise refusal(errors.NotFoundError, "the picture is not kept any more", code="gone")
+            raise status_error(
+                errors.NotFoundError, "the picture is not kept any more", code="gone"
+            )
         return {"b64_json": await asyncio.to_thread(_in_base64, store.media.open(file))}
 
 
@@ -97,7 +99,7 @@ class ImageGenerations(ImageEndpoint):
         super().__init__(state)
         self.accepted = {"json"}
 
-    async def _wanted(self, asked: Asked, files: ExitStack) -> WantedImages:  # noqa: ARG002
+    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:  # noqa: ARG002
         return wanted_images(await self._members(asked.receive))
 
     async def _members(self, receive: Receive) -> list[tuple[str, Any]]:
@@ -113,7 +115,7 @@ class ImageEdits(ImageEndpoint):
         super().__init__(state)
         self.accepted = {"multipart"}
 
-    async def _wanted(self, asked: Asked, files: ExitStack) -> WantedImages:
+    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:
         fields = await self.read_fields(asked.access, asked.receive, files)
         return wanted_images(fields, edits=True)
 
@@ -138,7 +140,7 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
     form = given.choice("response_format", ("url", "b64_json"), "url")
     prompt = given.text("prompt")
     if prompt is None:
-        raise invalid("prompt: is missing; say what the picture shows", "prompt")
+        raise bad_request("prompt: is missing; say what the picture shows", "prompt")
     own: list[tuple[str, Any]] = [("prompt", prompt)]
     number = given.one("n")
     if number is not None:
@@ -147,7 +149,7 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
     if edits:
         own.append(("image", _source(given)))
         if size:
-            raise invalid("size: what is made has the size of image; leave it out", "size")
+            raise bad_request("size: what is made has the size of image; leave it out", "size")
     _check_rest(given, edits=edits)
     variant = next(one for one in variants if one.model == model)
     known = {one.name for one in variant.fields} - _OWN
@@ -161,7 +163,7 @@ def _size(text: str | None) -> list[tuple[str, str]]:
         return []
     found = _SIZE.fullmatch(text)
     if found is None:
-        raise invalid(
+        raise bad_request(
             f"size={shown(text)}: must be 'auto', or width and height such as 1024x1024", "size"
         )
     return [("width", found[1]), ("height", found[2])]
@@ -170,9 +172,9 @@ def _size(text: str | None) -> list[tuple[str, str]]:
 def _source(given: GivenFields) -> Upload:
     file = given.file("image")
     if file is None:
-        raise invalid("image: is missing; send the picture as a file of that name", "image")
+        raise bad_request("image: is missing; send the picture as a file of that name", "image")
     if given.one("mask") is not None:
-        raise invalid(
+        raise bad_request(
             "mask: OpenAI's masks tell by transparency what is repainted, and nothing here reads "
             "those; /api/v1/modelhost/imagegeneration takes masks that tell it in white",
             "mask",
@@ -211,7 +213,9 @@ def _as_text(name: str, value: Any, *, form_text: bool) -> str:
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
     what = "a file" if isinstance(value, Upload) else shown(value)
-    raise invalid(f"{name}={what}: must be a {'number' if name == 'n' else 'plain value'}", name)
+    raise bad_request(
+        f"{name}={what}: must be a {'number' if name == 'n' else 'plain value'}", name
+    )
 
 
 def _outputs(job: Job) -> list[Any]:

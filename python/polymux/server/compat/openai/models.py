@@ -9,11 +9,11 @@ from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.compat.openai.errors import FIRST_MODEL, OpenAiEndpoint, model_names
 from polymux.server.http.responses import send_json
-from polymux.service.errors import refusal
-from polymux.service.model import Work
+from polymux.service.errors import status_error
+from polymux.service.model import OperationRequest
 
 if TYPE_CHECKING:
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.service import Service
 
@@ -33,7 +33,7 @@ class ModelEndpoint(OpenAiEndpoint):
         # Nobody keeps when a model was made: since then it can be asked for here.
         self._created = int(time.time())
 
-    async def models(self, asked: Asked) -> list[dict[str, Any]]:
+    async def models(self, asked: RequestContext) -> list[dict[str, Any]]:
         """As OpenAI describes models."""
         key = asked.access.key
         found: dict[str, None] = {}
@@ -49,7 +49,7 @@ class ModelEndpoint(OpenAiEndpoint):
 class ModelList(ModelEndpoint):
     """``GET /v1/models``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """All of them."""
         body = {"object": "list", "data": await self.models(asked)}
         await send_json(asked.send, 200, body, request_id=asked.access.request_id)
@@ -58,7 +58,7 @@ class ModelList(ModelEndpoint):
 class ModelItem(ModelEndpoint):
     """``GET /v1/models/{model}``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """One of them.
 
         Raises:
@@ -69,7 +69,7 @@ class ModelItem(ModelEndpoint):
             if one["id"] == wanted:
                 await send_json(asked.send, 200, one, request_id=asked.access.request_id)
                 return
-        raise refusal(
+        raise status_error(
             errors.NotFoundError,
             f"{shown(wanted)}: there is no such model here; /v1/models has those that there are",
             code="model_not_found",
@@ -81,18 +81,23 @@ async def there(service: Service, operation: str) -> list[str]:
     """The names of an operation's models that something here can do now, without repeats."""
     if operation == "chat":
         names = await service.routes.listed_chat_models() or [FIRST_MODEL]
-        return [one for one in names if _is_done(service, Work("chat", "", "", {"model": one},
-                                                               frozenset()))]  # fmt: skip
+        return [
+            one
+            for one in names
+            if _is_done(service, OperationRequest("chat", "", "", {"model": one}, frozenset()))
+        ]
     variants = {one.model: one.id for one in contract.operation(operation).variants}
     field = _SELECTED[operation]
     return [
         name
         for name, model in model_names(operation).items()
-        if _is_done(service, Work(operation, variants[model], model, {field: ""}, frozenset()))
+        if _is_done(
+            service, OperationRequest(operation, variants[model], model, {field: ""}, frozenset())
+        )
     ]
 
 
-def _is_done(service: Service, work: Work) -> bool:
+def _is_done(service: Service, work: OperationRequest) -> bool:
     try:
         return bool(service.backends_of(work))
     except errors.OverloadedError:

@@ -8,7 +8,7 @@ from polymux import errors
 from polymux.media import subtitles
 from polymux.media.languages import name_of
 from polymux.server.http.responses import to_json
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ class Transcript(NamedTuple):
             return _TYPES[form], f"{self.job.text.strip()}\n".encode("utf-8", "replace")
         if form in ("srt", "vtt"):
             if self.job.text and (not self.job.chunks or self._told() == "none"):
-                raise refusal(
+                raise status_error(
                     errors.InternalServerError,
                     f"what was said came without times, of which no {form} can be made: ask for "
                     "json or text",
@@ -90,7 +90,7 @@ class Transcript(NamedTuple):
 
     def _verbose(self) -> dict[str, Any]:
         if "word" in self.wanted and self._told() is not None:
-            raise refusal(
+            raise status_error(
                 errors.NoBackendError,
                 "what was said came without times of its words: ask for segment",
                 param="timestamp_granularities",

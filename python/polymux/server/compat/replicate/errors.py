@@ -9,14 +9,14 @@ from polymux.server.auth.gate import check_body
 from polymux.server.http.body import whole_object
 from polymux.server.http.responses import send_json, told_fields
 from polymux.server.routes.endpoint import Endpoint, NotFound
-from polymux.service.errors import draining, refusal
+from polymux.service.errors import draining, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.server.auth.gate import Access
     from polymux.server.http.responses import Fields, Receive, Scope, Send
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
 
 #: What all addresses begin with.
 PREFIX = "/replicate/"
@@ -63,7 +63,7 @@ def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
 
 def invalid_input(message: str, param: str | None = None) -> errors.UnprocessableEntityError:
     """Input that is wrong in itself: 422, as Replicate answers."""
-    return refusal(errors.UnprocessableEntityError, message, code=INVALID_INPUT, param=param)
+    return status_error(errors.UnprocessableEntityError, message, code=INVALID_INPUT, param=param)
 
 
 class ReplicateEndpoint(Endpoint):
@@ -98,7 +98,7 @@ class ReplicateEndpoint(Endpoint):
             PermissionDeniedError: It may not.
         """
         if access.key is not None and not access.key.allows(wanted):
-            raise refusal(
+            raise status_error(
                 errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
             )
 
@@ -110,11 +110,11 @@ class ReplicateEndpoint(Endpoint):
         """
         key = access.key
         if key is not None and not any(key.allows(one.name) for one in contract.operations()):
-            raise refusal(
+            raise status_error(
                 errors.PermissionDeniedError, "this key may use no operation", code="forbidden"
             )
 
-    async def read_object(self, asked: Asked) -> dict[str, Any]:
+    async def read_object(self, asked: RequestContext) -> dict[str, Any]:
         """The JSON object that came.
 
         Raises:

@@ -15,16 +15,16 @@ from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, inva
 from polymux.server.http.body import read_form
 from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.files import send_file
-from polymux.service.errors import draining, refusal
+from polymux.service.errors import draining, status_error
 from polymux.service.job_table import moment
 from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from polymux.server.http.body import Form
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.media_store import StoredFile
-    from polymux.service.temporary_files import Draft
+    from polymux.service.temporary_files import TempFile
 
 _MAX_NAME_BYTES = 255
 _MAX_METADATA_BYTES = 16 << 10
@@ -56,7 +56,7 @@ class FileEndpoint(ReplicateEndpoint):
 
     name = "files"
 
-    async def file(self, asked: Asked) -> StoredFile:
+    async def file(self, asked: RequestContext) -> StoredFile:
         """The file of the address.
 
         Raises:
@@ -66,7 +66,7 @@ class FileEndpoint(ReplicateEndpoint):
         store = self.state.service.store
         file = await store.run(store.media.find, name)
         if file is None or file.job or file.owner != asked.access.caller.id:
-            raise refusal(
+            raise status_error(
                 errors.NotFoundError, "there is no such file, or it has expired", param="id"
             )
         return file
@@ -77,7 +77,7 @@ class Files(FileEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Keeps a file, or lists those that are kept."""
         self.require_any(asked.access)
         if asked.scope["method"] == "POST":
@@ -89,7 +89,7 @@ class Files(FileEndpoint):
             body, status = {"previous": None, "next": None, "results": results}, 200
         await send_json(asked.send, status, body, request_id=asked.access.request_id)
 
-    async def _kept(self, asked: Asked) -> StoredFile:
+    async def _kept(self, asked: RequestContext) -> StoredFile:
         access, limits = asked.access, self.state.settings.limits
         if self.state.stopping.is_set():
             raise draining()
@@ -125,7 +125,7 @@ class FileItem(FileEndpoint):
 
     methods = ("GET", "DELETE")
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """What is known of it; or forgets it."""
         file = await self.file(asked)
         if asked.scope["method"] == "DELETE":
@@ -142,13 +142,15 @@ class FileDownload(FileEndpoint):
 
     methods = ("GET", "HEAD")
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The file itself, or a part of it."""
         file = await self.file(asked)
         try:
             descriptor = self.state.service.store.media.open(file)
         except FileNotFoundError:
-            raise refusal(errors.NotFoundError, "the file has just expired", param="id") from None
+            raise status_error(
+                errors.NotFoundError, "the file has just expired", param="id"
+            ) from None
         try:
             await send_file(asked, file, descriptor)
         finally:
@@ -179,7 +181,7 @@ def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
     return upload, told
 
 
-def _draft_of(form: Form, upload: Upload) -> Draft:
+def _draft_of(form: Form, upload: Upload) -> TempFile:
     return next(one for one in form.drafts if one.path == upload.path)
 
 

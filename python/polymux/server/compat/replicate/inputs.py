@@ -14,14 +14,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from polymux import contract, errors
 from polymux._util.text import display_name
 from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.url_inputs import FIELDS, Bringer
+from polymux.downloads.url_inputs import FIELDS, UrlFetcher
 from polymux.mcp.arguments import Arguments, checked
 from polymux.mcp.files import embedded
 from polymux.server.compat.replicate.chats import chat_body, in_words_of
 from polymux.server.compat.replicate.errors import BASE, invalid_input
 from polymux.server.routes.operations import OperationEndpoint
-from polymux.service.errors import refusal
-from polymux.service.model import Upload, Work, without_data
+from polymux.service.errors import status_error
+from polymux.service.model import OperationRequest, Upload, without_data
 from polymux.service.temporary_files import copied, written
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from polymux.server.compat.replicate.models import Model
     from polymux.server.state import ServerState
     from polymux.service.media_store import StoredFile
-    from polymux.service.model import Prepare, Sink
-    from polymux.service.temporary_files import Draft
+    from polymux.service.model import Prepare, ProgressSink
+    from polymux.service.temporary_files import TempFile
 
 _DATA = "data:"
 _DEEPEST = 64
@@ -200,7 +200,7 @@ class Inputs:
         if not addresses:
             return None
         longest = max_file_bytes(self._state, model.operation)
-        bringer = Bringer(
+        bringer = UrlFetcher(
             self._state.settings.fetch,
             longest,
             total_s=_MAX_FETCH_S,
@@ -208,8 +208,10 @@ class Inputs:
         )
 
         @asynccontextmanager
-        async def prepared(work: Work, sink: Sink) -> AsyncIterator[Work]:
-            drafts: list[Draft] = []
+        async def prepared(
+            work: OperationRequest, sink: ProgressSink
+        ) -> AsyncIterator[OperationRequest]:
+            drafts: list[TempFile] = []
             try:
                 files = {}
                 for name, url in addresses.items():
@@ -225,7 +227,7 @@ class Inputs:
 
 
 async def _brought(
-    bringer: Bringer, name: str, url: str, sink: Sink, drafts: list[Draft]
+    bringer: UrlFetcher, name: str, url: str, sink: ProgressSink, drafts: list[TempFile]
 ) -> Upload:
     """A file; where it cannot be had, the field that names it is told."""
     try:
@@ -260,7 +262,7 @@ def _told(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
 
 
 def _too_long(field: str, what: str, max_bytes: int, more: str = "") -> errors.RequestTooLargeError:
-    return refusal(
+    return status_error(
         errors.RequestTooLargeError,
         f"{field}: {what} is over the {max_bytes} bytes that are taken{more}",
         param=field,

@@ -10,12 +10,12 @@ from polymux._util.text import shown
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint
 from polymux.server.compat.replicate.models import all_models, is_there, named
 from polymux.server.http.responses import send_json
-from polymux.service.errors import refusal
+from polymux.service.errors import status_error
 from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
     from polymux.server.compat.replicate.models import Model
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
 
 #: By which packages tell how a schema is to be read; of this one and later all is in it.
@@ -55,7 +55,7 @@ class ModelEndpoint(ReplicateEndpoint):
             "latest_version": self.version_of(model),
         } | dict.fromkeys(nothing)
 
-    def wanted(self, asked: Asked) -> Model:
+    def wanted(self, asked: RequestContext) -> Model:
         """The model that the address names.
 
         Raises:
@@ -71,7 +71,7 @@ class ModelEndpoint(ReplicateEndpoint):
 class ModelList(ModelEndpoint):
     """``GET models``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """All that can be asked for now."""
         key, service = asked.access.key, self.state.service
         found = [
@@ -86,7 +86,7 @@ class ModelList(ModelEndpoint):
 class ModelItem(ModelEndpoint):
     """``GET models/{owner}/{name}``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """One, whether anything here can do it or not."""
         body = self.described_model(self.wanted(asked))
         await send_json(asked.send, 200, body, request_id=asked.access.request_id)
@@ -95,7 +95,7 @@ class ModelItem(ModelEndpoint):
 class VersionList(ModelEndpoint):
     """``GET models/{owner}/{name}/versions``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The one that there is."""
         found = [self.version_of(self.wanted(asked))]
         page = {"previous": None, "next": None, "results": found}
@@ -105,7 +105,7 @@ class VersionList(ModelEndpoint):
 class VersionItem(ModelEndpoint):
     """``GET models/{owner}/{name}/versions/{id}``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """It, where it is that one.
 
         Raises:
@@ -114,7 +114,7 @@ class VersionItem(ModelEndpoint):
         model = self.wanted(asked)
         wanted = asked.scope["path_params"]["id"]
         if wanted != model.version:
-            raise refusal(
+            raise status_error(
                 errors.NotFoundError,
                 f"{model.full_name} has no version {shown(wanted)}: GET its versions tells which",
             )

@@ -15,8 +15,8 @@ from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.compat.replicate.chats import CHATS, chat_schema
 from polymux.server.compat.replicate.schema import PIECES, document, input_schema, output_schema
-from polymux.service.errors import refusal
-from polymux.service.model import Upload, Work
+from polymux.service.errors import status_error
+from polymux.service.model import OperationRequest, Upload
 from polymux.upstreams.model_names import FREE_NAMES
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def is_there(service: Service, model: Model) -> bool:
     if model.iterates:
         first = "default" if model.operation == "chat" else FREE_NAMES[0]
         values |= {"model": model.chat or first, "messages": []}
-    work = Work(model.operation, model.variant, model.selector, values, frozenset())
+    work = OperationRequest(model.operation, model.variant, model.selector, values, frozenset())
     try:
         return bool(service.backends_of(work))
     except errors.OverloadedError:
@@ -161,7 +161,7 @@ def named(service: Service, owner: str, name: str) -> Model:
     found = all_models(service).get(f"{owner}/{name}")
     if found is None:
         full = shown(f"{owner}/{name}")
-        raise refusal(
+        raise status_error(
             errors.NotFoundError, f"{full}: there is no such model; GET models tells which are"
         )
     return found
@@ -192,7 +192,7 @@ def of_version(service: Service, version: object) -> Model:
                     return model
         elif full in there and (":" not in version or there[full].version == digits):
             return there[full]
-    raise refusal(
+    raise status_error(
         errors.UnprocessableEntityError,
         f"version={shown(version)}: there is none; it is 64 hexadecimal digits, as GET "
         "models/OWNER/NAME/versions has them, or OWNER/NAME, or OWNER/NAME:VERSION",

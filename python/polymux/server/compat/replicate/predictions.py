@@ -18,14 +18,14 @@ from polymux.server.compat.replicate.prediction_view import prediction_of
 from polymux.server.compat.replicate.requests import creation, span_s, wait_s
 from polymux.server.http.responses import send_json
 from polymux.server.routes.operations import idempotency_key_of, unless_gone
-from polymux.service.errors import invalid
-from polymux.service.model import Work
+from polymux.service.errors import bad_request
+from polymux.service.model import OperationRequest
 
 if TYPE_CHECKING:
     from polymux.server.compat.replicate.inputs import Inputs
     from polymux.server.compat.replicate.models import Model
     from polymux.server.compat.replicate.webhooks import Webhooks
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
@@ -52,7 +52,7 @@ class CreatingEndpoint(ReplicateEndpoint):
         self._webhooks = webhooks
         self._ending: set[asyncio.Future[Job]] = set()
 
-    async def create(self, asked: Asked, model: Model | None = None) -> None:
+    async def create(self, asked: RequestContext, model: Model | None = None) -> None:
         """Begins one; it goes on without its caller.
 
         Args:
@@ -81,14 +81,16 @@ class CreatingEndpoint(ReplicateEndpoint):
             found = await self._inputs.read(model, wanted.input, access, files)
             kept["input"] = found.told
             work = replace(
-                Work.of(found.request, access.caller, access.request_id),
+                OperationRequest.of(found.request, access.caller, access.request_id),
                 asked=kept,
                 prepare=self._inputs.preparing(model, found.addresses),
             )
             job = await self._begun(work, asked, files, life_s)
         await self._answer(asked, job)
 
-    async def _begun(self, work: Work, asked: Asked, files: ExitStack, life_s: float | None) -> Job:
+    async def _begun(
+        self, work: OperationRequest, asked: RequestContext, files: ExitStack, life_s: float | None
+    ) -> Job:
         service = self.state.service
         try:
             job, new = await service.begin(work, idempotency_key_of(asked.access))
@@ -117,7 +119,7 @@ class CreatingEndpoint(ReplicateEndpoint):
         timer = asyncio.get_running_loop().call_later(life_s, end)
         jobs.when_over(job, timer.cancel)
 
-    async def _answer(self, asked: Asked, job: Job) -> None:
+    async def _answer(self, asked: RequestContext, job: Job) -> None:
         """201, whatever becomes of it; after its end, where that is wanted and comes in time."""
         prefer = asked.access.headers.get(b"prefer", b"").decode("latin-1")
         max_s = wait_s(prefer, self.state.settings.limits.wait_s)
@@ -134,7 +136,7 @@ class Predictions(CreatingEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Begins one, or tells a page of the key's, newest first."""
         if asked.scope["method"] == "POST":
             await self.create(asked)
@@ -174,7 +176,7 @@ class ModelPredictions(CreatingEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Begins one; who may not is told before the body is read."""
         names = asked.scope["path_params"]
         model = named(self.state.service, names["owner"], names["name"])
@@ -188,7 +190,7 @@ class PredictionEndpoint(ReplicateEndpoint):
     name = "predictions"
     every_key = False
 
-    async def job(self, asked: Asked) -> Job:
+    async def job(self, asked: RequestContext) -> Job:
         """The job of the address.
 
         Raises:
@@ -201,7 +203,7 @@ class PredictionEndpoint(ReplicateEndpoint):
 class PredictionItem(PredictionEndpoint):
     """``GET predictions/{id}``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """It, as it is now."""
         body = prediction_of(self.state, await self.job(asked))
         await send_json(asked.send, 200, body, request_id=asked.access.request_id)
@@ -212,7 +214,7 @@ class PredictionCancel(PredictionEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """It, as it is when it has stopped; one that has ended stays as it is."""
         job = await self.state.service.jobs.cancel(await self.job(asked))
         body = prediction_of(self.state, job)
@@ -232,4 +234,4 @@ def _cursor(query: bytes) -> tuple[str, int | None]:
         found = _CURSOR.fullmatch(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
         if found is not None:
             return found[1], int(found[2])
-    raise invalid("cursor: is none that this server has given", "cursor")
+    raise bad_request("cursor: is none that this server has given", "cursor")

@@ -16,7 +16,7 @@ from polymux.service.job_table import CANCELED, FAILED
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.service.job_table import Job
 
 #: What ends a line of an event (WHATWG HTML, 9.2.6).
@@ -42,7 +42,7 @@ def event(name: str, number: int, text: str) -> bytes:
 class PredictionStream(PredictionEndpoint):
     """``GET predictions/{id}/stream``."""
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """Output and logs as they come, and ``done``."""
         events = self._events(await self.job(asked))
         await send_events(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux._util.atomic_file import remove_private_drafts, write_private
-from polymux._util.redaction import keep_secret
+from polymux._util.redaction import register_secret
 from polymux._util.text import display_name
 from polymux.fetch.fetcher import FetchLimits, ajudged
 from polymux.server.compat.replicate.delivery import Delivery
@@ -28,7 +28,7 @@ from polymux.service.temporary_files import reported
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.server.routes.endpoint import Asked
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
@@ -62,7 +62,7 @@ class SigningSecret:
         with self._lock:
             if self._secret is None:
                 self._secret = self._read() or self._made()
-                keep_secret(self._secret.hex())
+                register_secret(self._secret.hex())
         own = hmac.new(self._secret, f"webhooks of {owner}".encode(), hashlib.sha256).digest()
         return _PREFIX + base64.b64encode(own).decode()
 
@@ -285,7 +285,7 @@ class WebhookSecret(ReplicateEndpoint):
         super().__init__(state)
         self._webhooks = webhooks
 
-    async def handle(self, asked: Asked) -> None:
+    async def handle(self, asked: RequestContext) -> None:
         """The key's own secret: nobody else's messages can be made with it."""
         key = await self._webhooks.secret_of(asked.access.caller.id)
         fields = [(b"cache-control", b"no-store")]
