@@ -91,7 +91,7 @@ def measure_python(executed: dict[str, set[int]], results: Path) -> dict[str, Li
     data = coverage.CoverageData(data_file)
     data.add_lines(executed)
     # Files that no test imports count too.
-    data.touch_files(str(path) for path in (ROOT / PYTHON).rglob("*.py"))
+    data.touch_files([str(path) for path in (ROOT / PYTHON).rglob("*.py")])
     data.close()
     measured = coverage.Coverage(data_file, config_file=False, messages=False)
     measured.load()
