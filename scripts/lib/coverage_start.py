@@ -27,7 +27,7 @@ _RECORD_AND_DIE = signal.SIGRTMAX - 1
 _MAX_RECORDING_S = 2.0
 _RECORD_INTERVAL_S = 60.0
 
-_kill, _killpg, _exit = os.kill, os.killpg, os._exit
+_kill, _killpg, _exit, _raise = os.kill, os.killpg, os._exit, signal.raise_signal
 
 
 class _Recorder:
@@ -77,6 +77,7 @@ def start(folder: str, package: str) -> None:
     os._exit = _record_and_exit
     os.kill = _record_and_kill
     os.killpg = _record_and_killpg
+    signal.raise_signal = _record_and_raise
 
 
 def pytest_runtest_logfinish() -> None:
@@ -96,6 +97,12 @@ def _record() -> None:
 def _record_and_exit(status: int) -> NoReturn:
     _record()
     _exit(status)
+
+
+def _record_and_raise(number: int) -> None:
+    """uvicorn ends a server by raising the signal that stopped it."""
+    _record()
+    _raise(number)
 
 
 def _record_and_die(*_: object) -> None:
