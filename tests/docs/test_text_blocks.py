@@ -25,10 +25,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Page and how the block begins, to what it is.
 NO_COMMANDS = {
-    ("architecture.md", "polymux.Client "): "a drawing of the parts",
-    ("architecture.md", "ByteSource -> avio"): "a drawing of a conversion",
-    ("architecture.md", "ByteSource -> guard"): "a drawing of a remux",
-    ("architecture.md", "method -> Call"): "a drawing of a request",
+    ("architecture.md", "Python: python/polymux"): "a drawing of the layers",
     ("client.md", "base_url ="): "the client's settings, which no server checks",
     ("commands.md", "base_url ="): "the client's settings, which no server checks",
     ("errors.md", "PolymuxError"): "the tree of errors; test_error_page.py holds it",

@@ -150,7 +150,7 @@ def documented(module_path: Path) -> list[str]:
 
 
 def test_every_operation_documents_arguments_results_errors_and_an_example() -> None:
-    for name in ("conversion.py", "chat_stream.py", "probing.py", "aio.py"):
+    for name in ("media/conversion.py", "client/chat_stream.py", "media/probe.py", "aio.py"):
         assert documented(PACKAGE / name) == []
 
 

@@ -4,7 +4,7 @@
 `polymux.batch` would otherwise be hidden by its own package.
 
 What there is to be done is written into a manifest (`manifest`) while folders are still being read
-(`inputs`). Threads take it from there (`running`), have it done (`desks`), and store what was made
-(`storing`): under a name of its own first, then written down, then under its right name, then
-written down as done. So a process that is killed leaves nothing that the next cannot judge.
+(`inputs`). Threads take it from there (`runner`), have it done (`executors`), and store what was
+made (`output_store`): under a name of its own first, then written down, then under its right name,
+then written down as done. So a process that is killed leaves nothing that the next cannot judge.
 """

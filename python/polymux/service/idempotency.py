@@ -38,7 +38,7 @@ class IdempotencyKeys:
         Args:
             owner: Id of the caller's API key.
             key: What the caller calls the request.
-            digest: The request's hash, as `records.digest_of` gives it.
+            digest: The request's hash, as `job_table.digest_of` gives it.
 
         Raises:
             ConflictError: Another request has come under that key.

@@ -55,7 +55,7 @@ class Job:
         status: ``starting``, ``processing``, ``succeeded``, ``failed`` or ``canceled``.
         input: What was asked for, defaults filled in, files by their names.
         output: What was made, files as ``{"file": NAME}``; None before.
-        error: As `failures.described` tells it; None unless it failed.
+        error: As `errors.described` tells it; None unless it failed.
         logs: Lines that say how it went.
         metrics: Numbers by name, ``predict_time`` and ``total_time`` in seconds.
         progress: From 0 to 1; None where nobody knows.

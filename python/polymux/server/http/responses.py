@@ -104,6 +104,6 @@ async def send_told(
     *,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Sends an error that `failures.described` has told of."""
+    """Sends an error that `errors.described` has told of."""
     body = error_body(told, request_id) | dict(more or {})
     await send_json(send, told["status"], body, told_fields(told, fields), request_id=request_id)

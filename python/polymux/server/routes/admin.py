@@ -1,6 +1,6 @@
 """What whoever runs a server wants to see at a glance: engines, models, memory, keys, upstreams.
 
-And to do: an engine gives its memory back. What is done with keys is in `key_administration`.
+And to do: an engine gives its memory back. What is done with keys is in `api_keys`.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class Endpoint:
         return job.idempotency is not None and job.idempotency[0] == idempotency_key
 
     def described(self, error: BaseException) -> dict[str, Any]:
-        """What a caller is told of a failure, as `failures.described` has it."""
+        """What a caller is told of a failure, as `errors.described` has it."""
         return described(error)
 
     async def tell(

@@ -267,7 +267,7 @@ def idempotency_key_of(access: Access) -> str | None:
 
 
 def told_of(job: Job) -> dict[str, Any]:
-    """What a caller is told of a job that has failed, as `failures.described` has it."""
+    """What a caller is told of a job that has failed, as `errors.described` has it."""
     return job.error or CANCELED
 
 

@@ -47,7 +47,7 @@ class _Request(NamedTuple):
 class CatalogueServer:
     """The server of a catalogue, over the native transport. Belongs to no event loop.
 
-    Redirects are not followed. A request is sent once: how often is `pacing`'s affair.
+    Redirects are not followed. A request is sent once: how often is the affair of `rate_limit`.
 
     Args:
         base_url: Its address.

@@ -2,7 +2,7 @@
 
 Each pass enlarges by 2 at most, and paints on what came of it with Stable Diffusion 1.5 and the
 tile ControlNet, in overlapping tiles that are one picture at each step. Written from the papers
-that `detail_tiles` and `detail_painting` name, and from the interface: what its fields mean is what
+that `tiles` and `tiled_diffusion` name, and from the interface: what its fields mean is what
 they mean to the Replicate model which the variant is named after.
 """
 
@@ -44,7 +44,7 @@ def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Tok
     Args:
         studio: Models and a device; whoever calls holds its lock. Its options may have
             ``max_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
-            what ``<lora:name:weight>`` means, and what `detail_pictures.Enlarger` reads.
+            what ``<lora:name:weight>`` means, and what `images.Enlarger` reads.
         request: `upscale_image`, variant A.
         sink: Told of progress at each tile of each step, and of what is left out or in the place
             of something else.

@@ -28,7 +28,7 @@ def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """A failure as OpenAI's interface has it.
 
     Args:
-        told: As `failures.described` has it.
+        told: As `errors.described` has it.
 
     Returns:
         The status, and the answer's body.

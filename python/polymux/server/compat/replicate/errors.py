@@ -48,7 +48,7 @@ def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
     """A failure as Replicate's interface has it (RFC 9457), with our code behind it.
 
     Args:
-        told: As `failures.described` has it.
+        told: As `errors.described` has it.
         request_id: Names the request in the log.
     """
     status = int(told["status"])
