@@ -153,9 +153,9 @@ def backends_of(
         media = _media(engines, settings, places)
         songs = _songs(media, settings)
     pages = pages_of(settings)
-    bringer = url_fetcher_of(settings, pages)
+    url_fetcher = url_fetcher_of(settings, pages)
     backends = [
-        addressed(_backend(name, one, settings, places, media, bringer), bringer)
+        addressed(_backend(name, one, settings, places, media, url_fetcher), url_fetcher)
         for name, one in engines.items()
     ]
     if pages is not None:
@@ -167,7 +167,7 @@ def backends_of(
     if settings.song_search.providers:
         backends.append(SongSearchBackend(settings.song_search))
     taken = [one.name for one in backends]
-    return backends + upstreams_of(settings.upstreams, settings.fetch, taken, bringer)
+    return backends + upstreams_of(settings.upstreams, settings.fetch, taken, url_fetcher)
 
 
 def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
@@ -238,7 +238,7 @@ def _backend(
     settings: ServerSettings,
     places: Places,
     media: Backend,
-    bringer: UrlFetcher,
+    url_fetcher: UrlFetcher,
 ) -> Backend:
     if engine.family == "media":
         return media
@@ -253,7 +253,7 @@ def _backend(
     if engine.family == "diffusion":
         accepted = options.get("non_commercial") is True
         return DiffusionBackend(
-            made, media, assign_models(wanted), bringer, non_commercial=accepted
+            made, media, assign_models(wanted), url_fetcher, non_commercial=accepted
         )
     if engine.family == "chat":
         sees = bool(engine.options.get("mmproj"))
