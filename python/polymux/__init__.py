@@ -223,7 +223,6 @@ _HOMES = {
     "media.media_file": ("ConversionOutcome", "MediaFile"),
     "media.options": ("Limits",),
     "media.probe": ("decode_audio", "probe"),
-    "media.progress": ("Progress",),
     "client.responses": (
         "AnswerMessage",
         "ChatCompletion",
@@ -245,6 +244,7 @@ _HOMES = {
         "Cover",
         "MediaInfo",
         "PcmAudio",
+        "Progress",
         "StreamInfo",
     ),
     "songs.catalogue": ("Catalogue",),
