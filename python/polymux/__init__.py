@@ -227,7 +227,6 @@ _HOMES = {
     "media.media_file": ("ConversionOutcome", "MediaFile"),
     "media.options": ("Limits",),
     "media.probe": ("decode_audio", "probe"),
-    "media.progress": ("Progress",),
     "client.responses": (
         "AnswerMessage",
         "ChatCompletion",
@@ -249,6 +248,7 @@ _HOMES = {
         "Cover",
         "MediaInfo",
         "PcmAudio",
+        "Progress",
         "StreamInfo",
     ),
     "songs.catalogue": ("Catalogue",),

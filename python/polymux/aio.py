@@ -144,7 +144,7 @@ async def convert_to_mp3(
         )
     )
     ended = asyncio.Event()
-    conversion = media_conversion.start(
+    conversion = media_conversion.start_conversion(
         source,
         destination,
         options,

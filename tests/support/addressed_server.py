@@ -103,7 +103,7 @@ class AddressedServer(PolymuxServer):
     def _backends(self) -> list[Backend]:
         drafts = self.settings.store.folder / "drafts"
         pages = PageDownloader(self._download, self._policy, drafts, _MAX_S)
-        bringer = UrlFetcher(
+        url_fetcher = UrlFetcher(
             self._policy,
             self._download.max_bytes,
             total_s=self._download.total_s,
@@ -111,8 +111,8 @@ class AddressedServer(PolymuxServer):
         )
         media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=4)
         return [
-            addressed(media, bringer),
-            addressed(self.speech, bringer),
+            addressed(media, url_fetcher),
+            addressed(self.speech, url_fetcher),
             DownloadBackend(pages, media),
             SummaryBackend(pages, SummaryOptions()),
             Writer(),

@@ -74,7 +74,7 @@ def backends(folder: Path) -> list[Backend]:
     pages = PageDownloader(
         DownloadSettings(max_concurrency=4, total_s=60), policy, folder / "drafts", 3600
     )
-    bringer = UrlFetcher(policy, 1 << 20, pages=pages)
+    url_fetcher = UrlFetcher(policy, 1 << 20, pages=pages)
     media = Doing("media", ("convert_to_mp3",), max_concurrency=8)
     chats = Doing("chats", ("chat", "free_chat"), max_concurrency=8)
     painter = Doing("diffusion", ("generate_image", "upscale_image"), max_concurrency=8)
@@ -85,11 +85,11 @@ def backends(folder: Path) -> list[Backend]:
         ("itunes",), itunes_url=f"http://{PUBLIC}", allowed_proxies=(PROXY,), cache_bytes=0
     )
     return [
-        addressed(media, bringer),
-        addressed(Doing("speech", ("transcribe",), max_concurrency=8), bringer),
+        addressed(media, url_fetcher),
+        addressed(Doing("speech", ("transcribe",), max_concurrency=8), url_fetcher),
         ChatBackend(chats, media, models=["scripted"], sees=True, policy=policy),
         DownloadBackend(pages, media),
         SummaryBackend(pages, SummaryOptions(model="scripted")),
-        DiffusionBackend(painter, media, cast, bringer, non_commercial=True),
+        DiffusionBackend(painter, media, cast, url_fetcher, non_commercial=True),
         SongSearchBackend(search),
     ]

@@ -138,7 +138,7 @@ async def outcome(service: Service, field: str, url: str, location: str = "") ->
     try:
         work = work_of(field, url)
         if is_job(work.operation):
-            job, _ = await service.begin(work)
+            job, _ = await service.submit(work)
             ended = await service.jobs.wait(job)
             told = ended.error or {"code": ended.status, "message": ""}
         else:
@@ -224,7 +224,7 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
     """The same of what fetches without an operation's field for it."""
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
     delivery = Delivery(policy)
-    bringer = UrlFetcher(policy, 1 << 20)
+    url_fetcher = UrlFetcher(policy, 1 << 20)
     upstream = UpstreamServer("upstream", "https://upstream.example/v1")
     models = ReplicateUpstream(ReplicateServer("models", f"http://{PUBLIC}/v1"), policy=policy)
     other = PolymuxUpstream(UpstreamServer("other", f"http://{PUBLIC}", ours=True), policy=policy)
@@ -238,7 +238,7 @@ async def called(corpus: list[str], folder: Path, *, everything: bool) -> dict[s
         async def file_of_a_prediction(url: str) -> str:
             drafts: list[TempFile] = []
             try:
-                await bringer.bring(url, sink(), drafts)
+                await url_fetcher.fetch(url, sink(), drafts)
             finally:
                 for one in drafts:
                     one.discard(beside=True)

@@ -136,7 +136,7 @@ def batch(
     share = _share(ray, ray_cpus, ray_gpus, workers, client)
     if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]
-    subject = BatchSpec(operation, fields)
+    spec = BatchSpec(operation, fields)
     place = Path(os.fsdecode(output_dir)).absolute()
     target = None if report is None else Path(report)
     if target is not None:
@@ -148,7 +148,7 @@ def batch(
         raise InputNotFoundError(f"there is no manifest '{name}' to go on with", input_name=name)
     book = Manifest(path, place)
     try:
-        own = book.begin(*subject.described, resumes=resumes)
+        own = book.begin(*spec.described, resumes=resumes)
         storage = OutputStore(place, own)
         if target is not None:
             check_place(target)
@@ -156,7 +156,7 @@ def batch(
         if retry_failed:
             book.retry_failed()
         made = _run(
-            book, storage, subject, inputs, client, share,
+            book, storage, spec, inputs, client, share,
             workers=workers, fail_fast=fail_fast, overwrite=overwrite, timeout_s=timeout,
             on_progress=on_progress, on_item=on_item, checks_done=resumes,
         )  # fmt: skip
@@ -193,7 +193,7 @@ def _share(
 def _run(
     book: Manifest,
     storage: OutputStore,
-    subject: BatchSpec,
+    spec: BatchSpec,
     inputs: Iterable[Any],
     client: Operations | None,
     share: ResourceRequest | None,
@@ -208,20 +208,22 @@ def _run(
 ) -> BatchReport:
     """Runs the batch of a manifest that is ready for it."""
     started = time.monotonic()
-    desk: Executor
+    executor: Executor
     if share is not None:
         from polymux.ray.batch_executor import RayExecutor
 
-        desk = RayExecutor(subject, timeout_s, share)
-        workers = desk.asks
+        executor = RayExecutor(spec, timeout_s, share)
+        workers = executor.asks
     else:
-        desk = executor_for(subject, client, timeout_s, storage)
+        executor = executor_for(spec, client, timeout_s, storage)
     if workers is None:
-        workers = 2 * (os.cpu_count() or 1) if isinstance(desk, ConversionExecutor) else _WORKERS
+        workers = (
+            2 * (os.cpu_count() or 1) if isinstance(executor, ConversionExecutor) else _WORKERS
+        )
     runner = Runner(
-        book, storage, subject, desk, workers=workers, fail_fast=fail_fast, overwrite=overwrite
+        book, storage, spec, executor, workers=workers, fail_fast=fail_fast, overwrite=overwrite
     )
-    finds = Inputs(subject, os.fsencode(storage.out), book.is_output)
+    finds = Inputs(spec, os.fsencode(storage.out), book.is_output)
 
     def ended(one: Ended) -> None:
         if on_item is not None:
@@ -238,7 +240,7 @@ def _run(
         if runner.error is not None:
             raise runner.error
     finally:
-        desk.close()
+        executor.close()
         if not runner.is_abandoned:
             storage.leave()
     counts = book.counts()

@@ -27,7 +27,7 @@ _TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
 class Executor(Protocol):
     """Does one item, for any number of threads."""
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
+    def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Does the work and stages what it makes.
 
         Args:
@@ -50,30 +50,30 @@ class ClientExecutor:
 
     Args:
         client: Who does them.
-        subject: What is asked for.
+        spec: What is asked for.
         timeout_s: Seconds that one may take; None for the client's own deadlines.
         is_own: Whether it was made for this batch: then it is closed, and keeps no results.
     """
 
     def __init__(
-        self, client: Operations, subject: BatchSpec, timeout_s: float | None, *, is_own: bool
+        self, client: Operations, spec: BatchSpec, timeout_s: float | None, *, is_own: bool
     ) -> None:
         """Asks for nothing yet."""
         self._client = client
-        self._subject = subject
+        self._spec = spec
         self._timeout_s = timeout_s
         self._is_own = is_own
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
+    def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Asks for it, and stages the files or texts of the answer."""
         result = self._client.request(
-            self._subject.operation,
+            self._spec.operation,
             fields,
-            model=self._subject.model,
-            extra_body=self._subject.extra_body or None,
+            model=self._spec.model,
+            extra_body=self._spec.extra_body or None,
             timeout=self._timeout_s,
         )
-        products = result_files(self._subject.operation, result)
+        products = result_files(self._spec.operation, result)
         for number, one in enumerate(products):
             if isinstance(one.content, bytes):
                 storage.write(item, number, one.content)
@@ -126,10 +126,10 @@ class ConversionExecutor:
         """Asks for nothing yet."""
         self._others = others
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
+    def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Converts into the staging folder."""
         if not {"file"} <= fields.keys() <= {"file", *CONVERSION_FIELDS}:
-            return self._others.do(fields, item, storage)
+            return self._others.run(fields, item, storage)
         from polymux.media.conversion import convert_to_mp3
 
         options: dict[str, Any] = {
@@ -234,12 +234,12 @@ def _json(value: Any) -> bytes:
 
 
 def executor_for(
-    subject: BatchSpec, client: Operations | None, timeout_s: float | None, storage: OutputStore
+    spec: BatchSpec, client: Operations | None, timeout_s: float | None, storage: OutputStore
 ) -> Executor:
     """Who shall do it.
 
     Args:
-        subject: What is to be done.
+        spec: What is to be done.
         client: Who was named; None for this machine.
         timeout_s: Seconds that one item may take.
         storage: Where engines of this machine may keep what they make until it is stored.
@@ -252,11 +252,11 @@ def executor_for(
         # Who gives an item so long means it.
         max_s = max(MAX_GENERATION_S, timeout_s or 0.0)
         local = Local(storage.engines, max_generation_s=max_s)
-        here = ClientExecutor(local, subject, timeout_s, is_own=True)
-        is_plain = subject.operation == "convert_to_mp3" and timeout_s is None
-        return ConversionExecutor(here) if is_plain and not subject.extra_body else here
+        here = ClientExecutor(local, spec, timeout_s, is_own=True)
+        is_plain = spec.operation == "convert_to_mp3" and timeout_s is None
+        return ConversionExecutor(here) if is_plain and not spec.extra_body else here
     if isinstance(client, Client):
         # A pause that the server asks for is one of all threads, which this client cannot keep.
         told: Retry = client._settings.retry  # noqa: SLF001 - there is no other way to ask
         client = client.with_options(retry=told._replace(max_retry_after_s=0.0))
-    return ClientExecutor(client, subject, timeout_s, is_own=False)
+    return ClientExecutor(client, spec, timeout_s, is_own=False)

@@ -40,7 +40,7 @@ class Inputs:
     """Finds the items of a batch.
 
     Args:
-        subject: What is to be done with them.
+        spec: What is to be done with them.
         out: The folder of the outputs, absolute: nothing below it is an input. Where it is the
             folder that is looked through, or holds that, only the outputs themselves are none.
         is_output: Whether a name below `out` is that of an output.
@@ -51,10 +51,10 @@ class Inputs:
     """
 
     def __init__(
-        self, subject: BatchSpec, out: bytes, is_output: Callable[[bytes], bool] = lambda _: False
+        self, spec: BatchSpec, out: bytes, is_output: Callable[[bytes], bool] = lambda _: False
     ) -> None:
         """Nothing was found yet."""
-        self._subject = subject
+        self._spec = spec
         self._out = os.path.realpath(out)
         self._is_output = is_output
         self._texts = 0
@@ -75,24 +75,24 @@ class Inputs:
         """
         for one in inputs:
             if isinstance(one, Mapping):
-                yield self._of_fields(self._subject.named(one))
+                yield self._of_fields(self._spec.named(one))
             elif isinstance(one, Listed):
                 yield from self._listed(one)
             elif not isinstance(one, (str, bytes, os.PathLike)):
                 raise TypeError(
                     f"an input is a path, a text or a mapping of fields, not {type(one).__name__}"
                 )
-            elif self._subject.is_file:
+            elif self._spec.is_file:
                 yield from self._named(os.fsencode(one))
             elif isinstance(one, os.PathLike):
                 yield from self._texts_of(os.fsencode(one))
             else:
                 text = one if isinstance(one, str) else one.decode()
-                yield self._of_fields({self._subject.first: text})
+                yield self._of_fields({self._spec.first: text})
 
     def _listed(self, listed: Listed) -> Iterator[Found]:
         for number, line in enumerate(listed.lines(), 1):
-            if self._subject.is_file:
+            if self._spec.is_file:
                 if b"\0" in line:
                     raise InvalidRequestError(
                         f"line {number} of standard input has a zero byte: is it a list for -0?"
@@ -152,7 +152,7 @@ class Inputs:
                             (links if os.path.islink(path) else folders).append(path)  # noqa: PTH114
                         elif not os.path.isfile(path):  # noqa: PTH113
                             continue
-                        elif not self._subject.reads(name):
+                        elif not self._spec.reads(name):
                             self.ignored += 1
                         elif not (is_inside and self._is_made(path, is_inside)):
                             yield self._of_file(path, os.path.relpath(path, root))
@@ -165,15 +165,15 @@ class Inputs:
 
     def _of_file(self, path: bytes, label: bytes) -> Found:
         absolute = os.path.abspath(path)  # noqa: PTH100 - links stay as they are
-        fields = canonical({self._subject.first: os.fsdecode(absolute)})
+        fields = canonical({self._spec.first: os.fsdecode(absolute)})
         stem = os.path.splitext(label)[0]  # noqa: PTH122 - byte for byte
         return Found(path, fields, _bounded(stem), _size_of(absolute))
 
     def _of_fields(self, fields: Mapping[str, Any], number: int | None = None) -> Found:
         """An item of fields: named after its file, else after its place and its text."""
         described = canonical(fields)
-        first = fields.get(self._subject.first)
-        if self._subject.is_file and isinstance(first, str):
+        first = fields.get(self._spec.first)
+        if self._spec.is_file and isinstance(first, str):
             path = os.fsencode(first)
             found = self._of_file(path, os.path.basename(path))  # noqa: PTH119
             # Of a file that several items name, each with other fields, each is shown whole.
@@ -210,14 +210,14 @@ class Inputs:
         except UnicodeDecodeError:
             raise InvalidRequestError(f"{where} is no UTF-8") from None
         if not is_json:
-            return self._of_fields({self._subject.first: text}, number)
+            return self._of_fields({self._spec.first: text}, number)
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InvalidRequestError(f"{where} is no JSON: {error}") from None
         if not isinstance(fields, dict):
             raise InvalidRequestError(f"{where} is no object of fields but {shown(fields)}")
-        return self._of_fields(self._subject.named(fields), number)
+        return self._of_fields(self._spec.named(fields), number)
 
 
 class Listed:

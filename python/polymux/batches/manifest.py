@@ -426,7 +426,7 @@ def recover(manifest: Manifest, storage: OutputStore) -> None:
     storage.clear()
 
 
-def undone(manifest: Manifest, storage: OutputStore, subject: BatchSpec) -> Iterator[Task]:
+def undone(manifest: Manifest, storage: OutputStore, spec: BatchSpec) -> Iterator[Task]:
     """Items that count as done and are to be done again; they wait when this yields them.
 
     Their outputs are not there, or not as they were made, or their input has changed.
@@ -437,21 +437,21 @@ def undone(manifest: Manifest, storage: OutputStore, subject: BatchSpec) -> Iter
         for task, outputs in page:
             last = task.id
             is_whole = bool(outputs) and all(map(storage.holds, outputs))
-            if not is_whole or _has_changed(task, manifest, subject):
+            if not is_whole or _has_changed(task, manifest, spec):
                 again.append(task)
         if again:
             manifest.wait_again([task.id for task in again])
         yield from again
 
 
-def _has_changed(task: Task, manifest: Manifest, subject: BatchSpec) -> bool:
+def _has_changed(task: Task, manifest: Manifest, spec: BatchSpec) -> bool:
     """Whether an input has another content than when it was done; one that is gone has not."""
-    fields = {**subject.fields, **json.loads(task.fields)}
-    status = status_of(fields.get(subject.first)) if subject.is_file else None
+    fields = {**spec.fields, **json.loads(task.fields)}
+    status = status_of(fields.get(spec.first)) if spec.is_file else None
     if status is None or status == (task.size_bytes, task.mtime_ns):
         return False
     try:
-        if subject.identity(fields) != task.identity:
+        if spec.identity(fields) != task.identity:
             return True
     except InputError:
         return False

@@ -169,7 +169,7 @@ class ManifestWriter(threading.Thread):
         on_end: Callable[[], object],
     ) -> None:
         """Begins with `start`."""
-        super().__init__(name="polymux-batch-clerk", daemon=True)
+        super().__init__(name="polymux-batch-writer", daemon=True)
         self._manifest, self._storage, self._overwrite = manifest, storage, overwrite
         self._on_over, self._on_error, self._on_end = on_over, on_error, on_end
         self._given: SimpleQueue[int | StagedResult | Failed | Returned | None] = SimpleQueue()
@@ -257,8 +257,8 @@ class Runner:
     Args:
         manifest: What there is to do.
         storage: Where results go.
-        subject: What is to be done.
-        desk: Who does it.
+        spec: What is to be done.
+        executor: Who does it.
         workers: Items at a time; as many again are taken up and wait for these.
         fail_fast: Take nothing more up once an item has failed.
         overwrite: Replace files that this batch has not made, once all inputs are found.
@@ -269,8 +269,8 @@ class Runner:
         self,
         manifest: Manifest,
         storage: OutputStore,
-        subject: BatchSpec,
-        desk: Executor,
+        spec: BatchSpec,
+        executor: Executor,
         *,
         workers: int,
         fail_fast: bool,
@@ -279,7 +279,7 @@ class Runner:
     ) -> None:
         """Counts what is there."""
         self._manifest, self._storage = manifest, storage
-        self._subject, self._desk = subject, desk
+        self._spec, self._executor = spec, executor
         self._workers, self._fail_fast, self._overwrite = workers, fail_fast, overwrite
         self._pauses = pauses or RetryAfterGate()
         self._changed = threading.Condition()
@@ -288,7 +288,7 @@ class Runner:
         self._hand: set[int] = set()
         self._busy: dict[int, bytes] = {}
         self._left = workers
-        self._clerk = ManifestWriter(
+        self._writer = ManifestWriter(
             manifest,
             storage,
             overwrite=overwrite,
@@ -339,7 +339,7 @@ class Runner:
             name="polymux-batch-finder",
             daemon=True,
         )
-        for one in (self._clerk, finder, *threads):
+        for one in (self._writer, finder, *threads):
             one.start()
         try:
             try:
@@ -411,7 +411,7 @@ class Runner:
         try:
             every = listed(found, self._manifest)
             if checks_done:
-                for task in undone(self._manifest, self._storage, self._subject):
+                for task in undone(self._manifest, self._storage, self._spec):
                     self._again(task)
                     if self._is_stopping:
                         return
@@ -483,35 +483,35 @@ class Runner:
             with self._changed:
                 self._left -= 1
                 if not self._left:
-                    self._clerk.hand_over(None)
+                    self._writer.hand_over(None)
 
     def _do(self, task: Task) -> None:
-        """Does an item and hands it to the clerk; one that is not tried stays as it was."""
+        """Does an item and hands it to the writer; one that is not tried stays as it was."""
         started = time.monotonic()
-        self._clerk.hand_over(task.id)
+        self._writer.hand_over(task.id)
         try:
-            fields = {**self._subject.fields, **json.loads(task.fields)}
-            first = fields.get(self._subject.first) if self._subject.is_file else None
+            fields = {**self._spec.fields, **json.loads(task.fields)}
+            first = fields.get(self._spec.first) if self._spec.is_file else None
             before = status_of(first)
-            identity = self._alone(self._subject.identity(fields), task)
+            identity = self._alone(self._spec.identity(fields), task)
             copied_from, staged = self._copied(task, identity) or (None, self._asked(task, fields))
             check_unchanged(first, before)
         except _Stopped:
-            self._clerk.hand_over(Returned(task))
+            self._writer.hand_over(Returned(task))
         except Exception as error:
             self._storage.clear(task.id)
             if self._ends_all(error):
                 self.stop(error)
-                self._clerk.hand_over(Returned(task))
+                self._writer.hand_over(Returned(task))
                 return
-            self._clerk.hand_over(failed_with(task, error, time.monotonic() - started))
+            self._writer.hand_over(failed_with(task, error, time.monotonic() - started))
         else:
             size_bytes, mtime_ns = before or (None, None)
             elapsed_s = time.monotonic() - started
             made = StagedResult(
                 task, staged, identity, size_bytes, mtime_ns, copied_from, elapsed_s
             )
-            self._clerk.hand_over(made)
+            self._writer.hand_over(made)
 
     def _ends_all(self, error: Exception) -> bool:
         """Whether it says nothing of this item, and every other would fail as well."""
@@ -549,14 +549,14 @@ class Runner:
         return item, tuple(staged)
 
     def _asked(self, task: Task, fields: dict[str, Any]) -> tuple[Staged, ...]:
-        """Has the desk do it, as often as it is refused for now; what it has staged."""
+        """Has the executor do it, as often as it is refused for now; what it has staged."""
         chances = _CHANCES
         while True:
             if not self._pauses.wait():
                 raise _Stopped
             before = self._pauses.successes
             try:
-                endings = self._desk.do(fields, task.id, self._storage)
+                endings = self._executor.run(fields, task.id, self._storage)
             except REFUSALS as error:
                 # Where others fare better meanwhile, it is this item that is refused.
                 chances -= self._pauses.successes > before
@@ -579,7 +579,7 @@ class Runner:
             self._changed.notify_all()
 
     def _over(self, ended: StagedResult | Failed | Returned) -> None:
-        """On the clerk's thread: what became of an item is on the disk."""
+        """On the writer's thread: what became of an item is on the disk."""
         task, is_done = ended.task, isinstance(ended, StagedResult)
         if isinstance(ended, Returned):
             self._let_go(task)

@@ -43,8 +43,8 @@ class BatchSpec:
 
     Example:
         >>> from polymux.batches.spec import BatchSpec
-        >>> subject = BatchSpec("stt", {"language": "de"})
-        >>> subject.operation, subject.first, subject.is_file, subject.reads("talk.mp4")
+        >>> spec = BatchSpec("stt", {"language": "de"})
+        >>> spec.operation, spec.first, spec.is_file, spec.reads("talk.mp4")
         ('transcribe', 'audio', True, True)
     """
 

@@ -101,11 +101,11 @@ async def _serve(options: argparse.Namespace, folders: list[Path]) -> None:
     from polymux.mcp import stdio
     from polymux.mcp.files import Folders
 
-    async with _desk(options) as desk:
-        await stdio.serve(desk, Folders(folders, Path.cwd()))
+    async with _executor(options) as executor:
+        await stdio.serve(executor, Folders(folders, Path.cwd()))
 
 
-def _desk(options: argparse.Namespace) -> AbstractAsyncContextManager[ToolExecutor]:
+def _executor(options: argparse.Namespace) -> AbstractAsyncContextManager[ToolExecutor]:
     if options.server is None:
         from polymux.cli import errors
         from polymux.mcp.stdio import local_executor

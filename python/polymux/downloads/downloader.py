@@ -116,12 +116,12 @@ class PageDownloader:
         self._folder = folder
         self._max_s = max_s
         self._places = asyncio.Semaphore(settings.max_concurrency)
-        self._onward = settings.onward()
+        self._upstream_proxy = settings.upstream_proxy()
 
     @property
     def has_proxy(self) -> bool:
         """Whether pages are reached by way of the operator's own proxy."""
-        return self._onward is not None
+        return self._upstream_proxy is not None
 
     @asynccontextmanager
     async def downloaded(
@@ -186,7 +186,9 @@ class PageDownloader:
         self, folder: Path, values: Mapping[str, Any], sink: ProgressSink
     ) -> Downloaded:
         max_bytes = 2 * self.settings.max_bytes + _PAGES_BYTES
-        async with GuardedProxy(self._policy, max_bytes, onward=self._onward) as proxy:
+        async with GuardedProxy(
+            self._policy, max_bytes, upstream_proxy=self._upstream_proxy
+        ) as proxy:
             # Of a length that a Unix socket's address can have, wherever the store is.
             place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
             process = None

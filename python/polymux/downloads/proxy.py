@@ -56,7 +56,8 @@ class GuardedProxy:
         policy: What may be reached beyond the public Internet.
         max_bytes: Received in all; what comes then is cut off.
         idle_s: A connection on which nothing moves for so long is ended. Default: 60.
-        onward: The operator's proxy, by way of which judged addresses are reached. Default: none.
+        upstream_proxy: The operator's proxy, through which validated addresses are reached.
+            Default: none.
 
     Attributes:
         refusals: What was refused, for people, without addresses; the first 20.
@@ -69,10 +70,12 @@ class GuardedProxy:
         max_bytes: int,
         *,
         idle_s: float = 60.0,
-        onward: UpstreamProxy | None = None,
+        upstream_proxy: UpstreamProxy | None = None,
     ) -> None:
         """Not listening."""
-        self._connect = asyncio.open_connection if onward is None else onward.connection
+        self._connect = (
+            asyncio.open_connection if upstream_proxy is None else upstream_proxy.connection
+        )
         self._policy = policy
         self._max_bytes = max_bytes
         self._idle_s = idle_s

@@ -94,7 +94,7 @@ class DownloadSettings:
         told = quote(query, safe="") if is_address else query
         return self.music_search.replace("{query}", told), is_address
 
-    def onward(self) -> UpstreamProxy | None:
+    def upstream_proxy(self) -> UpstreamProxy | None:
         """The operator's proxy; None where there is none.
 
         Raises:

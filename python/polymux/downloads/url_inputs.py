@@ -86,7 +86,7 @@ class UrlFetcher:
         self._places = asyncio.Semaphore(at_once)
         self._pages = pages
 
-    async def bring(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
+    async def fetch(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
         """The file at an address, or the sound of the page there.
 
         Args:
@@ -256,16 +256,16 @@ class AddressedBackend(Backend):
 
     Args:
         inner: What does the work.
-        bringer: What brings files.
+        url_fetcher: What brings files.
     """
 
-    def __init__(self, inner: Backend, bringer: UrlFetcher) -> None:
+    def __init__(self, inner: Backend, url_fetcher: UrlFetcher) -> None:
         """Nothing is loaded."""
         self.name, self.operations = inner.name, inner.operations
         self.max_concurrency, self.models = inner.max_concurrency, inner.models
         self.is_upstream = inner.is_upstream
         self._inner = inner
-        self._bringer = bringer
+        self._url_fetcher = url_fetcher
 
     def bind(self, service: ServiceAccess) -> None:
         """Tells the inner one."""
@@ -301,7 +301,7 @@ class AddressedBackend(Backend):
     ) -> AsyncIterator[OperationRequest]:
         drafts: list[TempFile] = []
         try:
-            file = await self._bringer.bring(
+            file = await self._url_fetcher.fetch(
                 str(work.values["url"]), sink.part(0.0, _SHARE), drafts
             )
             yield _filled(work, file)
@@ -349,6 +349,8 @@ def _filled(work: OperationRequest, file: Upload) -> OperationRequest:
     return replace(work, values={**work.values, FIELDS[work.operation]: file})
 
 
-def addressed(backend: Backend, bringer: UrlFetcher) -> Backend:
+def addressed(backend: Backend, url_fetcher: UrlFetcher) -> Backend:
     """A backend that takes addresses too, where one of its operations has any."""
-    return backend if backend.operations.isdisjoint(FIELDS) else AddressedBackend(backend, bringer)
+    return (
+        backend if backend.operations.isdisjoint(FIELDS) else AddressedBackend(backend, url_fetcher)
+    )

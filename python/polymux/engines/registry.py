@@ -87,7 +87,7 @@ class BackendContext(NamedTuple):
         settings: Its options as settings have them.
         options: Its options with the chosen model.
         media: Opens untrusted files for the other engines.
-        bringer: Brings files from URLs.
+        url_fetcher: Brings files from URLs.
         policy: What URLs may be fetched.
     """
 
@@ -95,7 +95,7 @@ class BackendContext(NamedTuple):
     settings: Mapping[str, Any]
     options: Mapping[str, Any]
     media: Backend
-    bringer: UrlFetcher
+    url_fetcher: UrlFetcher
     policy: FetchPolicy
 
 

@@ -206,7 +206,7 @@ class AsyncLocal(AsyncOperations):
         from polymux.local import home as calls
 
         jobs = home.service.jobs
-        job, _ = await home.service.begin(work)
+        job, _ = await home.service.submit(work)
         intake.is_of_job = True
         jobs.when_over(job, intake.discard)
         if not wait:

@@ -274,7 +274,7 @@ class Local(Operations):
         self,
         work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]],
         session: Session | None = None,
-        hearing: CallbackBridge | None = None,
+        bridge: CallbackBridge | None = None,
     ) -> Any:
         """Runs a coroutine to its end; Ctrl-C cancels it, and waits until it has stopped.
 
@@ -282,7 +282,7 @@ class Local(Operations):
         """
         future, stopped = self._begun(work, session)
         try:
-            (hearing or CallbackBridge(None)).until_done(future)
+            (bridge or CallbackBridge(None)).until_done(future)
         except BaseException:
             if future.cancel():
                 stopped.wait(MAX_STOP_S)
@@ -310,7 +310,7 @@ class Local(Operations):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Any:
-        hearing = CallbackBridge(on_progress)
+        bridge = CallbackBridge(on_progress)
         result = self._run(
             lambda inner: inner._call(  # noqa: SLF001 - its twin
                 operation,
@@ -319,10 +319,10 @@ class Local(Operations):
                 extra_body=extra_body,
                 timeout=timeout,
                 on_upload=on_upload,
-                on_progress=hearing.teller,
+                on_progress=bridge.callback,
                 wait=wait,
             ),
-            hearing=hearing,
+            bridge=bridge,
         )
         if values.get("stream") is True and hasattr(result, "_detach"):
             return self._stream(result)

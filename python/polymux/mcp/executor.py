@@ -240,7 +240,7 @@ class LocalExecutor:
         self, service: Service, work: OperationRequest, drafts: ExitStack, call: Call
     ) -> Outcome:
         jobs = service.jobs
-        begun, _ = await service.begin(work)
+        begun, _ = await service.submit(work)
         job = begun
         jobs.when_over(begun, drafts.pop_all().close)
         told = -1.0
@@ -250,7 +250,7 @@ class LocalExecutor:
                     told = job.progress
                     await call.tell(told, job.logs[-1] if job.logs else None)
         except BaseException:
-            await jobs.abandon(begun)
+            await jobs.release(begun)
             raise
         if job.status == SUCCEEDED:
             files = await service.store.run(_files_of, job, service)

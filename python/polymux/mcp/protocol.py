@@ -113,15 +113,15 @@ class Frontend(Protocol):
         ...
 
 
-def make_server(desk: ToolExecutor, door: Frontend) -> Server[Any]:
+def make_server(executor: ToolExecutor, frontend: Frontend) -> Server[Any]:
     """The SDK's server of all tools.
 
     Args:
-        desk: Does the calls.
-        door: Knows who makes them.
+        executor: Does the calls.
+        frontend: Knows who makes them.
     """
-    tools = _Tools(desk, door)
-    resources = _Resources(desk, door)
+    tools = _Tools(executor, frontend)
+    resources = _Resources(executor, frontend)
     return Server(
         "polymux",
         version=__version__,
@@ -137,16 +137,16 @@ def make_server(desk: ToolExecutor, door: Frontend) -> Server[Any]:
 
 
 class _Tools:
-    def __init__(self, desk: ToolExecutor, door: Frontend) -> None:
-        self._desk = desk
-        self._door = door
+    def __init__(self, executor: ToolExecutor, frontend: Frontend) -> None:
+        self._executor = executor
+        self._frontend = frontend
 
     async def listed(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """Those that this caller may use."""
         del params  # All on one page.
-        visitor = self._door.visitor(context)
+        visitor = self._frontend.visitor(context)
         return types.ListToolsResult(
             tools=[
                 types.Tool(
@@ -156,7 +156,7 @@ class _Tools:
                     input_schema=one.schema,
                     annotations=types.ToolAnnotations(title=one.title, destructive_hint=False),
                 )
-                for one in described(self._door.file_words)
+                for one in described(self._frontend.file_words)
                 if visitor.allows(one.name)
             ]
         )
@@ -165,7 +165,7 @@ class _Tools:
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Does a call; what goes wrong with it is a result that says so."""
-        visitor = self._door.visitor(context)
+        visitor = self._frontend.visitor(context)
         operation = _named(params.name)
         try:
             if not visitor.allows(operation.name):
@@ -174,10 +174,10 @@ class _Tools:
                     f"this key may not use {operation.name}",
                     code="forbidden",
                 )
-            self._door.check_place(context)
+            self._frontend.check_place(context)
             arguments = sorted_out(operation, params.arguments)
             made = await self._made(visitor, arguments)
-            files = await self._door.files(context, params, arguments.without(made))
+            files = await self._frontend.files(context, params, arguments.without(made))
             if isinstance(files, types.InputRequiredResult):
                 return files
             call = Call(
@@ -185,10 +185,10 @@ class _Tools:
                 {**made, **files},
                 visitor.caller,
                 visitor.request_id,
-                self._door.max_json_bytes(operation),
+                self._frontend.max_json_bytes(operation),
                 _telling(context),
             )
-            outcome = await _finished(self._desk.call(call), visitor.ends)
+            outcome = await _finished(self._executor.call(call), visitor.ends)
             return await result_of(operation, outcome)
         except Exception as error:
             return failure_of(_told(error, visitor), visitor.request_id)
@@ -196,10 +196,10 @@ class _Tools:
     async def _made(self, visitor: Visitor, arguments: Arguments) -> dict[str, Input]:
         """Those of the files that another call of the same caller has made, by their links."""
         found = {}
-        max_bytes = self._door.max_file_bytes(arguments.operation)
+        max_bytes = self._frontend.max_file_bytes(arguments.operation)
         for name, text in arguments.files.items():
             if len(text) <= _MAX_LINK_CHARACTERS and "://" in text[:_MAX_SCHEME_CHARACTERS]:
-                made = await self._desk.find(visitor.caller, text)
+                made = await self._executor.find(visitor.caller, text)
                 if made is not None and made.path is not None:
                     size_bytes = made.size_bytes or 0
                     check_length(name, size_bytes, max_bytes)
@@ -210,18 +210,18 @@ class _Tools:
 
 
 class _Resources:
-    def __init__(self, desk: ToolExecutor, door: Frontend) -> None:
-        self._desk = desk
-        self._door = door
+    def __init__(self, executor: ToolExecutor, frontend: Frontend) -> None:
+        self._executor = executor
+        self._frontend = frontend
 
     async def listed(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Files that this caller's calls have made of late."""
-        visitor = self._door.visitor(context)
+        visitor = self._frontend.visitor(context)
         cursor = None if params is None else params.cursor
         try:
-            files, following = await self._desk.made(visitor.caller, cursor)
+            files, following = await self._executor.made(visitor.caller, cursor)
         except Exception as error:
             raise _protocol_error(error, visitor) from None
         return types.ListResourcesResult(
@@ -232,10 +232,10 @@ class _Resources:
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """A file whole."""
-        visitor = self._door.visitor(context)
+        visitor = self._frontend.visitor(context)
         uri = str(params.uri)
         try:
-            file = await self._desk.find(visitor.caller, uri)
+            file = await self._executor.find(visitor.caller, uri)
             data = None if file is None else await file.read(MAX_READ_BYTES)
         except Exception as error:
             raise _protocol_error(error, visitor) from None

@@ -40,17 +40,17 @@ _ROOTS_WITHIN_S = 30.0
 _MAX_WAITING_LINES = 16
 
 
-async def serve(desk: ToolExecutor, folders: Folders) -> None:
+async def serve(executor: ToolExecutor, folders: Folders) -> None:
     """Serves until standard input ends, or until SIGTERM; what runs then is cancelled.
 
     Args:
-        desk: Does the calls.
+        executor: Does the calls.
         folders: Where files may be read from.
 
     Raises:
         asyncio.CancelledError: SIGTERM came.
     """
-    server = make_server(desk, StdioFrontend(folders))
+    server = make_server(executor, StdioFrontend(folders))
     loop, serving = asyncio.get_running_loop(), asyncio.current_task()
     assert serving is not None  # noqa: S101 - this is a coroutine
     loop.add_signal_handler(signal.SIGTERM, serving.cancel)

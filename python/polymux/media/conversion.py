@@ -38,7 +38,7 @@ _CALLER_GRACE_S = 0.15
 _LOOK_AGAIN_S = 0.002
 
 
-def start(
+def start_conversion(
     source: Source,
     destination: Destination,
     options: _media.ConvertOptions,
@@ -124,7 +124,7 @@ class JobGroup:
                 yield ConversionOutcome(index, source, None, destination)
                 continue
             try:
-                conversion = start(
+                conversion = start_conversion(
                     source,
                     destination,
                     self._options,
@@ -390,7 +390,9 @@ def convert_to_mp3(
             limits=limits,
         )
     )
-    conversion = start(source, destination, options, overwrite=flag("overwrite", overwrite))
+    conversion = start_conversion(
+        source, destination, options, overwrite=flag("overwrite", overwrite)
+    )
     return media_file(conversion.wait(_progress_adapter(on_progress)), destination)
 
 

@@ -63,7 +63,7 @@ class RayExecutor:
     Where nothing was done before, nothing will be, and the batch ends.
 
     Args:
-        subject: What is to be done.
+        spec: What is to be done.
         timeout_s: Seconds that one item may take; None for the default.
         share: What it takes of which cluster.
 
@@ -74,12 +74,12 @@ class RayExecutor:
         NoBackendError: The cluster has no machine for such a worker.
     """
 
-    def __init__(self, subject: BatchSpec, timeout_s: float | None, share: ResourceRequest) -> None:
+    def __init__(self, spec: BatchSpec, timeout_s: float | None, share: ResourceRequest) -> None:
         """Joins the cluster; workers are started with the first item."""
-        self._subject, self._timeout_s, self._share = subject, timeout_s, share
+        self._spec, self._timeout_s, self._share = spec, timeout_s, share
         self._ray = cluster.ray_module()
         cluster.ray_module("ray.data")
-        self._is_own = cluster.join(share.address)
+        self._is_own = cluster.connect(share.address)
         try:
             self._workers = _room(self._ray, share)
         except BaseException:
@@ -97,7 +97,7 @@ class RayExecutor:
         """How many items are to be asked for at once."""
         return min(_MAX_REQUESTED_WORKERS, _ASKED_PER_WORKER * self._workers)
 
-    def do(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
+    def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Has it done, and stages what has come of it.
 
         Raises:
@@ -118,7 +118,7 @@ class RayExecutor:
 
     def _order(self, fields: Mapping[str, Any], staging: str) -> Order:
         contents, sizes = {}, {}
-        for name in self._subject.files & fields.keys():
+        for name in self._spec.files & fields.keys():
             path = Path(fields[name])
             try:
                 sizes[name] = path.stat().st_size
@@ -171,7 +171,7 @@ class RayExecutor:
         try:
             with _context():
                 tables = _data_set(
-                    self._subject, self._timeout_s, feed, self._workers, self._share, place
+                    self._spec, self._timeout_s, feed, self._workers, self._share, place
                 ).iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
                 for table in tables:
                     for packed in table.column("packed").to_pylist():
@@ -211,7 +211,7 @@ class RayExecutor:
                     thread.join(_LEAVE_S)
         if self._is_own:
             with suppress(Exception):
-                cluster.leave()
+                cluster.disconnect()
 
 
 def _room(ray: Any, share: ResourceRequest) -> int:
@@ -246,7 +246,7 @@ def _context() -> Any:
 
 
 def _data_set(
-    subject: BatchSpec, timeout_s: float | None, feed: Any, workers: int, share: ResourceRequest,
+    spec: BatchSpec, timeout_s: float | None, feed: Any, workers: int, share: ResourceRequest,
     place: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """The outcomes of all orders, in whatever order they come."""
@@ -258,7 +258,7 @@ def _data_set(
         BatchWorker,
         batch_size=None,
         batch_format="pyarrow",
-        fn_constructor_args=(subject, timeout_s, feed),
+        fn_constructor_args=(spec, timeout_s, feed),
         compute=data.ActorPoolStrategy(
             min_size=1, max_size=workers, max_tasks_in_flight_per_actor=_IN_FLIGHT
         ),

@@ -24,20 +24,20 @@ _MAX_TRIES = 3
 
 
 class BatchWorker:
-    """An actor of Ray Data: what the local runner does here, it does there, by the same desk.
+    """An actor of Ray Data: what the local runner does here, it does there, by the same executor.
 
     Args:
-        subject: What is to be done.
+        spec: What is to be done.
         timeout_s: Seconds that one item may take; None for the default.
         feed: The actor that gives the orders.
     """
 
-    def __init__(self, subject: BatchSpec, timeout_s: float | None, feed: Any) -> None:
+    def __init__(self, spec: BatchSpec, timeout_s: float | None, feed: Any) -> None:
         """Loads nothing yet."""
         self._feed = feed
         self._folder = Path(tempfile.mkdtemp(prefix="polymux-batch-"))
         self._storage = OutputStore(self._folder / "out", secrets.token_hex(8))
-        self._desk = executor_for(subject, None, timeout_s, self._storage)
+        self._executor = executor_for(spec, None, timeout_s, self._storage)
 
     def __call__(self, table: Any) -> Any:
         """The outcomes of the orders in a block, as a block."""
@@ -74,7 +74,7 @@ class BatchWorker:
             names |= {str(here): there, display_name(str(here)): display_name(there)}
             self._bring(order, name, here)
             fields[name] = str(here)
-        endings = self._desk.do(fields, order.key, self._storage)
+        endings = self._executor.run(fields, order.key, self._storage)
         return tuple((ending, self._sent(order, number)) for number, ending in enumerate(endings))
 
     def _bring(self, order: Order, name: str, here: Path) -> None:

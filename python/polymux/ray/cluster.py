@@ -74,15 +74,15 @@ def ray_module(name: str = "ray") -> Any:
         ) from error
 
 
-def join(address: str) -> bool:
+def connect(address: str) -> bool:
     """Makes this process part of a cluster.
 
     Args:
         address: As `check_address` has it.
 
     Returns:
-        Whether it has become so here, and is to be left with `leave`; a process that is part of one
-        already stays in that.
+        Whether it has become so here, and is to be left with `disconnect`; a process that is part
+        of one already stays in that.
 
     Raises:
         InvalidRequestError: It is no address.
@@ -111,7 +111,7 @@ def join(address: str) -> bool:
     return True
 
 
-def leave() -> None:
+def disconnect() -> None:
     """Leaves the cluster; a Ray that was started for this process ends."""
     with _signals_kept():
         ray_module().shutdown()

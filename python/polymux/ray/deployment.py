@@ -36,7 +36,7 @@ class Cluster:
         self._settings = settings
         self._serve = cluster.ray_module("ray.serve")
         logging.getLogger("ray.serve").setLevel(logging.WARNING)
-        self._is_own = cluster.join(settings.address)
+        self._is_own = cluster.connect(settings.address)
         self._serve.start(proxy_location="Disabled")
         self._lock = threading.Lock()
         self._handles: dict[str, Any] = {}
@@ -93,4 +93,4 @@ class Cluster:
                 handle.shutdown()
                 self._serve.delete(self._application(name))
             if not self._handles and self._is_own:
-                cluster.leave()
+                cluster.disconnect()

@@ -27,7 +27,7 @@ from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from polymux.downloads.downloader import PageDownloader
     from polymux.ray.deployment import Cluster
@@ -98,9 +98,9 @@ def backends_of(
         media = _media(engines, settings, places)
         songs = _songs(media, settings)
     pages = pages_of(settings)
-    bringer = url_fetcher_of(settings, pages)
+    url_fetcher = url_fetcher_of(settings, pages)
     backends = [
-        addressed(_backend(name, one, settings, places, media, bringer), bringer)
+        addressed(_backend(name, one, settings, places, media, url_fetcher), url_fetcher)
         for name, one in engines.items()
     ]
     if pages is not None:
@@ -112,7 +112,7 @@ def backends_of(
     if settings.song_search.providers:
         backends.append(SongSearchBackend(settings.song_search))
     taken = [one.name for one in backends]
-    return backends + upstreams_of(settings.upstreams, settings.fetch, taken, bringer)
+    return backends + upstreams_of(settings.upstreams, settings.fetch, taken, url_fetcher)
 
 
 def _songs(media: Backend, settings: ServiceSettings) -> Backend | None:
@@ -181,7 +181,7 @@ def _backend(
     settings: ServiceSettings,
     places: Places,
     media: Backend,
-    bringer: UrlFetcher,
+    url_fetcher: UrlFetcher,
 ) -> Backend:
     if engine.family == "media":
         return media
@@ -193,12 +193,12 @@ def _backend(
     made = _engine(name, replace(engine, options=options), settings, places)
     if spec is None or not spec.backend:
         return made
-    context = BackendContext(name, engine.options, options, media, bringer, settings.fetch)
+    context = BackendContext(name, engine.options, options, media, url_fetcher, settings.fetch)
     backend: Backend = loaded(spec.backend)(made, context)
     return backend
 
 
-def operations_of(engine: EngineSettings) -> Collection[str]:
+def operations_of(engine: EngineSettings) -> tuple[str, ...]:
     """What an engine can do: what its settings say, else all that its kind can."""
     spec = ENGINES.get(engine.family)
     return engine.operations or (spec.operations if spec else ())

@@ -24,11 +24,12 @@ _RETRY_AFTER_S = 30.0
 def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
     """The memory that an engine takes once it is loaded, about; None if nobody knows."""
     spec = ENGINES.get(family)
-    if spec is None or not isinstance(spec.needed_bytes, str):
-        return None if spec is None else spec.needed_bytes
-    with suppress(OSError, ValueError, struct.error, KeyError, errors.PolymuxError):
-        needed: int = loaded(spec.needed_bytes)(options)
+    needed = None if spec is None else spec.needed_bytes
+    if not isinstance(needed, str):
         return needed
+    with suppress(OSError, ValueError, struct.error, KeyError, errors.PolymuxError):
+        estimate: int = loaded(needed)(options)
+        return estimate
     return None
 
 

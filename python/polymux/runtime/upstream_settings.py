@@ -129,7 +129,7 @@ def upstreams_of(
     settings: Mapping[str, UpstreamSettings],
     policy: FetchPolicy,
     taken: Sequence[str],
-    bringer: UrlFetcher | None = None,
+    url_fetcher: UrlFetcher | None = None,
 ) -> list[Backend]:
     """The upstreams as backends, none of them connected.
 
@@ -137,7 +137,7 @@ def upstreams_of(
         settings: Name to upstream.
         policy: What may be fetched beyond the public Internet and their own hosts.
         taken: The names that other backends have.
-        bringer: What brings recordings from addresses for those that take files alone. Default:
+        url_fetcher: What brings recordings from addresses for those that take files alone. Default:
             nothing, and they refuse addresses.
 
     Raises:
@@ -150,8 +150,8 @@ def upstreams_of(
         if name in taken:
             raise InvalidRequestError(f"upstreams.{name}: an engine has that name; choose another")
         backend = _backend(name, one, policy)
-        if bringer is not None and one.kind != "polymux":
-            backend = addressed(backend, bringer)
+        if url_fetcher is not None and one.kind != "polymux":
+            backend = addressed(backend, url_fetcher)
         made.append(backend)
     return made
 

@@ -57,9 +57,9 @@ class ShutdownWatchdog:
         """Begins to watch, on a thread of its own: handlers of signals may start none."""
         self._shutdown_timeout_s = shutdown_timeout_s
         self._told, self._tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        threading.Thread(target=self._watch, name="polymux last resort", daemon=True).start()
+        threading.Thread(target=self._watch, name="polymux shutdown watchdog", daemon=True).start()
 
-    def told(self, status: int = 0) -> None:
+    def notify(self, status: int = 0) -> None:
         """Notes a signal: the first, which leaves the grace, or another, which leaves no time.
 
         Args:
@@ -124,7 +124,7 @@ class _Server(uvicorn.Server):
         self._shutdown_timeout_s = shutdown_timeout_s
         self._on_ready = on_ready
         #: None where signals do not come here.
-        self.last_resort: ShutdownWatchdog | None = None
+        self.watchdog: ShutdownWatchdog | None = None
         #: When it was told to stop, on `time.monotonic`'s clock; 0 before.
         self._told_at = 0.0
         #: What the process ends with.
@@ -198,8 +198,8 @@ class _Server(uvicorn.Server):
             self.status = _SIGNALLED + sig
         self.should_exit = True
         self._told_at = self._told_at or time.monotonic()
-        if self.last_resort is not None:
-            self.last_resort.told(self.status)
+        if self.watchdog is not None:
+            self.watchdog.notify(self.status)
         if self._state.ready:
             self._state.service.drain()
         # The handler runs between any two instructions of the loop's thread.
@@ -294,12 +294,12 @@ def _serve_on(
     except OSError as error:
         raise InvalidRequestError(f"the certificate or its key: {error}") from error
     if threading.current_thread() is threading.main_thread():
-        server.last_resort = ShutdownWatchdog(settings.shutdown_timeout_s)
+        server.watchdog = ShutdownWatchdog(settings.shutdown_timeout_s)
     try:
         asyncio.run(main())
     finally:
-        if server.last_resort is not None:
-            server.last_resort.close()
+        if server.watchdog is not None:
+            server.watchdog.close()
     return server.status
 
 

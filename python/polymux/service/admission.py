@@ -79,13 +79,13 @@ class Reservation:
         """Counts from now on."""
         self.admission = admission
         self._is_open = True
-        admission.promised += 1
+        admission.reserved += 1
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """It is taken, or nobody comes."""
         if self._is_open:
             self._is_open = False
-            self.admission.promised -= 1
+            self.admission.reserved -= 1
 
 
 class Admission:
@@ -103,7 +103,7 @@ class Admission:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.running = 0
         #: Places of those who may come and have not yet.
-        self.promised = 0
+        self.reserved = 0
         self._usual_s = _FIRST_GUESS_S
 
     @property
@@ -112,20 +112,20 @@ class Admission:
         return len(self._waiting)
 
     @asynccontextmanager
-    async def place(self, promise: Reservation | None = None) -> AsyncIterator[None]:
+    async def place(self, reservation: Reservation | None = None) -> AsyncIterator[None]:
         """A place at work, after a place in the queue. Cancelled, it is the next one's at once.
 
         Args:
-            promise: Whoever has one of this queue finds it never full. Default: none.
+            reservation: Whoever has one of this queue finds it never full. Default: none.
 
         Raises:
             OverloadedError: The queue is full.
         """
-        promised = promise is not None and promise.admission is self
-        if promise is not None:
-            promise.give_up()
+        reserved = reservation is not None and reservation.admission is self
+        if reservation is not None:
+            reservation.release()
         if self.running >= self._backend.max_concurrency or self._waiting:
-            if not promised:
+            if not reserved:
                 self.check_room()
             await self._wait()
         else:
@@ -138,7 +138,7 @@ class Admission:
             self._usual_s += _WEIGHT * (took - self._usual_s)
             self._leave()
 
-    def promise(self) -> Reservation:
+    def reserve(self) -> Reservation:
         """A place in the queue for what comes soon: who was told yes is not told no later.
 
         Raises:
@@ -153,7 +153,7 @@ class Admission:
         Raises:
             OverloadedError: It is.
         """
-        waiting = len(self._waiting) + self.promised
+        waiting = len(self._waiting) + self.reserved
         if self.running + waiting >= self._backend.max_concurrency + self._queue:
             turns = (waiting + self.running) / self._backend.max_concurrency
             raise status_error(

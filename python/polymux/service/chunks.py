@@ -132,5 +132,5 @@ async def collect_stream(chunks: AsyncIterator[Chunk], sink: ProgressSink) -> Op
                     "ask for fewer tokens"
                 )
             if text:
-                sink.say(text)
-    return OperationResult(sink.said or [], metrics=counts)
+                sink.emit_text(text)
+    return OperationResult(sink.text_pieces or [], metrics=counts)

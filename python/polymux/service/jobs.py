@@ -57,11 +57,11 @@ class _Running:
         if self.sink is not None:
             self.job.logs = list(self.sink.lines)
             self.job.progress = self.sink.progress
-            self.job.preview = self.sink.shown
+            self.job.preview = self.sink.preview_url
             self.job.version = self.sink.version or self.job.version
-            if self.sink.said is not None:
+            if self.sink.text_pieces is not None:
                 # The list itself, which grows: a copy for each piece would be costly.
-                self.job.output = self.sink.said
+                self.job.output = self.sink.text_pieces
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -88,7 +88,7 @@ class JobManager:
         """How many run or wait."""
         return len(self._running)
 
-    async def begin(
+    async def submit(
         self,
         work: OperationRequest,
         idempotency_key: str | None = None,
@@ -122,17 +122,17 @@ class JobManager:
         if idempotency_key is not None:
             digest = await asyncio.to_thread(digest_of, work)
             job.idempotency = idempotency_key, digest
-        kept, promise = await self._added(job, admit)
+        kept, reservation = await self._added(job, admit)
         if kept.id != job.id:
             running = self._running.get(kept.id)
             if running is not None and running.leaving:
                 # Its caller has gone and it is being stopped, which frees the key: this one is
                 # another's.
                 await running.over.wait()
-                return await self.begin(work, idempotency_key, admit)
+                return await self.submit(work, idempotency_key, admit)
             return self.current(kept), False
         running = self._running[job.id] = _Running(job)
-        doing = self._run(running, work, promise)
+        doing = self._run(running, work, reservation)
         running.task = asyncio.create_task(doing, name=f"job {job.id}")
         return job, True
 
@@ -143,7 +143,7 @@ class JobManager:
             known = await self._store.run(jobs.of_key, job.owner, *job.idempotency)
             if known is not None:
                 return known, None
-        promise = None if admit is None else await admit()
+        reservation = None if admit is None else await admit()
         kept = None
         try:
             kept = await self._store.run(jobs.add, job)
@@ -152,12 +152,12 @@ class JobManager:
             await self._store.run(jobs.withdraw, job)
             raise
         finally:
-            if promise is not None and (kept is None or kept.id != job.id):
-                promise.give_up()
-        return kept, promise
+            if reservation is not None and (kept is None or kept.id != job.id):
+                reservation.release()
+        return kept, reservation
 
     async def _run(
-        self, running: _Running, work: OperationRequest, promise: Reservation | None
+        self, running: _Running, work: OperationRequest, reservation: Reservation | None
     ) -> None:
         running.began = True
         job = running.job
@@ -173,7 +173,7 @@ class JobManager:
         ended = job
         product = None
         try:
-            product = await self._do(work, sink, started, promise)
+            product = await self._do(work, sink, started, reservation)
             output = await self._store.kept(job, product.output)
             metrics = dict(product.metrics)
             ended = replace(job, output=output, version=product.version, metrics=metrics)
@@ -192,8 +192,8 @@ class JobManager:
             ended = replace(job)
             job_table.failed(ended, error, self._store.clock())
         finally:
-            if promise is not None:
-                promise.give_up()
+            if reservation is not None:
+                reservation.release()
         try:
             if product is not None and ended.status != job_table.SUCCEEDED:
                 await self._store.run(discard_outputs, product.output)
@@ -344,7 +344,7 @@ class JobManager:
             if one.job.owner == owner and one.stays and not one.waiters
         ]
 
-    async def abandon(self, job: Job) -> None:
+    async def release(self, job: Job) -> None:
         """Cancels a job that nobody waits for any more, unless somebody was promised its end.
 
         Called by each of its callers that leaves: the last of them ends it, whoever began it. The

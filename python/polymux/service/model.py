@@ -234,9 +234,9 @@ class ProgressSink:
         #: Of the model that does it, SHA-256 of its file; None while nobody knows.
         self.version: str | None = None
         #: The answer so far, where it comes in pieces; else None.
-        self.said: list[str] | None = None
+        self.text_pieces: list[str] | None = None
         #: The last preview, as a ``data:`` URL; None before the first.
-        self.shown: str | None = None
+        self.preview_url: str | None = None
 
     def log(self, line: str) -> None:
         """A line for the job's log: what was clamped, left out, or put in another's place."""
@@ -251,10 +251,10 @@ class ProgressSink:
             self.progress = progress
             self._on_change()
 
-    def say(self, text: str) -> None:
+    def emit_text(self, text: str) -> None:
         """The next piece of an answer that comes in pieces."""
-        self.said = [] if self.said is None else self.said
-        self.said.append(text)
+        self.text_pieces = [] if self.text_pieces is None else self.text_pieces
+        self.text_pieces.append(text)
         self._on_change()
 
     def preview(self, data: bytes, content_type: str) -> None:
@@ -266,7 +266,7 @@ class ProgressSink:
         if content_type not in _PREVIEWS or len(data) > LARGEST_PREVIEW_BYTES:
             raise ValueError(content_type)
         text = base64.b64encode(data).decode("ascii")
-        self.shown = f"data:{content_type};base64,{text}"
+        self.preview_url = f"data:{content_type};base64,{text}"
         self._on_change()
 
     def part(self, begin: float, end: float) -> ProgressSink:
@@ -293,8 +293,8 @@ class _Part(ProgressSink):
     def log(self, line: str) -> None:
         self._whole.log(line)
 
-    def say(self, text: str) -> None:
-        self._whole.say(text)
+    def emit_text(self, text: str) -> None:
+        self._whole.emit_text(text)
 
     def preview(self, data: bytes, content_type: str) -> None:
         self._whole.preview(data, content_type)

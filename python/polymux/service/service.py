@@ -256,10 +256,10 @@ class Service:
 
     @asynccontextmanager
     async def _place(
-        self, backend: Backend, work: OperationRequest, promise: Reservation | None = None
+        self, backend: Backend, work: OperationRequest, reservation: Reservation | None = None
     ) -> AsyncIterator[dict[str, float]]:
         """A place at a backend; what is told of tokens goes into the dict."""
-        async with self.places[backend.name].place(promise):
+        async with self.places[backend.name].place(reservation):
             began, counts = time.monotonic(), dict[str, float]()
             try:
                 yield counts
@@ -272,10 +272,10 @@ class Service:
         backend: Backend,
         work: OperationRequest,
         sink: ProgressSink,
-        promise: Reservation | None = None,
+        reservation: Reservation | None = None,
         started: Callable[[], Awaitable[None]] | None = None,
     ) -> OperationResult:
-        async with self._place(backend, work, promise) as counts:
+        async with self._place(backend, work, reservation) as counts:
             await (started or _nothing)()
             product = await backend.run(work, sink)
             if isinstance(product.output, dict):
@@ -287,7 +287,7 @@ class Service:
         work: OperationRequest,
         sink: ProgressSink,
         started: Callable[[], Awaitable[None]],
-        promise: Reservation | None = None,
+        reservation: Reservation | None = None,
         *,
         unmeasured: bool = False,
     ) -> OperationResult:
@@ -299,8 +299,8 @@ class Service:
                     await self._check_estimate(work, backend)
                 preparing = backend.prepared(work, sink)
                 if preparing is not None:
-                    return await self._do_prepared(preparing, backend, sink, started, promise)
-                return await self._run(backend, work, sink, promise, started)
+                    return await self._do_prepared(preparing, backend, sink, started, reservation)
+                return await self._run(backend, work, sink, reservation, started)
             except errors.APIStatusError as error:
                 if not _fails_over(work, error):
                     raise
@@ -312,7 +312,7 @@ class Service:
         work: OperationRequest,
         sink: ProgressSink,
         started: Callable[[], Awaitable[None]],
-        promise: Reservation | None = None,
+        reservation: Reservation | None = None,
     ) -> OperationResult:
         """What a job is: its preparation, then the work; of a chat in pieces each is told."""
         async with AsyncExitStack() as stack:
@@ -322,8 +322,8 @@ class Service:
                 started = _nothing
                 work = await stack.enter_async_context(work.prepare(work, sink))
             if work.streamed:
-                return await collect_stream(self.stream(work, sink, started, promise), sink)
-            return await self._do(work, sink, started, promise, unmeasured=unmeasured)
+                return await collect_stream(self.stream(work, sink, started, reservation), sink)
+            return await self._do(work, sink, started, reservation, unmeasured=unmeasured)
 
     async def _do_prepared(
         self,
@@ -331,20 +331,20 @@ class Service:
         backend: Backend,
         sink: ProgressSink,
         started: Callable[[], Awaitable[None]],
-        promise: Reservation | None,
+        reservation: Reservation | None,
     ) -> OperationResult:
         await started()
         async with preparing as ready:
             # What lay at an address has a length only now.
             await self._check_estimate(ready, backend)
-            return await self._run(backend, ready, sink, promise)
+            return await self._run(backend, ready, sink, reservation)
 
     async def stream(
         self,
         work: OperationRequest,
         sink: ProgressSink | None = None,
         started: Callable[[], Awaitable[None]] | None = None,
-        promise: Reservation | None = None,
+        reservation: Reservation | None = None,
     ) -> AsyncIterator[Chunk]:
         """Does a chat in pieces. Where a backend fails before its first piece, the next is tried.
 
@@ -352,7 +352,7 @@ class Service:
             work: What is to be done.
             sink: Where it is told of. Default: nowhere.
             started: Awaited when it has its place. Default: nothing is.
-            promise: Of a place in a queue. Default: none.
+            reservation: Of a place in a queue. Default: none.
 
         Raises:
             The same as `call`, before the first piece or between two.
@@ -367,7 +367,7 @@ class Service:
             try:
                 async with AsyncExitStack() as stack:
                     prepared = await ready(stack, backend, work, sink, until)
-                    place = self._place(backend, work, promise)
+                    place = self._place(backend, work, reservation)
                     counts = await begun(stack, place, started or _nothing, work, until)
                     pieces = backend.stream(prepared, sink)
                     if until is not None:
@@ -386,7 +386,7 @@ class Service:
                 return
         raise all_failed(failures)
 
-    async def begin(
+    async def submit(
         self, work: OperationRequest, idempotency_key: str | None = None
     ) -> tuple[Job, bool]:
         """Begins a job; see `JobManager.begin`.
@@ -402,16 +402,16 @@ class Service:
         async def admit() -> Reservation:
             # Not before: what the same request has made may be there, whatever became of that.
             first = self.backends_of(work)[0]
-            promise = self.places[first.name].promise()
+            reservation = self.places[first.name].reserve()
             try:
                 if work.prepare is None:
                     await self._check_estimate(work, first)
             except BaseException:
-                promise.give_up()
+                reservation.release()
                 raise
-            return promise
+            return reservation
 
-        return await self.jobs.begin(work, idempotency_key, admit)
+        return await self.jobs.submit(work, idempotency_key, admit)
 
     async def _check_estimate(self, work: OperationRequest, backend: Backend) -> None:
         """Refuses what would take too long or too much; what has no limit is not measured.

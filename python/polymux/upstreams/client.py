@@ -20,7 +20,7 @@ from polymux.config import checked_base_url, checked_key, host_of
 from polymux.downloads.proxy import GuardedProxy
 from polymux.service.backend import Health
 from polymux.upstreams.circuit_breaker import Breaker
-from polymux.upstreams.error_mapping import failed, told
+from polymux.upstreams.error_mapping import failed, map_error
 from polymux.upstreams.key_redaction import WrittenKey
 from polymux.upstreams.openai.completions import replace_lone_surrogates
 
@@ -128,7 +128,7 @@ class UpstreamServer:
             repeatable: Whether it may be sent again when it may have been worked on.
 
         Raises:
-            APIStatusError: As callers are told, see `polymux.upstreams.error_mapping.told`.
+            APIStatusError: As callers are told, see `polymux.upstreams.error_mapping.map_error`.
         """
         options = self._admitted(usual, repeatable=repeatable)
         exchange = None
@@ -257,7 +257,7 @@ class UpstreamServer:
         """A failure as callers are told of it; `counted` where it is that of a new connection."""
         if counted and not isinstance(error, errors.APIError):
             self._breaker.count(error)
-        return told(self.name, error, operation=operation, ours=self._ours)
+        return map_error(self.name, error, operation=operation, ours=self._ours)
 
     def health(self, kind: str) -> Health:
         """Whether it was reached lately; nobody asks it."""

@@ -98,7 +98,7 @@ _CLASSES: Mapping[int, type[errors.APIStatusError]] = {
 }
 
 
-def told(
+def map_error(
     name: str, error: errors.PolymuxError, *, operation: str, ours: bool = False
 ) -> errors.PolymuxError:
     """The failure of a request to an upstream, as callers get it.
@@ -134,7 +134,7 @@ def map_error_body(name: str, error: errors.PolymuxError, *, operation: str) -> 
             found.status, found.code, found.param = status, error.code, error.param
             found.body = {"error": {"message": str(error)}}
             error = found
-    return told(name, error, operation=operation)
+    return map_error(name, error, operation=operation)
 
 
 def failed(name: str, reason: str) -> errors.InternalServerError:

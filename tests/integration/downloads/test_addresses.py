@@ -180,9 +180,9 @@ def test_pages_begin_behind_many_blanks(
     async def bring() -> tuple[Upload, list[str]]:
         pages = Reader()
         pages.asked = []
-        bringer = UrlFetcher(policy(web), 1 << 20, pages=pages)
+        url_fetcher = UrlFetcher(policy(web), 1 << 20, pages=pages)
         sink = ProgressSink(lambda: None, store.media.draft)
-        return await bringer.bring(web.url("/a.wav"), sink, []), pages.asked
+        return await url_fetcher.fetch(web.url("/a.wav"), sink, []), pages.asked
 
     answer = answering(200, b"\r\n" * (blanks // 2) + begins)
     with Server(answer) as web, closing(Store(tmp_path / "s")) as store:
@@ -235,11 +235,11 @@ def test_pages_are_seen_as_such(tmp_path: Path, page: bytes) -> None:
     """Whatever stands before their first element."""
 
     async def brought() -> None:
-        bringer = UrlFetcher(policy(site), 1 << 20)
+        url_fetcher = UrlFetcher(policy(site), 1 << 20)
         with closing(Store(tmp_path / "store")) as store:
             sink = ProgressSink(lambda: None, store.media.draft)
             with pytest.raises(errors.APIStatusError, match="there is a page at this address"):
-                await bringer.bring(site.url("/x.mp3"), sink, [])
+                await url_fetcher.fetch(site.url("/x.mp3"), sink, [])
 
     with Server(answering(200, page)) as site:
         asyncio.run(brought())

@@ -32,8 +32,10 @@ def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[
     async def body() -> tuple[bytes, int]:
         async with GuardedProxy(far, MANY_BYTES) as behind:
             await behind.start(folder / "far")
-            onward = UpstreamProxy.of(behind.url)
-            async with GuardedProxy(near, MANY_BYTES, onward=onward, idle_s=5) as before:
+            upstream_proxy = UpstreamProxy.of(behind.url)
+            async with GuardedProxy(
+                near, MANY_BYTES, upstream_proxy=upstream_proxy, idle_s=5
+            ) as before:
                 await before.start(folder / "near")
                 reader, writer = await asyncio.open_unix_connection(folder / "near")
                 writer.write(f"GET {url} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
@@ -78,9 +80,9 @@ def test_one_that_speaks_otherwise(tmp_path: Path, said: bytes) -> None:
 
     async def body() -> bytes:
         odd = await asyncio.start_server(talk, "127.0.0.1", 0)
-        onward = UpstreamProxy("127.0.0.1", odd.sockets[0].getsockname()[1])
+        upstream_proxy = UpstreamProxy("127.0.0.1", odd.sockets[0].getsockname()[1])
         near = FetchPolicy(allowed_hosts=("127.0.0.1:9",))
-        async with odd, GuardedProxy(near, MANY_BYTES, onward=onward) as before:
+        async with odd, GuardedProxy(near, MANY_BYTES, upstream_proxy=upstream_proxy) as before:
             await before.start(tmp_path / "near")
             reader, writer = await asyncio.open_unix_connection(tmp_path / "near")
             writer.write(b"GET http://127.0.0.1:9/ HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -133,12 +135,16 @@ def test_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "canary-77" not in str(caught.value)
     settings = DownloadSettings(proxy_environment="THE_WAY_OUT")
     monkeypatch.setenv("THE_WAY_OUT", "http://me:canary%2D77@proxy.example")
-    onward = settings.onward()
-    assert onward is not None
-    assert (onward.host, onward.port, onward.login) == ("proxy.example", 3128, "bWU6Y2FuYXJ5LTc3")
-    assert onward.login not in repr(onward)
+    upstream_proxy = settings.upstream_proxy()
+    assert upstream_proxy is not None
+    assert (upstream_proxy.host, upstream_proxy.port, upstream_proxy.login) == (
+        "proxy.example",
+        3128,
+        "bWU6Y2FuYXJ5LTc3",
+    )
+    assert upstream_proxy.login not in repr(upstream_proxy)
     monkeypatch.delenv("THE_WAY_OUT")
     with pytest.raises(InvalidRequestError, match=r"^proxy_environment: must be as"):
-        settings.onward()
+        settings.upstream_proxy()
     with pytest.raises(InvalidRequestError, match="give one of them"):
         DownloadSettings(proxy="http://proxy.example", proxy_environment="THE_WAY_OUT")

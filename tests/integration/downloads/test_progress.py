@@ -62,8 +62,8 @@ def backends(site: Server, folder: Path) -> list[Backend]:
     policy = FetchPolicy(allowed_hosts=(site.authority,))
     pages = PageDownloader(DownloadSettings(), policy, folder / "drafts", 3600)
     media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
-    bringer = UrlFetcher(policy, 1 << 30, pages=pages)
-    return [addressed(media, bringer), DownloadBackend(pages, media)]
+    url_fetcher = UrlFetcher(policy, 1 << 30, pages=pages)
+    return [addressed(media, url_fetcher), DownloadBackend(pages, media)]
 
 
 class Seen:

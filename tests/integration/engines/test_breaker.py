@@ -59,7 +59,7 @@ def test_a_job_for_a_broken_engine_is_not_begun(tmp_path: Path) -> None:
                 with pytest.raises(InternalServerError):
                     await service.call(asked("crash"))
             with pytest.raises(OverloadedError) as refused:
-                await service.begin(work_of())
+                await service.submit(work_of())
             assert (refused.value.status, refused.value.code) == (503, "engine_broken")
             assert int(refused.value.headers["retry-after"]) > 200
             assert service.jobs.count == 0
@@ -90,7 +90,7 @@ def test_crashes_of_long_ago_count_for_nothing() -> None:
     crashes = CrashLoopBackoff()
     assert (crashes.blocked_s(0), crashes.pause_s(0)) == (0, 0)
     for second in range(3):
-        crashes.note(second)
+        crashes.record(second)
     assert crashes.blocked_s(3) == CRASHES_WITHIN_S - 3
     assert crashes.blocked_s(CRASHES_WITHIN_S) == 0
     assert crashes.pause_s(CRASHES_WITHIN_S) == pytest.approx(0.4)

@@ -358,7 +358,7 @@ def test_a_job_tells_its_model_s_version_while_it_works(tmp_path: Path) -> None:
             work = chat_of(
                 stream=True, messages=QUESTION, max_completion_tokens=400, temperature=1.2, seed=3
             )
-            job, _ = await service.begin(work)
+            job, _ = await service.submit(work)
             seen = set()
             while job.status in ("starting", "processing"):
                 await asyncio.sleep(0.02)

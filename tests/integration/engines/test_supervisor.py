@@ -275,13 +275,13 @@ def test_files_are_written_to_drafts_and_kept(tmp_path: Path) -> None:
             work = work_of(fields=[("url", "http://files.example/a")])
             values = {**work.values, "messages": [{"role": "user", "content": "file 1000"}]}
             object.__setattr__(work, "values", values)
-            job = await service.jobs.wait((await service.begin(work))[0])
+            job = await service.jobs.wait((await service.submit(work))[0])
             assert job.status == "succeeded", job.error
             file = service.store.media.find(job.output["response"]["file"])
             assert file is not None
             assert file.size_bytes == 1000
             values["messages"] = [{"role": "user", "content": "file 2000000"}]
-            job = await service.jobs.wait((await service.begin(work))[0])
+            job = await service.jobs.wait((await service.submit(work))[0])
             assert job.error is not None
             assert job.error["code"] == "storage_full"
 

@@ -433,7 +433,7 @@ import sys, time
 from polymux.server.run import ShutdownWatchdog
 last = ShutdownWatchdog(0.3)
 for one in sys.argv[1:]:
-    last.close() if one == "close" else last.told(int(one))
+    last.close() if one == "close" else last.notify(int(one))
 time.sleep(4)
 print("alive")
 """

@@ -34,7 +34,7 @@ def _descriptors() -> Iterator[None]:
 
 
 @contextmanager
-def crowd(server: Asked, count: int) -> Iterator[list[socket.socket]]:
+def limiter(server: Asked, count: int) -> Iterator[list[socket.socket]]:
     """So many connections, all begun before one of them is accepted."""
     found: list[socket.socket] = []
     try:
@@ -97,7 +97,7 @@ def test_200_headers_in_drips(tmp_path: Path) -> None:
     header_s = 3.0
     with ServedProcess(tmp_path / "s", limits={"header_s": header_s}, log="warning") as server:
         began = time.monotonic()
-        with crowd(server, 200) as connections:
+        with limiter(server, 200) as connections:
             over = dripped(server, connections, began + header_s + 40)
         assert time.monotonic() - began > header_s - 0.5
         statuses = {parsed(data).status for data in over.values()}
@@ -119,7 +119,7 @@ def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s
         for _ in range(100):
             assert server.json(CHAT, HELLO).status == 200
         alone_s = (server.cpu_s() - busy_s) / 100
-        with crowd(server, 1000) as connections:
+        with limiter(server, 1000) as connections:
             for one in connections:
                 one.setblocking(True)
                 one.settimeout(30)
@@ -156,7 +156,7 @@ def test_more_connections_than_descriptors(tmp_path: Path, count: int, descripto
         tmp_path / "s", limits=limits, log="warning", descriptors=descriptors
     ) as server:
         assert server.json(CHAT, HELLO).status == 200
-        with crowd(server, count) as connections:
+        with limiter(server, count) as connections:
             # All it can take wait for the deadline of their headers; the others are told.
             over = ended(connections, 5)
             assert server.descriptors() < descriptors

@@ -99,21 +99,21 @@ def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
 
 
 def test_who_counts_as_one_address() -> None:
-    crowd = ConnectionLimiter(most=8)
-    assert [crowd.enter("192.0.2.1")[1] for _ in range(5)] == [True] * 4 + [False]
-    assert crowd.enter("192.0.2.2")[1]
+    limiter = ConnectionLimiter(most=8)
+    assert [limiter.acquire("192.0.2.1")[1] for _ in range(5)] == [True] * 4 + [False]
+    assert limiter.acquire("192.0.2.2")[1]
     # An address of IPv4 may come in the form of IPv6; and a line has a network of 64 bits.
-    assert not crowd.enter("::ffff:192.0.2.1")[1]
+    assert not limiter.acquire("::ffff:192.0.2.1")[1]
     for _ in range(6):
-        crowd.leave("192.0.2.1")
-    assert crowd.enter("192.0.2.1")[1]
-    crowd = ConnectionLimiter(most=8)
-    assert [crowd.enter(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
-    assert crowd.enter("2001:db8:0:1::1")[1]
+        limiter.release("192.0.2.1")
+    assert limiter.acquire("192.0.2.1")[1]
+    limiter = ConnectionLimiter(most=8)
+    assert [limiter.acquire(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
+    assert limiter.acquire("2001:db8:0:1::1")[1]
     # This machine itself, where proxies are, and peers without an address; nobody goes beyond all.
     for here in ("127.0.0.1", "::1", None):
-        crowd = ConnectionLimiter(most=8)
-        assert all(crowd.enter(here)[1] for _ in range(8))
-        assert not crowd.enter("192.0.2.1")[1]
-        crowd.leave("192.0.2.1")
-        crowd.leave(crowd.enter(here)[0])
+        limiter = ConnectionLimiter(most=8)
+        assert all(limiter.acquire(here)[1] for _ in range(8))
+        assert not limiter.acquire("192.0.2.1")[1]
+        limiter.release("192.0.2.1")
+        limiter.release(limiter.acquire(here)[0])

@@ -170,8 +170,8 @@ def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> N
             one.close()
         time.sleep(0.3)
         connections = running.server.server_state.connections
-        crowd = next(iter(connections)).crowd if connections else None
-        assert crowd is None or sum(crowd._counts.values()) == len(connections)
+        limiter = next(iter(connections)).limiter if connections else None
+        assert limiter is None or sum(limiter._counts.values()) == len(connections)
 
 
 def all_but_sent(

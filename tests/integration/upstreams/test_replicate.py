@@ -222,10 +222,10 @@ def test_a_recording_at_an_address(service: ReplicateService, tmp_path: Path) ->
     with MisbehavingServer() as site:
         site.script(steps.answer(200, SOUND, content_type="audio/wav"), path="/a/talk.wav")
         policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{site.port}",))
-        bringer = UrlFetcher(policy, 1 << 20)
+        url_fetcher = UrlFetcher(policy, 1 << 20)
         settings = {"replicate": replicate(tmp_path, service)}
         with PolymuxServer(
-            tmp_path / "near", lambda: upstreams_of(settings, policy, (), bringer)
+            tmp_path / "near", lambda: upstreams_of(settings, policy, (), url_fetcher)
         ) as server:
             good(posted(server, STT, ("url", f"{site.url}/a/talk.wav")))
             refused = posted(server, STT, ("url", f"{service.url}/made/one.wav"))

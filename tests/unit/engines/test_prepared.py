@@ -33,12 +33,12 @@ def test_faces_are_for_who_can_do_them(tmp_path: Path) -> None:
         engine = upscaling(Scripted("upscaler", ("upscale_image",)), media)
         able = Scripted("able", ("upscale_image",))
         async with running(tmp_path / "both", engine, able) as service:
-            job, _ = await service.begin(faces(tmp_path, "true"))
+            job, _ = await service.submit(faces(tmp_path, "true"))
             assert (await service.jobs.wait(job)).status == "succeeded"
             assert len(able.began) == 1
         async with running(tmp_path / "one", engine) as service:
             with pytest.raises(NoBackendError, match="an upstream") as refused:
-                await service.begin(faces(tmp_path, "true"))
+                await service.submit(faces(tmp_path, "true"))
             assert (refused.value.status, refused.value.param) == (501, "face_enhance")
             assert service.jobs.count == 0
             engine.refuse(faces(tmp_path, "false"))

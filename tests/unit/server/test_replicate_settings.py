@@ -77,8 +77,8 @@ def test_told_of_without_being_asked(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_recordings_at_addresses(tmp_path: Path) -> None:
     """It takes them where there is who brings them, if it transcribes at all."""
-    bringer = UrlFetcher(FetchPolicy(), 1)
+    url_fetcher = UrlFetcher(FetchPolicy(), 1)
     for lines, kind in (("", AddressedBackend), (f"models = ['{ESRGAN}']", ReplicateUpstream)):
-        [backend] = upstreams_of({"x": read(tmp_path, lines)}, FetchPolicy(), (), bringer)
+        [backend] = upstreams_of({"x": read(tmp_path, lines)}, FetchPolicy(), (), url_fetcher)
         assert type(backend) is kind
         assert backend.is_upstream

@@ -60,15 +60,15 @@ def test_long_generations_are_refused_before_they_begin(tmp_path: Path, operatio
         slow = backend(301.0)
         async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
             with pytest.raises(UnprocessableEntityError) as refused:
-                await service.begin(generation(operation))
+                await service.submit(generation(operation))
             assert refused.value.code == "estimate_over_limit"
             for words in ("301 s", "300 s", "50 steps", "fewer steps", "a key that may ask"):
                 assert words in str(refused.value)
             with pytest.raises(UnprocessableEntityError, match="--max-generation"):
-                await service.begin(generation(operation, LOCAL))
+                await service.submit(generation(operation, LOCAL))
             assert slow.began == []
             slow.expected = Estimate(seconds=299.0)
-            await service.begin(generation(operation))
+            await service.submit(generation(operation))
 
     go(body())
 
@@ -78,9 +78,9 @@ def test_of_upscaling_only_detail_is_bound(tmp_path: Path) -> None:
         slow = backend(9999.0)
         async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
             with pytest.raises(UnprocessableEntityError):
-                await service.begin(upscaling("philz1337x/clarity-upscaler", tmp_path))
-            await service.begin(upscaling("nightmareai/real-esrgan", tmp_path))
-            await service.begin(work_of())  # A conversion.
+                await service.submit(upscaling("philz1337x/clarity-upscaler", tmp_path))
+            await service.submit(upscaling("nightmareai/real-esrgan", tmp_path))
+            await service.submit(work_of())  # A conversion.
 
     go(body())
 
@@ -89,15 +89,15 @@ def test_a_key_s_own_limit_counts_instead_of_that_of_all(tmp_path: Path) -> None
     async def body() -> None:
         slow = backend(3000.0)
         async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
-            await service.begin(generation(caller=Caller("p", "p", max_estimate_s=3600.0)))
+            await service.submit(generation(caller=Caller("p", "p", max_estimate_s=3600.0)))
             slow.expected = Estimate(seconds=90.0)
             with pytest.raises(UnprocessableEntityError, match=r"90 s.*this key may ask for 60 s"):
-                await service.begin(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
+                await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
         slow.expected = Estimate(seconds=1e9)
         for lifted in (None, float("inf")):
             bounds = Bounds(max_generation_s=lifted)
             async with running(tmp_path / f"s{lifted}", slow, bounds=bounds) as service:
-                await service.begin(generation())
+                await service.submit(generation())
 
     go(body())
 
@@ -106,17 +106,17 @@ def test_nothing_is_refused_that_nobody_knows(tmp_path: Path) -> None:
     async def body() -> None:
         slow = backend(None)
         async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
-            await service.begin(generation())
+            await service.submit(generation())
             # It was counted and never timed: the factor that it is known to is left to it.
             slow.expected = Estimate(seconds=599.0, doubt=2.0)
-            await service.begin(generation())
+            await service.submit(generation())
             slow.expected = Estimate(seconds=601.0, doubt=2.0)
             with pytest.raises(UnprocessableEntityError, match="601 s"):
-                await service.begin(generation())
+                await service.submit(generation())
             # A key's own limit is meant to the second.
             slow.expected = Estimate(seconds=61.0, doubt=2.0)
             with pytest.raises(UnprocessableEntityError, match="61 s"):
-                await service.begin(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
+                await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
 
     go(body())
 

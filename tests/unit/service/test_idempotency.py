@@ -182,16 +182,16 @@ def test_a_deleted_prediction_is_not_made_again(tmp_path: Path) -> None:
     async def body() -> None:
         backend = Scripted()
         async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.begin(work_of(caller=ALICE), "k")
+            job, _ = await service.submit(work_of(caller=ALICE), "k")
             await service.jobs.wait(job)
             await service.jobs.remove(job)
             with pytest.raises(NotFoundError):
-                await service.begin(work_of(caller=ALICE), "k")
+                await service.submit(work_of(caller=ALICE), "k")
             other = work_of(fields=[("url", "http://files.example/b.wav")])
             with pytest.raises(ConflictError):
-                await service.begin(other, "k")
+                await service.submit(other, "k")
             assert service.places["scripted"].running == 0
-            theirs, new = await service.begin(work_of(caller=BOB), "k")
+            theirs, new = await service.submit(work_of(caller=BOB), "k")
             assert new
             await service.jobs.wait(theirs)
         assert len(backend.began) == 2
@@ -209,17 +209,17 @@ def test_what_failed_for_now_may_be_asked_again_though_it_was_deleted(
         backend = Scripted()
         backend.failure = status_error(InternalServerError, "no", status=failure)
         async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.begin(work_of(), "k")
+            job, _ = await service.submit(work_of(), "k")
             ended = await service.jobs.wait(job)
             assert ended.error is not None
             assert ended.error["status"] == failure
             await service.jobs.remove(ended)
             if failure in (429, 503, 507):
-                _, new = await service.begin(work_of(), "k")
+                _, new = await service.submit(work_of(), "k")
                 assert new
             else:
                 with pytest.raises(NotFoundError):
-                    await service.begin(work_of(), "k")
+                    await service.submit(work_of(), "k")
 
     go(body())
 
@@ -233,7 +233,7 @@ def test_a_job_whose_callers_left_leaves_no_key_with_its_end(tmp_path: Path, loo
         backend.gate.clear()
         async with running(tmp_path / "s", backend) as service:
             store = service.store
-            job, _ = await service.begin(work_of(), "k")
+            job, _ = await service.submit(work_of(), "k")
             assert job.idempotency is not None
             while not backend.began:
                 await asyncio.sleep(0.001)
@@ -248,13 +248,13 @@ def test_a_job_whose_callers_left_leaves_no_key_with_its_end(tmp_path: Path, loo
             digest = job.idempotency[1]
             if looked == "before the end":
                 busy = asyncio.create_task(store.run(free.wait, 10))
-                retry = asyncio.create_task(service.begin(work_of(), "k"))
+                retry = asyncio.create_task(service.submit(work_of(), "k"))
                 await asyncio.sleep(0.1)
-                leaving = asyncio.create_task(service.jobs.abandon(job))
+                leaving = asyncio.create_task(service.jobs.release(job))
             else:
-                leaving = asyncio.create_task(service.jobs.abandon(job))
+                leaving = asyncio.create_task(service.jobs.release(job))
                 await asyncio.sleep(0.1)
-                busy = retry = asyncio.create_task(service.begin(work_of(), "k"))
+                busy = retry = asyncio.create_task(service.submit(work_of(), "k"))
             await asyncio.sleep(0.1)
             free.set()
             await asyncio.gather(leaving, busy)
@@ -286,11 +286,11 @@ def test_an_end_that_could_not_be_written_down_leaves_no_key(
 
             with monkeypatch.context() as now:
                 now.setattr(service.store.jobs, "update", full)
-                job, _ = await service.begin(work_of(), "k")
+                job, _ = await service.submit(work_of(), "k")
                 ended = await service.jobs.wait(job)
             assert (ended.error and ended.error["code"]) == "storage_full"
             await service.jobs.remove(ended)
-            _, new = await service.begin(work_of(), "k")
+            _, new = await service.submit(work_of(), "k")
             assert new
 
     go(body())

@@ -34,7 +34,7 @@ def test_a_chat_that_is_a_job(tmp_path: Path) -> None:
         backend.chunks = [chunk("Hel"), chunk(""), chunk("lo"), {"usage": {"prompt_tokens": 3}}]
         async with running(tmp_path / "s", backend) as service:
             backend.gate.clear()
-            job, _ = await service.begin(chat_of(stream=True))
+            job, _ = await service.submit(chat_of(stream=True))
             async for now in service.jobs.events(job, 0):
                 if not now.ended and now.output == ["Hel", "lo"]:
                     assert now.status == "processing"
@@ -45,11 +45,11 @@ def test_a_chat_that_is_a_job(tmp_path: Path) -> None:
             assert kept.output == ["Hel", "lo"]
             assert service.places["scripted"].running == 0
             backend.failure = errors.NoAudioError("no")
-            failed = await service.jobs.wait((await service.begin(chat_of(stream=True)))[0])
+            failed = await service.jobs.wait((await service.submit(chat_of(stream=True)))[0])
             assert (failed.status, failed.output) == ("failed", ["Hel", "lo"])
             backend.failure = None
             backend.gate.clear()
-            job, _ = await service.begin(chat_of(stream=True))
+            job, _ = await service.submit(chat_of(stream=True))
             async for now in service.jobs.events(job, 0):
                 if now.output == ["Hel", "lo"]:
                     break
@@ -66,7 +66,7 @@ def test_an_answer_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         backend = Scripted()
         backend.chunks = [chunk("four")] * 1000
         async with running(tmp_path / "s", backend) as service:
-            job = await service.jobs.wait((await service.begin(chat_of(stream=True)))[0])
+            job = await service.jobs.wait((await service.submit(chat_of(stream=True)))[0])
             assert (job.status, job.output) == ("failed", ["four", "four"])
             assert job.error is not None
             assert job.error["code"] == "engine_failed"
@@ -100,8 +100,8 @@ def test_what_comes_before_a_place(tmp_path: Path) -> None:
                 steps.append("gone")
 
         async with running(tmp_path / "s", backend) as service:
-            held, _ = await service.begin(replace(work_of(), prepare=prepare))
-            other = await service.jobs.wait((await service.begin(work_of()))[0])
+            held, _ = await service.submit(replace(work_of(), prepare=prepare))
+            other = await service.jobs.wait((await service.submit(work_of()))[0])
             assert other.status == "succeeded", "the one place is free meanwhile"
             bringing.set()
             assert (await service.jobs.wait(held)).status == "succeeded"
@@ -110,17 +110,17 @@ def test_what_comes_before_a_place(tmp_path: Path) -> None:
             backend.expected = Estimate(50.0, None, "a script")
             limited = Caller("carol", "Carol", 1.0)
             work = replace(work_of(caller=limited), prepare=prepare)
-            refused = await service.jobs.wait((await service.begin(work))[0])
+            refused = await service.jobs.wait((await service.submit(work))[0])
             assert refused.error is not None
             assert refused.error["code"] == "estimate_over_limit"
             assert len(backend.began) == 2
             bringing.clear()
             begun.clear()
-            job, _ = await service.begin(replace(work_of(), prepare=prepare))
+            job, _ = await service.submit(replace(work_of(), prepare=prepare))
             await begun.wait()
             await service.jobs.cancel(job)
             assert steps == ["bring", "gone"] * 2 + ["bring"]
-            assert service.places["scripted"].promised == 0
+            assert service.places["scripted"].reserved == 0
 
     asyncio.run(main())
 
@@ -131,11 +131,11 @@ def test_what_a_door_keeps(tmp_path: Path) -> None:
     async def main() -> None:
         asked = {"input": {"file": "http://files.example/a"}}
         async with running(tmp_path / "s", Scripted()) as service:
-            first, _ = await service.begin(replace(work_of(), asked=asked), "k")
-            same, new = await service.begin(replace(work_of(), asked=asked), "k")
+            first, _ = await service.submit(replace(work_of(), asked=asked), "k")
+            same, new = await service.submit(replace(work_of(), asked=asked), "k")
             assert (same.id, new) == (first.id, False)
             with pytest.raises(errors.ConflictError):
-                await service.begin(replace(work_of(), asked={"input": {}}), "k")
+                await service.submit(replace(work_of(), asked={"input": {}}), "k")
             await service.jobs.wait(first)
         async with running(tmp_path / "s", Scripted()) as service:
             assert (await service.jobs.find(first.id, "alice")).asked == asked

@@ -21,17 +21,17 @@ def no_draft(_: int) -> TempFile:
 def test_the_last_preview_is_shown_and_told_of() -> None:
     changes = []
     sink = ProgressSink(lambda: changes.append(1), no_draft)
-    assert sink.shown is None
+    assert sink.preview_url is None
     sink.preview(JPEG, "image/jpeg")
     sink.preview(b"\x89PNG", "image/png")
-    assert sink.shown == "data:image/png;base64,iVBORw=="
+    assert sink.preview_url == "data:image/png;base64,iVBORw=="
     assert len(changes) == 2
 
 
 def test_a_part_of_the_work_shows_it_for_the_whole() -> None:
     sink = ProgressSink(lambda: None, no_draft)
     sink.part(0.5, 1.0).preview(JPEG, "image/jpeg")
-    assert (sink.shown or "").startswith("data:image/jpeg;base64,")
+    assert (sink.preview_url or "").startswith("data:image/jpeg;base64,")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_no_small_picture_is_none(data: bytes, content_type: str) -> Non
     sink = ProgressSink(lambda: None, no_draft)
     with pytest.raises(ValueError, match=content_type.replace("+", r"\+")):
         sink.preview(data, content_type)
-    assert sink.shown is None
+    assert sink.preview_url is None
 
 
 def test_a_preview_is_not_written_down() -> None:

@@ -46,7 +46,7 @@ def test_a_job_from_begin_to_end(tmp_path: Path) -> None:
     async def body() -> None:
         backend = Scripted()
         async with running(tmp_path / "s", backend) as service:
-            job, new = await service.begin(work_of())
+            job, new = await service.submit(work_of())
             assert new
             job = await service.jobs.wait(job)
             assert job.status == "succeeded"
@@ -77,10 +77,10 @@ def test_a_failure_is_kept_and_a_defect_is_not_told(tmp_path: Path) -> None:
         backend = Scripted()
         async with running(tmp_path / "s", backend) as service:
             backend.failure = engine_failed("the engine broke")
-            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            job = await service.jobs.wait((await service.submit(work_of()))[0])
             assert (job.status, job.error and job.error["code"]) == ("failed", "engine_failed")
             backend.failure = ZeroDivisionError("secret-canary")
-            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            job = await service.jobs.wait((await service.submit(work_of()))[0])
             assert job.error is not None
             assert job.error["code"] == "internal"
             assert "canary" not in str(job)
@@ -94,8 +94,8 @@ def test_cancelling_reaches_the_backend_at_once(tmp_path: Path) -> None:
         backend = Scripted()
         backend.gate.clear()
         async with running(tmp_path / "s", backend) as service:
-            first, _ = await service.begin(work_of())
-            second, _ = await service.begin(work_of())
+            first, _ = await service.submit(work_of())
+            second, _ = await service.submit(work_of())
             await until(lambda: backend.began)
             queued = await service.jobs.cancel(second)
             assert (queued.status, queued.started_at) == ("canceled", None)
@@ -115,16 +115,16 @@ def test_the_queue_is_bounded_and_in_order(tmp_path: Path) -> None:
         backend.gate.clear()
         async with running(tmp_path / "s", backend, queue=2) as service:
             jobs = [
-                (await service.begin(work_of(fields=[("url", f"http://e.example/{i}")])))[0]
+                (await service.submit(work_of(fields=[("url", f"http://e.example/{i}")])))[0]
                 for i in range(1)
             ]
             await until(lambda: backend.began)
             for i in (1, 2):
                 fields = [("url", f"http://e.example/{i}")]
-                jobs.append((await service.begin(work_of(fields=fields)))[0])
+                jobs.append((await service.submit(work_of(fields=fields)))[0])
                 await until(lambda i=i: service.places["scripted"].waiting == i)
             with pytest.raises(OverloadedError) as refused:
-                await service.begin(work_of())
+                await service.submit(work_of())
             assert int(refused.value.headers["retry-after"]) >= 1
             assert "no more than 2 may wait" in str(refused.value)
             with pytest.raises(OverloadedError):
@@ -162,7 +162,7 @@ def test_nothing_can_do_it(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path / "s", Scripted(operations=["chat"])) as service:
             with pytest.raises(NoBackendError) as refused:
-                await service.begin(work_of())
+                await service.submit(work_of())
             assert (refused.value.status, refused.value.code) == (501, "no_backend")
             assert "polymux doctor" in str(refused.value)
             assert "retry-after" not in refused.value.headers
@@ -218,10 +218,10 @@ def test_estimates_over_the_caller_s_limit(tmp_path: Path) -> None:
             with pytest.raises(
                 UnprocessableEntityError, match=r"700 s.*600 s.*7 passes"
             ) as refused:
-                await service.begin(work_of(caller=limited))
+                await service.submit(work_of(caller=limited))
             assert refused.value.code == "estimate_over_limit"
             assert backend.began == []
-            await service.begin(work_of())
+            await service.submit(work_of())
 
     go(body())
 
@@ -231,20 +231,20 @@ def test_the_same_request_under_a_key_is_one_job(tmp_path: Path) -> None:
         backend = Scripted()
         backend.gate.clear()
         async with running(tmp_path / "s", backend) as service:
-            first, new = await service.begin(work_of(), "k")
-            again, second_new = await service.begin(work_of(), "k")
+            first, new = await service.submit(work_of(), "k")
+            again, second_new = await service.submit(work_of(), "k")
             assert (again.id, new, second_new) == (first.id, True, False)
             with pytest.raises(ConflictError):
-                await service.begin(work_of(fields=[("url", "http://files.example/b")]), "k")
-            other, _ = await service.begin(work_of(caller=BOB), "k")
+                await service.submit(work_of(fields=[("url", "http://files.example/b")]), "k")
+            other, _ = await service.submit(work_of(caller=BOB), "k")
             assert other.id != first.id
-            await service.jobs.abandon(first)
-            anew, new = await service.begin(work_of(), "k")
+            await service.jobs.release(first)
+            anew, new = await service.submit(work_of(), "k")
             assert new
             assert anew.id != first.id
             backend.gate.set()
             assert (await service.jobs.wait(anew)).status == "succeeded"
-            same, new = await service.begin(work_of(), "k")
+            same, new = await service.submit(work_of(), "k")
             assert (same.id, new) == (anew.id, False)
 
     go(body())
@@ -254,15 +254,15 @@ def test_what_a_request_has_made_is_found_whatever_became_of_its_engine(tmp_path
     async def body() -> None:
         backend = Scripted()
         async with running(tmp_path / "s", backend) as service:
-            first, _ = await service.begin(work_of(), "k")
+            first, _ = await service.submit(work_of(), "k")
             first = await service.jobs.wait(first)
             backend.refuse = refusing  # type: ignore[method-assign]
             with pytest.raises(OverloadedError):
-                await service.begin(work_of())
-            again, new = await service.begin(work_of(), "k")
+                await service.submit(work_of())
+            again, new = await service.submit(work_of(), "k")
             assert (again.id, again.output, new) == (first.id, first.output, False)
             service.drain()
-            again, new = await service.begin(work_of(), "k")
+            again, new = await service.submit(work_of(), "k")
             assert (again.id, new) == (first.id, False)
 
     go(body())
@@ -277,7 +277,7 @@ def test_waiting_no_longer_than_asked(tmp_path: Path) -> None:
         backend = Scripted()
         backend.gate.clear()
         async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.begin(work_of())
+            job, _ = await service.submit(work_of())
             assert not (await service.jobs.wait(job, 0.05)).ended
             backend.gate.set()
             assert (await service.jobs.wait(job, 10)).ended
@@ -290,7 +290,7 @@ def test_events_tell_the_beginning_changes_and_the_end(tmp_path: Path) -> None:
         backend = Scripted()
         backend.gate.clear()
         async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.begin(work_of())
+            job, _ = await service.submit(work_of())
             seen = []
             async for one in service.jobs.events(job):
                 seen.append((one.status, one.progress))
@@ -357,7 +357,7 @@ def test_a_caller_s_mistake_is_no_reason_for_the_next(tmp_path: Path) -> None:
 def test_deleting_a_result(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path / "s", Scripted()) as service:
-            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            job = await service.jobs.wait((await service.submit(work_of()))[0])
             await service.jobs.remove(job)
             with pytest.raises(NotFoundError):
                 await service.jobs.find(job.id, "alice")
@@ -372,7 +372,7 @@ def test_a_store_that_is_full_fails_the_job(tmp_path: Path) -> None:
         backend = Scripted()
         backend.data = b"x" * 200
         async with running(tmp_path / "s", backend, cap_bytes=100) as service:
-            job = await service.jobs.wait((await service.begin(work_of()))[0])
+            job = await service.jobs.wait((await service.submit(work_of()))[0])
             assert job.error is not None
             assert (job.error["status"], job.error["code"]) == (507, "storage_full")
             assert list((tmp_path / "s" / "drafts").iterdir()) == []
@@ -385,11 +385,11 @@ def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) -> Non
         backend = Scripted()
         backend.gate.clear()
         async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.begin(work_of(caller=ALICE))
+            job, _ = await service.submit(work_of(caller=ALICE))
             await until(lambda: backend.began)
             service.drain()
             with pytest.raises(OverloadedError) as refused:
-                await service.begin(work_of())
+                await service.submit(work_of())
             assert refused.value.code == "draining"
             ended = asyncio.create_task(service.jobs.wait(job))
             await asyncio.sleep(0)
@@ -406,7 +406,7 @@ def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: Path) -
         backend = Scripted()
         backend.gate.clear()
         async with running(tmp_path / "s", backend) as service:
-            jobs = [(await service.begin(work_of(), key))[0] for key in ("a", "b")]
+            jobs = [(await service.submit(work_of(), key))[0] for key in ("a", "b")]
             await until(lambda: backend.began)
             service.jobs.interrupt()
             await asyncio.gather(*map(service.jobs.abandon, jobs))
@@ -442,7 +442,7 @@ def test_nobody_is_told_of_an_end_before_it_is_written_down(
 
             written: list[str] = []
             service.store.jobs.update = slow  # type: ignore[method-assign]
-            job, _ = await service.begin(work_of())
+            job, _ = await service.submit(work_of())
             waiting = asyncio.create_task(service.jobs.wait(job))
             await until(lambda: written)
             ending = [asyncio.create_task(service.jobs.cancel(job)) for _ in range(2)]
@@ -477,7 +477,7 @@ def test_what_cannot_be_written_down_does_not_stop_the_sweeping(
     async def body() -> None:
         async with running(tmp_path / "s", Scripted(), life_s=60, clock=lambda: now[0]) as service:
             store, refused = service.store, set[str]()
-            kept = await service.jobs.wait((await service.begin(work_of()))[0])
+            kept = await service.jobs.wait((await service.submit(work_of()))[0])
             update = store.jobs.update
 
             def full(job: Job) -> None:
@@ -489,7 +489,7 @@ def test_what_cannot_be_written_down_does_not_stop_the_sweeping(
             jobs = []
             for number in range(2):
                 fields = [("url", f"http://e.example/{number}")]
-                job, _ = await service.begin(work_of(fields=fields))
+                job, _ = await service.submit(work_of(fields=fields))
                 refused.add(job.id)
                 jobs.append(job)
             for job in jobs:

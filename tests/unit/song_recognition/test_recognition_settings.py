@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def test_nobody_is_asked_by_default() -> None:
     settings = SongRecognitionSettings()
     assert settings.providers == ()
-    assert recogniser_of(settings, GuardedWay(policy_of(settings)))._lanes == []
+    assert recogniser_of(settings, GuardedWay(policy_of(settings)))._providers == []
 
 
 def test_only_an_address_that_the_operator_gives_may_lead_anywhere() -> None:

@@ -10,7 +10,7 @@ from polymux import errors
 from polymux.service.errors import status_error
 from polymux.upstreams.circuit_breaker import Breaker
 from polymux.upstreams.client import UpstreamServer
-from polymux.upstreams.error_mapping import cleaned, map_error_body, told
+from polymux.upstreams.error_mapping import cleaned, map_error, map_error_body
 from polymux.upstreams.model_names import ModelNames
 
 
@@ -67,16 +67,16 @@ def status(number: int, code: str = "", **more: str) -> errors.APIStatusError:
 def test_codes_of_a_polymux_mean_what_ours_do() -> None:
     for number, code in ((422, "no_speech"), (415, "unsupported_media"), (404, "gone"),
                          (501, "no_backend"), (413, "too_large")):  # fmt: skip
-        ours = told("x", status(number, code), operation="transcribe", ours=True)
+        ours = map_error("x", status(number, code), operation="transcribe", ours=True)
         assert isinstance(ours, errors.APIStatusError)
         assert (ours.status, ours.code) == (number, code)
-    none = told("x", status(404, "no_match"), operation="identify_song", ours=True)
+    none = map_error("x", status(404, "no_match"), operation="identify_song", ours=True)
     assert isinstance(none, errors.NoMatchError)
-    strange = told("x", status(404, "gone"), operation="transcribe")
+    strange = map_error("x", status(404, "gone"), operation="transcribe")
     assert isinstance(strange, errors.APIStatusError)
     assert strange.status == 502
     # A code with another status than its own is nobody's.
-    wrong = told("x", status(500, "no_speech"), operation="transcribe", ours=True)
+    wrong = map_error("x", status(500, "no_speech"), operation="transcribe", ours=True)
     assert isinstance(wrong, errors.APIStatusError)
     assert wrong.status == 502
 
@@ -102,7 +102,7 @@ def test_codes_in_the_place_of_an_answer(
     assert found.status == number
     assert ("Acme" in str(found)) == (number == 400 or code == "server_error")
     assert ("retry-after" in found.headers) == (number in (429, 503))
-    late = told("x", error, operation="chat")
+    late = map_error("x", error, operation="chat")
     assert isinstance(late, errors.APIStatusError)
     assert late.status == 502
     assert ("Acme" in str(late)) == (code not in ("401", "402", "403", "429"))
@@ -119,7 +119,7 @@ def test_codes_in_the_place_of_an_answer(
 def test_when_to_come_again(field: str, seconds: str) -> None:
     busy = status(429)
     busy.headers["retry-after"] = field
-    found = told("x", busy, operation="chat")
+    found = map_error("x", busy, operation="chat")
     assert isinstance(found, errors.RateLimitError)
     assert found.headers["retry-after"] == seconds
 
@@ -127,14 +127,14 @@ def test_when_to_come_again(field: str, seconds: str) -> None:
 def test_when_to_come_again_by_a_date() -> None:
     busy = status(429)
     busy.headers["retry-after"] = formatdate(time.time() + 100, usegmt=True)
-    found = told("x", busy, operation="chat")
+    found = map_error("x", busy, operation="chat")
     assert isinstance(found, errors.RateLimitError)
     assert 90 <= int(found.headers["retry-after"]) <= 100
 
 
 def test_what_is_no_failure_of_an_exchange_stays() -> None:
     error = errors.InputChangedError("the file was written to")
-    assert told("x", error, operation="transcribe") is error
+    assert map_error("x", error, operation="transcribe") is error
 
 
 def test_a_breaker_lets_one_in_two_seconds_through() -> None:

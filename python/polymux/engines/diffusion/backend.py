@@ -62,7 +62,7 @@ class DiffusionBackend(Backend):
         engine: What does the work.
         media: What opens files: a backend of the media engine.
         cast: Which model has which role.
-        bringer: What fetches weights from addresses.
+        url_fetcher: What fetches weights from addresses.
         non_commercial: Whether models may be used whose licence allows no more.
     """
 
@@ -71,7 +71,7 @@ class DiffusionBackend(Backend):
         engine: Backend,
         media: Backend,
         cast: ModelAssignment,
-        bringer: UrlFetcher,
+        url_fetcher: UrlFetcher,
         *,
         non_commercial: bool = False,
     ) -> None:
@@ -82,7 +82,7 @@ class DiffusionBackend(Backend):
         self._engine = engine
         self._media = media
         self._cast = cast
-        self._bringer = bringer
+        self._url_fetcher = url_fetcher
         self._non_commercial = non_commercial
 
     def refuse(self, work: OperationRequest) -> None:
@@ -175,7 +175,7 @@ class DiffusionBackend(Backend):
         self, url: str, name: str, sink: ProgressSink, drafts: list[TempFile]
     ) -> Any:
         try:
-            return await self._bringer.bring(url, sink, drafts)
+            return await self._url_fetcher.fetch(url, sink, drafts)
         except errors.APIStatusError as error:
             error.param = name
             raise
@@ -261,7 +261,7 @@ def diffusion_backend(engine: Backend, context: BackendContext) -> DiffusionBack
         engine,
         context.media,
         assign_models(context.settings.get("models") or {}),
-        context.bringer,
+        context.url_fetcher,
         non_commercial=context.options.get("non_commercial") is True,
     )
 

@@ -35,36 +35,36 @@ class _NoTracker:
         """Has nothing to take off."""
 
 
-def flops_per_s(studio: Any) -> float:
+def flops_per_s(manager: Any) -> float:
     """Floating point operations that the device does in a second, in a net's usual layers.
 
     Measured by convolutions and products of matrices, a quarter of a second of each.
     """
     import torch
 
-    where = {"device": studio.device, "dtype": studio.dtype}
+    where = {"device": manager.device, "dtype": manager.dtype}
     pixels = torch.randn(1, _WIDTH, _SIDE, _SIDE, **where)
     kernel = torch.randn(_WIDTH, _WIDTH, 3, 3, **where)
     matrix = torch.randn(_SIDE * _SIDE, _WIDTH, **where)
     other = torch.randn(_WIDTH, 4 * _WIDTH, **where)
     rates = [
         _rate(
-            studio,
+            manager,
             lambda: torch.nn.functional.conv2d(pixels, kernel, padding=1),
             2 * 9 * _WIDTH * _WIDTH * _SIDE * _SIDE,
         ),
-        _rate(studio, lambda: matrix @ other, 2 * _SIDE * _SIDE * _WIDTH * 4 * _WIDTH),
+        _rate(manager, lambda: matrix @ other, 2 * _SIDE * _SIDE * _WIDTH * 4 * _WIDTH),
     ]
     # Half of the work in each: the time of both together counts.
     return 2.0 / sum(1.0 / one for one in rates)
 
 
-def _rate(studio: Any, work: Any, flops: int) -> float:
+def _rate(manager: Any, work: Any, flops: int) -> float:
     import torch
 
     def settle() -> None:
-        if studio.device.type == "cuda":
-            torch.cuda.synchronize(studio.device)
+        if manager.device.type == "cuda":
+            torch.cuda.synchronize(manager.device)
 
     with torch.inference_mode():
         work()

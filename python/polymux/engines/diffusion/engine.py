@@ -49,13 +49,13 @@ class DiffusionEngine(Engine):
         """
         # One more than there are places: a place for estimates, whoever works or waits.
         self.max_concurrency = int(options.get("max_concurrency", 1)) + 1
-        self.studio = PipelineManager(options)
-        self._flops_per_s = calibration.flops_per_s(self.studio)
+        self.manager = PipelineManager(options)
+        self._flops_per_s = calibration.flops_per_s(self.manager)
         #: Model's folder to how long it takes, beside what was counted.
         self._paces: dict[Path, ThroughputEstimator] = {}
         return {
-            "device": str(self.studio.device),
-            "dtype": str(self.studio.dtype).removeprefix("torch."),
+            "device": str(self.manager.device),
+            "dtype": str(self.manager.dtype).removeprefix("torch."),
             "flops_per_s": self._flops_per_s,
         }
 
@@ -65,13 +65,13 @@ class DiffusionEngine(Engine):
         if request.operation == ESTIMATE:
             asked = request._replace(operation=str(request.values[ESTIMATED]))
             return Output(self._estimated(asked))
-        while not self.studio.lock.acquire(timeout=_LOOK_EVERY_S):
+        while not self.manager.lock.acquire(timeout=_LOOK_EVERY_S):
             token.check()
         try:
             token.check()
             return self._made(request, sink, token)
         finally:
-            self.studio.lock.release()
+            self.manager.lock.release()
 
     def _estimated(self, asked: Request) -> dict[str, Any]:
         """What it will take; nothing of what cannot be counted, which fails when it is made."""
@@ -85,7 +85,7 @@ class DiffusionEngine(Engine):
 
     def _counted(self, asked: Request) -> dict[str, Any] | None:
         try:
-            return estimates.of(self.studio, asked, self._flops_per_s)
+            return estimates.of(self.manager, asked, self._flops_per_s)
         except errors.PolymuxError:
             raise
         except Exception:  # Whatever a model's folder does to the libraries.
@@ -94,14 +94,14 @@ class DiffusionEngine(Engine):
 
     def _painter(self, request: Request) -> Path:
         """The folder of the model that does most of the work."""
-        return self.studio.member(estimates.roles_of(self.studio, request)[0]).path
+        return self.manager.slot(estimates.roles_of(self.manager, request)[0]).path
 
     def _made(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Makes it; how long that took, beside what was counted, is learned for the next."""
-        roles = estimates.roles_of(self.studio, request)
-        was_loaded = all(map(self.studio.is_loaded, roles))
+        roles = estimates.roles_of(self.manager, request)
+        was_loaded = all(map(self.manager.is_loaded, roles))
         began = time.monotonic()
-        made: Output = _maker(request.operation)(self.studio, request, sink, token)
+        made: Output = _maker(request.operation)(self.manager, request, sink, token)
         took_s = time.monotonic() - began
         if was_loaded:
             sized = request._replace(values=_sized(request))

@@ -53,11 +53,11 @@ class _Counted(NamedTuple):
     frames: int = 1
 
 
-def of(studio: PipelineManager, request: Request, flops_per_s: float) -> dict[str, Any]:
+def of(manager: PipelineManager, request: Request, flops_per_s: float) -> dict[str, Any]:
     """Seconds, memory in bytes, and what they come from.
 
     Args:
-        studio: Whose models are meant.
+        manager: Whose models are meant.
         request: What is asked about.
         flops_per_s: How fast the device is.
 
@@ -65,14 +65,14 @@ def of(studio: PipelineManager, request: Request, flops_per_s: float) -> dict[st
         NoBackendError: The model is none.
         Exception: Whatever the libraries have against its parts, or against such a size of them.
     """
-    roles = roles_of(studio, request)
-    counted = _work(studio, request, roles)
-    weights = sum(studio.weight_bytes(role) for role in roles if not studio.is_loaded(role))
-    memory_bytes = weights + min(counted.pixels, studio.untiled_pixels) * _BYTES_PER_PIXEL
+    roles = roles_of(manager, request)
+    counted = _work(manager, request, roles)
+    weights = sum(manager.weight_bytes(role) for role in roles if not manager.is_loaded(role))
+    memory_bytes = weights + min(counted.pixels, manager.untiled_pixels) * _BYTES_PER_PIXEL
     if counted.frames > 1:
         numbers = counted.frames * counted.pixels * _NUMBERS_PER_FRAME_PIXEL
-        memory_bytes += numbers * studio.dtype.itemsize
-    where = f"on {studio.device} at {flops_per_s / 1e12:.2g} TFLOP/s as measured"
+        memory_bytes += numbers * manager.dtype.itemsize
+    where = f"on {manager.device} at {flops_per_s / 1e12:.2g} TFLOP/s as measured"
     return {
         "seconds": counted.flops / (flops_per_s * _EFFICIENCY),
         "memory_bytes": round(memory_bytes),
@@ -80,7 +80,7 @@ def of(studio: PipelineManager, request: Request, flops_per_s: float) -> dict[st
     }
 
 
-def roles_of(studio: PipelineManager, request: Request) -> tuple[str, ...]:
+def roles_of(manager: PipelineManager, request: Request) -> tuple[str, ...]:
     """The roles whose models a request makes work, the one that paints first."""
     values = request.values
     roles = needed_roles(request.operation, request.variant, values)
@@ -89,20 +89,23 @@ def roles_of(studio: PipelineManager, request: Request) -> tuple[str, ...]:
     wanted = {
         _REFINER: values.get("refine", "no_refiner") != "no_refiner",
         _SAFETY: values.get("disable_safety_checker") is not True,
-        _DECODER: bool(studio.options.get("tiny_vae")) and _is_xl(studio.member(roles[0]).path),
+        _DECODER: bool(manager.options.get("tiny_vae")) and _is_xl(manager.slot(roles[0]).path),
     }
-    return (*roles, *(role for role, is_wanted in wanted.items() if is_wanted and studio.has(role)))
+    return (
+        *roles,
+        *(role for role, is_wanted in wanted.items() if is_wanted and manager.has(role)),
+    )
 
 
 def _is_xl(path: Path) -> bool:
     return str(folders.index_of(path)["_class_name"]) == "StableDiffusionXLPipeline"
 
 
-def _work(studio: PipelineManager, request: Request, roles: tuple[str, ...]) -> _Counted:
-    values, path = request.values, studio.member(roles[0]).path
+def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) -> _Counted:
+    values, path = request.values, manager.slot(roles[0]).path
     kind = str(folders.index_of(path)["_class_name"])
     if request.operation == "generate_image":
-        return _pictures(studio, values, roles)
+        return _pictures(manager, values, roles)
     if request.operation == "generate_video":
         return _video(values, path, kind)
     if request.operation == "generate_music":
@@ -122,9 +125,9 @@ def _work(studio: PipelineManager, request: Request, roles: tuple[str, ...]) -> 
 
 
 def _pictures(
-    studio: PipelineManager, values: Mapping[str, Any], roles: tuple[str, ...]
+    manager: PipelineManager, values: Mapping[str, Any], roles: tuple[str, ...]
 ) -> _Counted:
-    path = studio.member(roles[0]).path
+    path = manager.slot(roles[0]).path
     width, height = size = values.get(IMAGE_SIZE) or (int(values["width"]), int(values["height"]))
     count = int(values["num_outputs"])
     steps = int(values["num_inference_steps"])
@@ -138,19 +141,19 @@ def _pictures(
     if refiner is not None:
         left_out = 0 if refiner.share is None or begins_with_one else refiner.steps
         # It is as large as what it refines, about: it is not counted as a way to save time.
-        each = max(once, calibration.flops_of_pass(studio.member(_REFINER).path, width, height))
+        each = max(once, calibration.flops_of_pass(manager.slot(_REFINER).path, width, height))
         flops += refiner.steps * each - left_out * once
         words += f" and {refiner.steps} of the refiner"
     guided = 2 if float(values["guidance_scale"]) > 1 else 1
     flops *= schedulers.passes_of_pictures(str(values["scheduler"])) * guided
     own = calibration.flops_of_decoding(path, width, height)
     small = _DECODER in roles and refiner is None
-    decoder = studio.member(_DECODER).path if small else path
+    decoder = manager.slot(_DECODER).path if small else path
     flops += calibration.flops_of_decoding(decoder, width, height) if small else own
     if begins_with_one:
         flops += own  # It is encoded first, which is about as much.
     if _SAFETY in roles:
-        flops += calibration.flops_of_check(studio.member(_SAFETY).path)
+        flops += calibration.flops_of_check(manager.slot(_SAFETY).path)
     return _Counted(count * flops, size[0] * size[1], words)
 
 

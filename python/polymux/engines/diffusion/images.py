@@ -78,7 +78,7 @@ class Plan(NamedTuple):
     refiner: Refiner | None
 
 
-def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Paints the pictures of a request.
 
     Raises:
@@ -88,24 +88,24 @@ def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Tok
         UnprocessableEntityError: None passed the check of what they show.
     """
     values = request.values
-    plan = _plan(studio, request, sink)
-    check = safety.check_of(studio, sink, wanted=values.get("disable_safety_checker") is not True)
+    plan = _plan(manager, request, sink)
+    check = safety.check_of(manager, sink, wanted=values.get("disable_safety_checker") is not True)
     mark = watermark.marker(wanted=values.get("apply_watermark") is True, size=plan.size, sink=sink)
     seed = values.get("seed")
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
     sink.log(f"seed: {seed}")
-    tell_of_length(studio.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
+    tell_of_length(manager.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     token.check()
     count = int(values["num_outputs"])
     steps = Steps(sink, token, count * (plan.steps + (plan.refiner.steps if plan.refiner else 0)))
     began = time.monotonic()
     files = []
     for number in range(count):
-        picture = _painted(studio, plan, values, seed + number, steps, sink)
+        picture = _painted(manager, plan, values, seed + number, steps, sink)
         if check is not None and not check(picture):
             sink.log(f"picture {number + 1} did not pass the check of what it shows: left out")
             continue
-        words = parameters(values, studio.member(plan.role).name, seed + number, picture.size)
+        words = parameters(values, manager.slot(plan.role).name, seed + number, picture.size)
         told = {"parameters": words, "Software": "polymux"}
         marked = mark(picture)
         token.check()
@@ -118,30 +118,30 @@ def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Tok
         )
     rate = steps.done / max(1e-9, time.monotonic() - began)
     metrics = {"steps": float(steps.done), "steps_per_s": rate}
-    return Output(files, studio.member(plan.role).version, metrics)
+    return Output(files, manager.slot(plan.role).version, metrics)
 
 
-def _plan(studio: PipelineManager, request: Request, sink: EngineSink) -> Plan:
+def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values, role = request.values, f"picture:{request.variant}"
-    member = studio.member(role)
-    if member.instead_of:
-        sink.log(f"{member.name} paints in the place of {member.instead_of}")
-    kind = str(folders.index_of(member.path)["_class_name"])
+    slot = manager.slot(role)
+    if slot.instead_of:
+        sink.log(f"{slot.name} paints in the place of {slot.instead_of}")
+    kind = str(folders.index_of(slot.path)["_class_name"])
     if kind not in _KINDS:
         raise status_error(
-            errors.NoBackendError, f"the model {member.name} ({kind}) makes no pictures"
+            errors.NoBackendError, f"the model {slot.name} ({kind}) makes no pictures"
         )
     image, mask = picture_of(request, "image"), picture_of(request, "mask")
     asked = int(values["num_inference_steps"])
-    if request.variant == _DISTILLED and asked != _DISTILLED_STEPS and not member.instead_of:
+    if request.variant == _DISTILLED and asked != _DISTILLED_STEPS and not slot.instead_of:
         sink.log(f"num_inference_steps={asked}: the model is made for {_DISTILLED_STEPS}")
     size = int(values["width"]), int(values["height"])
     mode = 0 if image is None else 1 if mask is None else 2
     if image is not None:
         image, size = _fitted(image, size, sink, keep_size=mask is None)
-    _check_size(size, studio.max_pixels)
+    _check_size(size, manager.max_pixels)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
-    refiner = refiner_of(studio, values, sink, is_xl=kind == _XL)
+    refiner = refiner_of(manager, values, sink, is_xl=kind == _XL)
     if mode > 0 and refiner is not None and begins_too_late(refiner, asked, strength):
         sink.log(f"prompt_strength={strength:g} leaves no step to the refiner: it is left out")
         refiner = None
@@ -196,7 +196,7 @@ def _black_and_white(mask: Image | None, size: tuple[int, int]) -> Image | None:
 
 
 def _painted(
-    studio: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
     """One picture."""
     if plan.image is not None and plan.steps == 0:
@@ -205,9 +205,9 @@ def _painted(
         )
         made: Any = plan.image
     else:
-        made = _based(studio, plan, values, seed, steps, sink)
+        made = _based(manager, plan, values, seed, steps, sink)
     if plan.refiner is not None:
-        made = refined(studio, plan.refiner, made, values, studio.generator(seed), steps)
+        made = refined(manager, plan.refiner, made, values, manager.generator(seed), steps)
     if plan.mask is not None and plan.image is not None:
         made = _kept(made, plan.image, plan.mask)
     painted: Image = made
@@ -215,29 +215,29 @@ def _painted(
 
 
 def _based(
-    studio: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Any:
     """What the model makes: a picture, or latents for the refiner."""
-    parts = studio.parts(plan.role)
+    parts = manager.parts(plan.role)
     spacing = {"timestep_spacing": "trailing"} if plan.role.endswith(_DISTILLED) else {}
     name, config = str(values["scheduler"]), parts["scheduler"].config
     scheduler = schedulers.of_pictures(name, config, **spacing)
     if schedulers.is_foreign(name, config):
         sink.log(f"scheduler={name}: this model was made for DPMSolver++ and K_EULER")
     others = {}
-    if plan.kind == _XL and studio.options.get("tiny_vae") and studio.has("picture:decoder"):
-        others["vae"] = studio.part("picture:decoder", "AutoencoderTiny")
+    if plan.kind == _XL and manager.options.get("tiny_vae") and manager.has("picture:decoder"):
+        others["vae"] = manager.part("picture:decoder", "AutoencoderTiny")
     with (
-        studio.pipeline(_KINDS[plan.kind][plan.mode], plan.role, scheduler, **others) as pipeline,
+        manager.pipeline(_KINDS[plan.kind][plan.mode], plan.role, scheduler, **others) as pipeline,
         loras.applied(pipeline, values, sink),
         steps.watching(pipeline),
-        Previews(studio, pipeline, sink).of(steps),
+        Previews(manager, pipeline, sink).of(steps),
     ):
-        studio.prepare_decoder(pipeline.vae, plan.size)
-        made = pipeline(**_arguments(plan, values, studio.generator(seed), steps)).images
+        manager.prepare_decoder(pipeline.vae, plan.size)
+        made = pipeline(**_arguments(plan, values, manager.generator(seed), steps)).images
         if plan.refiner is not None:
             return made[0]  # Latents: what the refiner makes of them is looked at.
-        finite.check(made, studio.member(plan.role).name, values)
+        finite.check(made, manager.slot(plan.role).name, values)
         return pipeline.image_processor.numpy_to_pil(made)[0]
 
 

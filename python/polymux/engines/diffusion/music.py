@@ -43,11 +43,11 @@ _PAINTED = 0.95
 _JPEG_QUALITY = 92
 
 
-def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Makes the music of a request.
 
     Args:
-        studio: Has a model of the shape of Stable Diffusion 1.5 in the role ``music``.
+        manager: Has a model of the shape of Stable Diffusion 1.5 in the role ``music``.
         request: Of ``generate_music``.
         sink: Told of steps, logs and previews.
         token: Looked at at each step, and ten times a second while the picture is played.
@@ -61,14 +61,12 @@ def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Tok
         NoBackendError: There is no model, or one of another shape.
     """
     values = request.values
-    member = studio.member(ROLE)
-    kind = str(folders.index_of(member.path)["_class_name"])
+    slot = manager.slot(ROLE)
+    kind = str(folders.index_of(slot.path)["_class_name"])
     if kind not in _KINDS:
-        raise status_error(
-            errors.NoBackendError, f"the model {member.name} ({kind}) makes no music"
-        )
+        raise status_error(errors.NoBackendError, f"the model {slot.name} ({kind}) makes no music")
     name = str(values["seed_image_id"])
-    begun, is_stand_in = seed_image(name, member.path)
+    begun, is_stand_in = seed_image(name, slot.path)
     if is_stand_in:
         sink.log(
             f"seed_image_id={name}: a stand-in was drawn, as the model's folder has no "
@@ -78,14 +76,14 @@ def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Tok
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
     sink.log(f"seed: {seed}")
     began = time.monotonic()
-    picture, steps = _painted(studio, begun, values, seed, sink, token)
+    picture, steps = _painted(manager, begun, values, seed, sink, token)
     rate = steps / max(1e-9, time.monotonic() - began)
     sink.report(_PAINTED)
     files = {
         "audio": _played(picture, seed, sink, token),
         "spectrogram": _jpeg(picture, sink),
     }
-    return Output(files, member.version, {"steps": float(steps), "steps_per_s": rate})
+    return Output(files, slot.version, {"steps": float(steps), "steps_per_s": rate})
 
 
 def _alpha(values: Mapping[str, Any]) -> float:
@@ -102,7 +100,7 @@ def _wanted_steps(values: Mapping[str, Any], scheduler: Any) -> int:
 
 
 def _painted(
-    studio: PipelineManager,
+    manager: PipelineManager,
     begun: Image,
     values: Mapping[str, Any],
     seed: int,
@@ -112,44 +110,44 @@ def _painted(
     """The picture, and how many steps it took."""
     import torch
 
-    shipped = studio.parts(ROLE)["scheduler"]
+    shipped = manager.parts(ROLE)["scheduler"]
     scheduler = type(shipped).from_config(shipped.config)
     asked = int(values["num_inference_steps"])
     wanted = _wanted_steps(values, scheduler)
     if wanted == 0:
         sink.log("denoising leaves no step to do: the seed image is played as it is")
         return begun, 0
-    scheduler.set_timesteps(asked, device=studio.device)
+    scheduler.set_timesteps(asked, device=manager.device)
     first = (asked - wanted) * scheduler.order
     timesteps = scheduler.timesteps[first:]
     if hasattr(scheduler, "set_begin_index"):
         scheduler.set_begin_index(first)
     steps = Steps(sink, token, len(timesteps))
-    tell_of_length(studio.parts(ROLE), values, ("prompt_a", "prompt_b"), sink)
-    with studio.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
-        studio.prepare_decoder(pipeline.vae, begun.size)
+    tell_of_length(manager.parts(ROLE), values, ("prompt_a", "prompt_b"), sink)
+    with manager.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
+        manager.prepare_decoder(pipeline.vae, begun.size)
         with (
             steps.watching(pipeline),
-            Previews(studio, pipeline, sink).of(steps),
+            Previews(manager, pipeline, sink).of(steps),
         ):
-            latents = _begun(studio, pipeline, begun, timesteps, _alpha(values), seed)
-            words = _words(studio, pipeline, values)
+            latents = _begun(manager, pipeline, begun, timesteps, _alpha(values), seed)
+            words = _words(manager, pipeline, values)
             latents = _denoised(pipeline, latents, words, timesteps, steps)
             scaled = latents / pipeline.vae.config.scaling_factor
             made = pipeline.vae.decode(scaled.to(pipeline.vae.dtype), return_dict=False)[0]
-        finite.check(made, studio.member(ROLE).name, values)
+        finite.check(made, manager.slot(ROLE).name, values)
         picture: Image = pipeline.image_processor.postprocess(made, output_type="pil")[0]
     return picture, steps.done
 
 
-def _words(studio: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -> Any:
+def _words(manager: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -> Any:
     """What the network is told: first nothing, then the mixed descriptions."""
     import torch
 
     alpha = _alpha(values)
 
     def embedded(prompt: str) -> tuple[Any, Any]:
-        told: tuple[Any, Any] = pipeline.encode_prompt(prompt, studio.device, 1, True)  # noqa: FBT003
+        told: tuple[Any, Any] = pipeline.encode_prompt(prompt, manager.device, 1, True)  # noqa: FBT003
         return told
 
     told, nothing = embedded(str(values["prompt_a"]))
@@ -159,19 +157,19 @@ def _words(studio: PipelineManager, pipeline: Any, values: Mapping[str, Any]) ->
 
 
 def _begun(
-    studio: PipelineManager, pipeline: Any, begun: Image, timesteps: Any, alpha: float, seed: int
+    manager: PipelineManager, pipeline: Any, begun: Image, timesteps: Any, alpha: float, seed: int
 ) -> Any:
     """The seed image's latents under as much noise as the first step expects."""
     import torch
 
-    pixels = pipeline.image_processor.preprocess(begun).to(studio.device, pipeline.vae.dtype)
-    source = studio.generator(seed)
+    pixels = pipeline.image_processor.preprocess(begun).to(manager.device, pipeline.vae.dtype)
+    source = manager.generator(seed)
     coded = pipeline.vae.encode(pixels).latent_dist
     # Drawn on the processor, so that all devices begin alike.
     spread = torch.randn(coded.mean.shape, generator=source).to(coded.mean)
     latents = (coded.mean + coded.std * spread) * pipeline.vae.config.scaling_factor
     noises = [
-        torch.randn(latents.shape, generator=one) for one in (source, studio.generator(seed + 1))
+        torch.randn(latents.shape, generator=one) for one in (source, manager.generator(seed + 1))
     ]
     noise = spherical(noises[0], noises[1], alpha).to(latents)
     return pipeline.scheduler.add_noise(latents, noise, timesteps[:1])

@@ -101,7 +101,7 @@ class PipelineManager:
         self._attention = _one_of(_ATTENTIONS, options, "attention")
         self.max_pixels = int(options.get("max_pixels", _MAX_PIXELS))
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
-        self._members = {
+        self._slots = {
             role: ModelSlot(
                 role,
                 str(one.get("name", "")),
@@ -116,20 +116,20 @@ class PipelineManager:
         #: Held by whoever works with the device.
         self.lock = threading.Lock()
 
-    def member(self, role: str) -> ModelSlot:
+    def slot(self, role: str) -> ModelSlot:
         """The model in a role.
 
         Raises:
             NoBackendError: There is none.
         """
-        found = self._members.get(role)
+        found = self._slots.get(role)
         if found is None:
             raise status_error(errors.NoBackendError, f"no model here has the role {role}")
         return found
 
     def has(self, role: str) -> bool:
         """Whether there is a model in a role."""
-        return role in self._members
+        return role in self._slots
 
     def weight_bytes(self, role: str) -> int:
         """What the weights of the model in a role take in memory, whatever they take on disk.
@@ -137,13 +137,13 @@ class PipelineManager:
         What cannot be read counts for nothing: loading it says what is wrong.
         """
         try:
-            return weight_bytes(self.member(role).path, self.dtype.itemsize)
+            return weight_bytes(self.slot(role).path, self.dtype.itemsize)
         except (errors.InvalidRequestError, OSError):
             return 0
 
     def is_loaded(self, role: str) -> bool:
         """Whether the model in a role is in memory."""
-        return role in self._members and self._members[role].path in self._loaded
+        return role in self._slots and self._slots[role].path in self._loaded
 
     def parts(self, role: str) -> dict[str, Any]:
         """The parts of a model by their names, loaded where they are not: unet, vae, and so on.
@@ -183,7 +183,7 @@ class PipelineManager:
 
     def _kept(self, role: str, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         """What is in memory for a role; where it is not, what loading gives. Now the last used."""
-        path = self.member(role).path
+        path = self.slot(role).path
         parts = self._loaded.pop(path, None)
         if parts is None:
             self._make_room(self.weight_bytes(role))

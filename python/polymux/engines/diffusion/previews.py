@@ -29,14 +29,14 @@ class Previews:
     """Draws them: the latents are made small and decoded, as long as that costs little.
 
     Args:
-        studio: Its options say whether they are wanted: ``previews``.
+        manager: Its options say whether they are wanted: ``previews``.
         pipeline: Whose latents they are.
         sink: Where they go.
     """
 
-    def __init__(self, studio: PipelineManager, pipeline: Any, sink: EngineSink) -> None:
+    def __init__(self, manager: PipelineManager, pipeline: Any, sink: EngineSink) -> None:
         """Draws none yet."""
-        self._wanted = studio.options.get("previews", True) is True
+        self._wanted = manager.options.get("previews", True) is True
         self._pipeline = pipeline
         self._sink = sink
         self._last_at = time.monotonic()

@@ -50,7 +50,7 @@ class Refiner(NamedTuple):
 
 
 def refiner_of(
-    studio: PipelineManager, values: Mapping[str, Any], sink: EngineSink, *, is_xl: bool
+    manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink, *, is_xl: bool
 ) -> Refiner | None:
     """What the request wants; None for none.
 
@@ -60,7 +60,7 @@ def refiner_of(
     wanted = values.get("refine", "no_refiner")
     if wanted == "no_refiner":
         return None
-    if not is_xl or not studio.has(_ROLE):
+    if not is_xl or not manager.has(_ROLE):
         why = why_missing(_ROLE) if is_xl else "the model takes no refiner"
         raise status_error(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
     found = refiner_steps(values)
@@ -113,7 +113,7 @@ def begins_too_late(refiner: Refiner, asked: int, strength: float) -> bool:
 
 
 def refined(
-    studio: PipelineManager,
+    manager: PipelineManager,
     refiner: Refiner,
     begun: Any,
     values: Mapping[str, Any],
@@ -122,13 +122,13 @@ def refined(
 ) -> Any:
     """The picture that comes of the base's latents, or of a finished picture."""
     scheduler = schedulers.of_pictures(
-        str(values["scheduler"]), studio.parts(_ROLE)["scheduler"].config
+        str(values["scheduler"]), manager.parts(_ROLE)["scheduler"].config
     )
     how: dict[str, Any] = {"strength": _STRENGTH}
     if refiner.share is not None:
         how = {"denoising_start": refiner.share}
     kind = "StableDiffusionXLImg2ImgPipeline"
-    with studio.pipeline(kind, _ROLE, scheduler) as pipeline, steps.watching(pipeline):
+    with manager.pipeline(kind, _ROLE, scheduler) as pipeline, steps.watching(pipeline):
         # Of the base, there is a batch of one left to do.
         batch = begun[None] if getattr(begun, "ndim", 0) == _OF_ONE else begun
         made = pipeline(
@@ -142,5 +142,5 @@ def refined(
             output_type="np",
             **how,
         ).images
-        finite.check(made, studio.member(_ROLE).name, values)
+        finite.check(made, manager.slot(_ROLE).name, values)
         return pipeline.image_processor.numpy_to_pil(made)[0]

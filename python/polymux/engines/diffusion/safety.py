@@ -22,15 +22,15 @@ _DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 
 
 def check_of(
-    studio: PipelineManager, sink: EngineSink, *, wanted: bool
+    manager: PipelineManager, sink: EngineSink, *, wanted: bool
 ) -> Callable[[Image], bool] | None:
     """Tells of a picture whether it may be shown; None where nothing is checked, and told."""
     if not wanted:
         return None
-    if not studio.has(_ROLE):
+    if not manager.has(_ROLE):
         sink.log("nothing checks what the pictures show: no model for that is installed")
         return None
-    checker = studio.safety_checker(_ROLE)
+    checker = manager.safety_checker(_ROLE)
     side = int(checker.config.vision_config.image_size)
 
     def passes(picture: Image) -> bool:

@@ -96,7 +96,7 @@ class Plan(NamedTuple):
     steps: int
 
 
-def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Makes the videos of a request, one after the other.
 
     Raises:
@@ -106,42 +106,40 @@ def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Tok
         InternalServerError: The disk is full (code ``storage_full``).
     """
     values = request.values
-    plan = _plan(studio, request, sink)
+    plan = _plan(manager, request, sink)
     seed = values.get("seed")
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
     sink.log(f"seed: {seed}")
-    tell_of_length(studio.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
+    tell_of_length(manager.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     count = int(values["batch_size"])
     steps = Steps(sink, token, count * plan.steps)
     began = time.monotonic()
     files = []
     for number in range(count):
-        frames = _painted(studio, plan, values, seed + number, steps, sink)
+        frames = _painted(manager, plan, values, seed + number, steps, sink)
         name = f"video-{number + 1}.mp4"
         files.append(_written(frames, plan, int(values["fps"]), name, sink, token))
     rate = steps.done / max(1e-9, time.monotonic() - began)
     metrics = {"steps": float(steps.done), "steps_per_s": rate, "frames": float(plan.frames)}
-    return Output(files, studio.member(plan.role).version, metrics)
+    return Output(files, manager.slot(plan.role).version, metrics)
 
 
-def _plan(studio: PipelineManager, request: Request, sink: EngineSink) -> Plan:
+def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values = request.values
     role = needed_roles(request.operation, request.variant, values)[0]
-    member = studio.member(role)
-    if member.instead_of:
-        sink.log(f"{member.name} paints in the place of {member.instead_of}")
-    kind = str(folders.index_of(member.path)["_class_name"])
+    slot = manager.slot(role)
+    if slot.instead_of:
+        sink.log(f"{slot.name} paints in the place of {slot.instead_of}")
+    kind = str(folders.index_of(slot.path)["_class_name"])
     family = _FAMILIES.get(kind)
     if family is None:
-        raise status_error(
-            errors.NoBackendError, f"the model {member.name} ({kind}) makes no videos"
-        )
+        raise status_error(errors.NoBackendError, f"the model {slot.name} ({kind}) makes no videos")
     size = int(values["width"]), int(values["height"])
-    _check_size(size, studio.max_pixels)
+    _check_size(size, manager.max_pixels)
     asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
     begun_with, left_out = _begun_with(values, asked, sink)
     frames = int(values["num_frames"]) if begun_with is None else len(begun_with)
-    parts = studio.parts(role)
+    parts = manager.parts(role)
     grid_px, stride = _grid(family, parts)
     worked_size = (_up(size[0], grid_px), _up(size[1], grid_px))
     worked_frames = _up(frames - 1, stride) + 1
@@ -232,27 +230,27 @@ def _tell_of_grid(
 
 
 def _painted(
-    studio: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Iterator[Frames]:
     """The frames of one video, made at once and given one by one."""
     if plan.begun_with is not None and plan.steps == 0:
         return iter(plan.begun_with)
-    own = studio.parts(plan.role)["scheduler"]
+    own = manager.parts(plan.role)["scheduler"]
     if plan.family.scheduler:
         scheduler = schedulers.made(schedulers.Scheduler(plan.family.scheduler), own.config)
     else:
         scheduler = type(own).from_config(own.config)
     which = plan.family.text if plan.begun_with is None else plan.family.video
     with (
-        studio.pipeline(which, plan.role, scheduler) as pipeline,
+        manager.pipeline(which, plan.role, scheduler) as pipeline,
         steps.watching(pipeline),
-        Previews(studio, pipeline, sink).of(steps),
+        Previews(manager, pipeline, sink).of(steps),
     ):
-        studio.prepare_decoder(pipeline.vae, plan.worked_size)
-        arguments = _arguments(plan, values, studio.generator(seed), steps)
+        manager.prepare_decoder(pipeline.vae, plan.worked_size)
+        arguments = _arguments(plan, values, manager.generator(seed), steps)
         made = pipeline(**arguments).frames[0]
     for one in made:  # Each by itself: the mask of all would be a video more.
-        finite.check(one, studio.member(plan.role).name, values)
+        finite.check(one, manager.slot(plan.role).name, values)
     return _cut(made, plan)
 
 

@@ -180,13 +180,13 @@ class EngineProcess:
         self._confinement = confinement
         self._silence_s = silence_s
         self._requests: dict[int, asyncio.Queue[Frame | CrashError]] = {}
-        self._turns = RunQueue()
+        self._run_queue = RunQueue()
         #: When it last told anything of work, by the event loop's clock.
         self.told_at = 0.0
         self._number = 0
         self._ready: asyncio.Future[Frame] | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._said = StderrCapture(family)
+        self._stderr = StderrCapture(family)
         self._process: asyncio.subprocess.Process | None = None
         self._connection: Connection | None = None
         self._heard_at = 0.0
@@ -213,15 +213,15 @@ class EngineProcess:
     @property
     def wanted(self) -> int:
         """How many it has begun for somebody who waits: others lose nothing by its end."""
-        return self._turns.wanted(self.max_concurrency)
+        return self._run_queue.wanted(self.max_concurrency)
 
     def has_begun(self, number: int) -> bool:
         """Whether it works on this, or did when it ended."""
-        return number in self._turns.begun(self.max_concurrency)
+        return number in self._run_queue.begun(self.max_concurrency)
 
     def leave(self, number: int) -> None:
         """Nobody waits for the end of this work any more, but for it to stop."""
-        self._turns.leave(number)
+        self._run_queue.leave(number)
 
     async def start(self) -> None:
         """Starts it and waits until it has loaded.
@@ -341,7 +341,7 @@ class EngineProcess:
         if self.crash is not None or self._connection is None:
             frames.put_nowait(self.crash or CrashError("was never started"))
             return number, frames
-        self._turns.add(number)
+        self._run_queue.add(number)
         try:
             self._connection.write(data)
             await self._connection.drain()
@@ -354,7 +354,7 @@ class EngineProcess:
     def forget(self, number: int) -> None:
         """Nobody waits for this work any more."""
         self._requests.pop(number, None)
-        self._turns.end(number)
+        self._run_queue.end(number)
 
     async def _read(self) -> None:
         assert self._connection is not None  # noqa: S101
@@ -385,7 +385,7 @@ class EngineProcess:
         waiting = self._requests.get(number)
         self.told_at = self._heard_at
         if frame.kind in ("done", "failed", "cancelled"):
-            self._turns.end(number)
+            self._run_queue.end(number)
         if frame.kind == "failed":
             self._note_detail(frame.header["error"])
         if waiting is not None:
@@ -401,8 +401,8 @@ class EngineProcess:
         assert self._process.stderr is not None  # noqa: S101
         loop = asyncio.get_running_loop()
         while piece := await self._process.stderr.read(_PIECE_BYTES):
-            self._said.take(piece, loop.time())
-        self._said.take(b"", loop.time())
+            self._stderr.take(piece, loop.time())
+        self._stderr.take(b"", loop.time())
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -414,7 +414,7 @@ class EngineProcess:
         while True:
             silent_s = loop.time() - self._heard_at
             if silent_s > self._silence_s:
-                self._said.lines.append(f"no sign of life for {silent_s:.0f} s")
+                self._stderr.lines.append(f"no sign of life for {silent_s:.0f} s")
                 self.kill()
                 return
             await asyncio.sleep(max(0.05, self._silence_s - silent_s))
@@ -425,7 +425,7 @@ class EngineProcess:
         with suppress(Exception):
             await asyncio.wait_for(self._tasks[1], 1)  # What it said last.
         how = f"ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
-        last = f": {self._said.lines[-1]}" if self._said.lines else ""
+        last = f": {self._stderr.lines[-1]}" if self._stderr.lines else ""
         self.crash = CrashError(f"{words or how}{last}")
         if self._ready is not None and not self._ready.done():
             self._ready.set_exception(engine_failed("an engine ended while it was loaded"))

@@ -41,7 +41,7 @@ class CrashLoopBackoff:
         """There was none."""
         self._noted: deque[float] = deque(maxlen=MAX_CRASHES)
 
-    def note(self, now: float) -> None:
+    def record(self, now: float) -> None:
         """There was one."""
         self._noted.append(now)
 
@@ -55,7 +55,7 @@ class CrashLoopBackoff:
             return 0.0
         return self._noted[0] + CRASHES_WITHIN_S - now
 
-    def told(self) -> str:
+    def reason(self) -> str:
         """Why the engine is left alone."""
         return f"{MAX_CRASHES} crashes in {CRASHES_WITHIN_S:.0f} s"
 
@@ -156,7 +156,7 @@ class EngineBackend(Backend):
         self._starting = asyncio.Lock()
         self._state = "idle"
         self._closed = False
-        self._crashes = CrashLoopBackoff()
+        self._crash_backoff = CrashLoopBackoff()
         self._idle: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -181,12 +181,12 @@ class EngineBackend(Backend):
         Raises:
             OverloadedError: It has crashed too often of late (code ``engine_broken``).
         """
-        self._crashes.check(self.name, time.monotonic())
+        self._crash_backoff.check(self.name, time.monotonic())
 
     def health(self) -> Health:
         """Whether it is loaded, loading, broken, or not wanted yet."""
-        if self._crashes.blocked_s(time.monotonic()) > 0:
-            return Health("failed", self._crashes.told())
+        if self._crash_backoff.blocked_s(time.monotonic()) > 0:
+            return Health("failed", self._crash_backoff.reason())
         return Health(self._state, _NOT_LOADED if self._state == "failed" else "")
 
     def _living(self) -> EngineProcess | None:
@@ -220,8 +220,8 @@ class EngineBackend(Backend):
                 return process
             if self._process is not None:  # It is being ended: two would take twice the memory.
                 await self._process.gone.wait()
-            self._crashes.check(self.name, time.monotonic())
-            await asyncio.sleep(self._crashes.pause_s(time.monotonic()))
+            self._crash_backoff.check(self.name, time.monotonic())
+            await asyncio.sleep(self._crash_backoff.pause_s(time.monotonic()))
             return await self._load()
 
     async def _load(self) -> EngineProcess:
@@ -269,7 +269,7 @@ class EngineBackend(Backend):
         except errors.PolymuxError as error:
             self._note_not_loaded(error)
             if not process.was_wanted:
-                self._crashes.note(time.monotonic())
+                self._crash_backoff.record(time.monotonic())
             raise
         except BaseException:
             self._state = "idle"
@@ -296,7 +296,7 @@ class EngineBackend(Backend):
         self._process = None
         self._state = "idle"
         if not process.was_wanted and process.crash is not None:
-            self._crashes.note(time.monotonic())
+            self._crash_backoff.record(time.monotonic())
             _log.error("the engine %s %s", self.name, process.crash.words)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
@@ -325,20 +325,20 @@ class EngineBackend(Backend):
         while True:
             process = await self._ready()
             sink.version = process.facts.get("version")
-            errand = EngineTask(self.name, self._supervision, process, sink)
+            engine_task = EngineTask(self.name, self._supervision, process, sink)
             ended = False
             try:
-                await errand.begin(work)
+                await engine_task.begin(work)
                 while not ended:
-                    frame = await errand.next()
+                    frame = await engine_task.next()
                     if isinstance(frame, CrashError):
                         ended = True
-                        tries += self._counts(process, errand.number)
+                        tries += self._counts(process, engine_task.number)
                         if begun or tries == _MAX_TRIES:
                             raise engine_failed(f"the engine {self.name} ended at this")
                         break
                     ended = frame.kind in LAST_KINDS
-                    found = await errand.handled(frame)
+                    found = await engine_task.handled(frame)
                     if found is not None:
                         begun = True
                         yield found
@@ -346,7 +346,7 @@ class EngineBackend(Backend):
                         return
             finally:
                 try:
-                    await errand.close(ended=ended)
+                    await engine_task.close(ended=ended)
                 finally:
                     self._rest()
 
@@ -359,7 +359,7 @@ class EngineBackend(Backend):
         if process.was_wanted:
             return int(process.has_begun(number))
         self._note_end(process)
-        return _MAX_TRIES if self._crashes.blocked_s(time.monotonic()) > 0 else 1
+        return _MAX_TRIES if self._crash_backoff.blocked_s(time.monotonic()) > 0 else 1
 
     def _rest(self) -> None:
         """Where nothing is left to do, the process is ended after a while."""

@@ -36,14 +36,14 @@ class ConnectionLimiter:
         self._counts: dict[str, int] = {}
         self._all = 0
 
-    def enter(self, address: str | None) -> tuple[str, bool]:
+    def acquire(self, address: str | None) -> tuple[str, bool]:
         """Counts a connection in.
 
         Args:
             address: Its peer's; None where it has none.
 
         Returns:
-            By what `leave` counts it out, and whether there may be one more, of its address too.
+            By what `release` counts it out, and whether there may be one more, of its address too.
         """
         name, is_here = _network(address or "")
         self._all += 1
@@ -53,7 +53,7 @@ class ConnectionLimiter:
             most = self.most if is_here or not name else max(1, self.most // _SHARE)
         return name, count <= most and self._all <= self.most
 
-    def leave(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Counts a connection out."""
         self._all -= 1
         count = self._counts.get(name, 0) - 1

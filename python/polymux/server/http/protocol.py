@@ -51,7 +51,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
 
     #: Given to a subclass by `protocol_with`.
     limits: Limits
-    crowd: ConnectionLimiter
+    limiter: ConnectionLimiter
 
     #: By what it is counted out; None before it is counted in.
     _address: str | None = None
@@ -82,7 +82,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         self._read_at_once(_FIRST_READ_BYTES)
         welcome = True
         if self._address is None:
-            self._address, welcome = self.crowd.enter(self.client[0] if self.client else None)
+            self._address, welcome = self.limiter.acquire(self.client[0] if self.client else None)
         if not welcome:
             self._plain.write(early_refusal(503))
             self.close_soon()
@@ -135,7 +135,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         for name in list(self._timers):
             self._disarm(name)
         if self._address is not None:
-            self.crowd.leave(self._address)
+            self.limiter.release(self._address)
         super().connection_lost(exc)
         # uvicorn tells the request that came last. The one at work may be another.
         if self._running is not None and not self._running.response_complete:
@@ -377,7 +377,10 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
 
 def protocol_with(limits: Limits) -> type[BoundedProtocol]:
     """A class of connections with these limits, as uvicorn wants it."""
-    members = {"limits": limits, "crowd": ConnectionLimiter(of_one=limits.connections_per_address)}
+    members = {
+        "limits": limits,
+        "limiter": ConnectionLimiter(of_one=limits.connections_per_address),
+    }
     return type("BoundedProtocol", (BoundedProtocol,), members)
 
 

@@ -43,7 +43,7 @@ class Handshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Counts it in, and begins; one too many is closed, as nothing can be said to it."""
         peer = transport.get_extra_info("peername")
-        self._address, welcome = self._protocol.crowd.enter(peer[0] if peer else None)
+        self._address, welcome = self._protocol.limiter.acquire(peer[0] if peer else None)
         if not welcome:
             transport.abort()
             return
@@ -78,7 +78,7 @@ class Handshake(asyncio.Protocol):
 
     def _leave(self) -> None:
         if self._address is not None:
-            self._protocol.crowd.leave(self._address)
+            self._protocol.limiter.release(self._address)
             self._address = None
 
     def data_received(self, data: bytes) -> None:

@@ -220,7 +220,7 @@ class OperationEndpoint(Endpoint):
             ClientGoneError: They have gone.
         """
         jobs = self.state.service.jobs
-        job, new = await self.state.service.begin(work, idempotency_key_of(access))
+        job, new = await self.state.service.submit(work, idempotency_key_of(access))
         if new:
             # The files belong to the job now, which may go on when this answer is given.
             jobs.when_over(job, files.pop_all().close)
@@ -229,7 +229,7 @@ class OperationEndpoint(Endpoint):
         try:
             job = await unless_gone(jobs.wait(job, wait_s), receive)
         except BaseException:
-            await jobs.abandon(job)
+            await jobs.release(job)
             raise
         if not job.ended:
             jobs.keep(job)  # They are told where to look for it.

@@ -60,32 +60,32 @@ class Recogniser(ProviderScheduler[ShazamRecognition]):
         until = self._clock() + self._deadline_s
         digest = hashlib.sha256(signature.uri.encode()).hexdigest()
         troubles: dict[str, ProviderError] = {}
-        for lane in self._lanes:
+        for provider in self._providers:
             try:
-                found = await self._ask(lane, signature, digest, until)
+                found = await self._ask(provider, signature, digest, until)
             except ProviderError as trouble:
-                troubles[lane.source.name] = trouble.with_traceback(None)
+                troubles[provider.source.name] = trouble.with_traceback(None)
                 continue
             if found is not None:
                 return found
-        if len(troubles) == len(self._lanes):
+        if len(troubles) == len(self._providers):
             raise told(troubles, "recogniser of songs")
         return None
 
     async def _ask(
         self,
-        lane: RateLimitedProvider[ShazamRecognition],
+        provider: RateLimitedProvider[ShazamRecognition],
         signature: Signature,
         digest: str,
         until: float,
     ) -> Song | None:
         """What a server says, or has said."""
-        name = lane.source.name
+        name = provider.source.name
         async with self._alone((name, digest), until):
             kept = self._cache.find(name, digest, _ONE)
             if kept is not None:
                 return kept[0] if kept else None
-            await self._wait_for_turn(lane, until)
-            found = await self._answered(lane, lane.source.recognise(signature), until)
+            await self._wait_for_turn(provider, until)
+            found = await self._answered(provider, provider.source.recognise(signature), until)
             self._cache.keep(name, digest, _ONE, () if found is None else (found,))
             return found

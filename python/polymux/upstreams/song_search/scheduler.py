@@ -80,7 +80,7 @@ class ProviderScheduler(Generic[Source]):
         chance: Callable[[], float] = random.random,
     ) -> None:
         """Nothing is asked."""
-        self._lanes = [
+        self._providers = [
             RateLimitedProvider(one, TokenBucket(one.rate, clock, sleep), BackOff(clock, chance))
             for one in sources
         ]
@@ -106,26 +106,26 @@ class ProviderScheduler(Generic[Source]):
         finally:
             one.release()
 
-    async def _wait_for_turn(self, lane: RateLimitedProvider[Source], until: float) -> None:
+    async def _wait_for_turn(self, provider: RateLimitedProvider[Source], until: float) -> None:
         """Until a request is allowed.
 
         Raises:
             ProviderError: It is left alone, or its turn would come too late.
         """
-        lane.check()
+        provider.check()
         left_s = until - self._clock() - _MIN_ANSWER_S
-        later_s = await lane.bucket.take(max(left_s, 0.0))
+        later_s = await provider.bucket.take(max(left_s, 0.0))
         if later_s is not None:
             raise ProviderError(
                 ErrorKind.LIMITED, "the limit of requests to it is reached", later_s
             )
-        if lane.pause.left_s > 0:
-            lane.bucket.give_back()
-            lane.check()  # Others have failed while this waited for its turn.
+        if provider.pause.left_s > 0:
+            provider.bucket.give_back()
+            provider.check()  # Others have failed while this waited for its turn.
 
     async def _answered(
         self,
-        lane: RateLimitedProvider[Source],
+        provider: RateLimitedProvider[Source],
         asked: Awaitable[Answer],
         until: float,
         *,
@@ -134,7 +134,7 @@ class ProviderScheduler(Generic[Source]):
         """The answer to a request; how it went decides when the server is asked again.
 
         Args:
-            lane: The server.
+            provider: The server.
             asked: The request, not begun.
             until: When there is no time left.
             counts: Whether it says anything of the server. Default: True.
@@ -150,21 +150,21 @@ class ProviderScheduler(Generic[Source]):
             raise ProviderError(ErrorKind.LATE, _NO_TIME) from None
         except ProviderError as trouble:
             if trouble.counts and counts:
-                lane.pause.failed(trouble, asked_at)
+                provider.pause.failed(trouble, asked_at)
             raise
         if counts:
-            lane.pause.succeeded(asked_at)
+            provider.pause.succeeded(asked_at)
         return answer
 
     def resting(self) -> str:
         """The servers that are left alone now, and why; empty where there is none."""
         return "; ".join(
-            f"{lane.source.name} is left alone for {lane.pause.left_s:.0f} s: {trouble.reason}"
-            for lane in self._lanes
-            if lane.pause.left_s > 0 and (trouble := lane.pause.trouble) is not None
+            f"{one.source.name} is left alone for {one.pause.left_s:.0f} s: {trouble.reason}"
+            for one in self._providers
+            if one.pause.left_s > 0 and (trouble := one.pause.trouble) is not None
         )
 
     def close(self) -> None:
         """Closes all connections. Idempotent."""
-        for lane in self._lanes:
-            lane.source.close()
+        for provider in self._providers:
+            provider.source.close()

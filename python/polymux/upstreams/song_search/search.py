@@ -77,10 +77,10 @@ class SongSearch(ProviderScheduler[SongSource]):
         until = self._clock() + self._deadline_s
         troubles: dict[str, ProviderError] = {}
         others: list[str] = []
-        for lane in self._lanes:
-            name = lane.source.name
+        for provider in self._providers:
+            name = provider.source.name
             try:
-                songs = await self._ask(lane, text, limit, proxy, until)
+                songs = await self._ask(provider, text, limit, proxy, until)
             except ProviderError as trouble:
                 troubles[name] = trouble.with_traceback(None)
                 others.append(f"{name}: {trouble.reason}")
@@ -88,30 +88,40 @@ class SongSearch(ProviderScheduler[SongSource]):
             if songs:
                 return Found(songs, name, tuple(others))
             others.append(f"{name}: nothing found")
-        if len(troubles) == len(self._lanes):
+        if len(troubles) == len(self._providers):
             raise told(troubles)
         return Found((), "", tuple(others))
 
     async def _ask(
-        self, lane: RateLimitedProvider[SongSource], text: str, limit: int, proxy: str, until: float
+        self,
+        provider: RateLimitedProvider[SongSource],
+        text: str,
+        limit: int,
+        proxy: str,
+        until: float,
     ) -> Sequence[Song]:
         """What a catalogue says, or has said."""
         if proxy:
-            return await self._in_turn(lane, text, limit, proxy, until)
-        async with self._alone((lane.source.name, folded(text), limit), until):
-            return await self._in_turn(lane, text, limit, proxy, until)
+            return await self._in_turn(provider, text, limit, proxy, until)
+        async with self._alone((provider.source.name, folded(text), limit), until):
+            return await self._in_turn(provider, text, limit, proxy, until)
 
     async def _in_turn(
-        self, lane: RateLimitedProvider[SongSource], text: str, limit: int, proxy: str, until: float
+        self,
+        provider: RateLimitedProvider[SongSource],
+        text: str,
+        limit: int,
+        proxy: str,
+        until: float,
     ) -> Sequence[Song]:
-        name = lane.source.name
+        name = provider.source.name
         kept = self._cache.find(name, text, limit)
         if kept is not None:
             return kept
-        await self._wait_for_turn(lane, until)
+        await self._wait_for_turn(provider, until)
         # A failure of the caller's own proxy says nothing of the catalogue.
-        asked = lane.source.search(text, limit, proxy)
-        songs = await self._answered(lane, asked, until, counts=not proxy)
+        asked = provider.source.search(text, limit, proxy)
+        songs = await self._answered(provider, asked, until, counts=not proxy)
         if not proxy:
             self._cache.keep(name, text, limit, songs)
         return songs

@@ -61,7 +61,7 @@ def counted(
 ) -> tuple[float, float]:
     """Seconds and bytes on a device of 1 GFLOP/s."""
     asked = diffusing.request(operation, variant, **{HAS_MASK: False, HAS_VIDEO: False, **given})
-    told = estimates.of(engine.studio, asked, 1e9)
+    told = estimates.of(engine.manager, asked, 1e9)
     return told["seconds"], told["memory_bytes"]
 
 
@@ -110,11 +110,11 @@ def test_the_weights_of_all_that_works_are_counted(roles: dict[str, Path]) -> No
     one = PICTURE | {"disable_safety_checker": True}
     _, alone = counted(diffusing.engine(roles), "generate_image", "B", **one)
     _, decoder = counted(made, "generate_image", "B", **one)
-    assert decoder - alone == made.studio.weight_bytes("picture:decoder") > 0
+    assert decoder - alone == made.manager.weight_bytes("picture:decoder") > 0
     _, refiner = counted(made, "generate_image", "B", **one | REFINED)
-    assert refiner - decoder == made.studio.weight_bytes("picture:refiner") > 0
+    assert refiner - decoder == made.manager.weight_bytes("picture:refiner") > 0
     _, checked = counted(made, "generate_image", "B", **PICTURE)
-    assert checked - decoder == made.studio.weight_bytes("picture:safety") > 0
+    assert checked - decoder == made.manager.weight_bytes("picture:safety") > 0
 
 
 def test_the_quick_decoder_saves_time(roles: dict[str, Path]) -> None:
@@ -142,7 +142,7 @@ def test_the_pace_that_is_learned_is_the_same_with_a_refiner(
     clock = iter((0.0, 10 * (before["seconds"] + engines._BESIDE_S)))
     monkeypatch.setattr(engines.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(engines, "_maker", lambda _: lambda *_: "made")
-    monkeypatch.setattr(made.studio, "is_loaded", lambda _: True)
+    monkeypatch.setattr(made.manager, "is_loaded", lambda _: True)
     asked = diffusing.request("generate_image", "B", **PICTURE | REFINED)
     assert made.run(asked, sink, Token()) == "made"
     plain = estimated(made, sink)
@@ -160,12 +160,12 @@ def test_tiny_work_does_not_make_a_model_slow(
     clock = iter((0.0, 1.5))
     monkeypatch.setattr(engines.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(engines, "_maker", lambda _: lambda *_: "made")
-    monkeypatch.setattr(made.studio, "is_loaded", lambda _: True)
+    monkeypatch.setattr(made.manager, "is_loaded", lambda _: True)
     made.run(diffusing.request("generate_image", "B", **PICTURE), sink, Token())
     made._flops_per_s = 1e6
     large = {"width": 1024, "height": 1024, "num_inference_steps": 500}
     counted_s = estimates.of(
-        made.studio,
+        made.manager,
         diffusing.request("generate_image", "B", **PICTURE | large | {HAS_MASK: False}),
         1e6,
     )["seconds"]
@@ -237,7 +237,7 @@ def test_there_is_a_place_for_estimates_beside_all_generations(
         except BaseException as error:
             ends.append(error)
 
-    with made.studio.lock:
+    with made.manager.lock:
         threads = [threading.Thread(target=paint, args=(one,)) for one in tokens]
         for one in threads:
             one.start()

@@ -192,7 +192,7 @@ def test_a_large_picture_is_coded_in_tiles(
         numpy.random.default_rng(1).integers(0, 256, (64, 64, 3), numpy.uint8), (1, 8, 1)
     )
     seen: list[int] = []
-    vae = engine.studio.parts(ROLE)["vae"]
+    vae = engine.manager.parts(ROLE)["vae"]
     handle = vae.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[-1]))
     values = {"scale_factor": 1, "creativity": 0.01, "num_inference_steps": 100}
     try:
@@ -315,4 +315,4 @@ def test_too_much_is_refused_before_work(models: dict[str, Path], tmp_path: Path
     with pytest.raises(errors.RequestTooLargeError, match="120 x 100") as caught:
         worked(engine, tmp_path, SMALL)
     assert caught.value.status == 413
-    assert not engine.studio.is_loaded(ROLE)
+    assert not engine.manager.is_loaded(ROLE)

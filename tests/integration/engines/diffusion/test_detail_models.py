@@ -149,9 +149,9 @@ def test_two_requests_with_different_solvers_do_not_mix(
 
 def test_lora_weights_count_and_leave_nothing(models: dict[str, Path], tmp_path: Path) -> None:
     engine = diffusing.engine(models, previews=False)
-    unet = engine.studio.parts(ROLE)["unet"]
+    unet = engine.manager.parts(ROLE)["unet"]
     path = detail_models.lora(tmp_path / "weights", unet)
-    engine.studio.options["loras"] = {"more": str(path)}
+    engine.manager.options["loras"] = {"more": str(path)}
     before = {name: one.clone() for name, one in unet.state_dict().items()}
     plain = made(engine, tmp_path, SMALL)
     found = [
@@ -173,7 +173,7 @@ def test_lora_weights_count_and_leave_nothing(models: dict[str, Path], tmp_path:
 
 def test_lora_weights_go_when_the_work_is_ended(models: dict[str, Path], tmp_path: Path) -> None:
     engine = diffusing.engine(models, previews=False)
-    unet = engine.studio.parts(ROLE)["unet"]
+    unet = engine.manager.parts(ROLE)["unet"]
     names = {*unet.state_dict()}
     path = detail_models.lora(tmp_path / "weights", unet)
     token = Token()
@@ -195,7 +195,7 @@ def test_what_the_default_prompts_name_is_said(engine: DiffusionEngine, tmp_path
 
 def test_a_model_of_ones_own(models: dict[str, Path], tmp_path: Path) -> None:
     engine = diffusing.engine(models, previews=False)
-    parts = engine.studio.parts(ROLE)
+    parts = engine.manager.parts(ROLE)
     same = detail_models.checkpoint(tmp_path / "same", parts["unet"], parts["text_encoder"])
     fresh = diffusion_models.stable_diffusion_parts(tmp_path / "fresh", seed=9)
     other = detail_models.checkpoint(tmp_path / "other", fresh["unet"], fresh["text_encoder"])
@@ -260,11 +260,9 @@ def test_every_model_of_the_contract_has_its_role(
 
 def test_a_substitute_is_said(models: dict[str, Path], tmp_path: Path) -> None:
     engine = diffusing.engine(models, previews=False)
-    studio = engine.studio
-    member = studio.member(ROLE)
-    studio._members[ROLE] = type(member)(
-        ROLE, "another", member.path, "juggernaut-reborn", member.version
-    )
+    manager = engine.manager
+    slot = manager.slot(ROLE)
+    manager._slots[ROLE] = type(slot)(ROLE, "another", slot.path, "juggernaut-reborn", slot.version)
     _, sink = worked(engine, tmp_path, SMALL)
     assert "another takes the place of juggernaut-reborn" in sink.lines
 

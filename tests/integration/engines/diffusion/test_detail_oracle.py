@@ -28,14 +28,14 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> DiffusionEngine:
 
 def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
     """What its pipeline makes of the same; its first latents are the encoder's best, not drawn."""
-    studio = engine.studio
-    parts = studio.parts(ROLE)
+    manager = engine.manager
+    parts = manager.parts(ROLE)
     plain = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None].float() / 255
     solver = scheduler_of(named(scheduler), parts["scheduler"].config)
-    control = studio.part("detail:controlnet", "ControlNetModel")
+    control = manager.part("detail:controlnet", "ControlNetModel")
     with (
         torch.inference_mode(),
-        studio.pipeline(
+        manager.pipeline(
             "StableDiffusionControlNetImg2ImgPipeline", ROLE, solver, controlnet=control
         ) as pipeline,
     ):
@@ -49,7 +49,7 @@ def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
             num_inference_steps=8,
             guidance_scale=6.0,
             controlnet_conditioning_scale=0.6,
-            generator=studio.generator(1337),
+            generator=manager.generator(1337),
             output_type="np",
         ).images[0]
     return numpy.rint(found * 255)
@@ -71,7 +71,7 @@ def test_one_tile_is_what_diffusers_paints(
 
 
 def told(engine: DiffusionEngine, *prompts: str) -> Any:
-    parts = engine.studio.parts(ROLE)
+    parts = engine.manager.parts(ROLE)
 
     def encoder(ids: Any) -> tuple[Any]:
         # A trained one's numbers are not zero on average.

@@ -70,6 +70,6 @@ def test_it_ends_soon_and_leaves_no_process_busy(server: PolymuxServer, tmp_path
         assert client.predictions.get(begun.id).status == "canceled"
         (tmp_path / "hold").unlink()
         # It was ended because nobody wanted it: that is no crash, and the next begins at once.
-        assert engine._crashes.count(time.monotonic()) == 0
+        assert engine._crash_backoff.count(time.monotonic()) == 0
         assert client.generate_image("a house", **SMALL).status == "succeeded"
     assert server.state.service.places["diffusion"].running == 0

@@ -81,28 +81,28 @@ def test_cut_weights_are_refused_without_a_path(own: Path, size: int) -> None:
 
 
 def test_parts_are_loaded_once_and_shared(models: dict[str, Path]) -> None:
-    studio = diffusing.engine(
+    manager = diffusing.engine(
         {"picture:A": models["picture:A"], "picture:B": models["picture:B"]}
-    ).studio
-    assert studio.parts("picture:A")["unet"] is studio.parts("picture:B")["unet"]
-    assert studio.is_loaded("picture:A")
+    ).manager
+    assert manager.parts("picture:A")["unet"] is manager.parts("picture:B")["unet"]
+    assert manager.is_loaded("picture:A")
 
 
 def test_memory_that_is_short_is_made_by_giving_up_the_oldest(
     models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    studio = diffusing.engine(
+    manager = diffusing.engine(
         {"picture:B": models["picture:B"], "picture:C": models["picture:C"]}
-    ).studio
-    studio.parts("picture:B")
-    studio.parts("picture:C")
-    assert studio.is_loaded("picture:B")
-    assert studio.is_loaded("picture:C")
-    del studio._loaded[studio.member("picture:C").path]
+    ).manager
+    manager.parts("picture:B")
+    manager.parts("picture:C")
+    assert manager.is_loaded("picture:B")
+    assert manager.is_loaded("picture:C")
+    del manager._loaded[manager.slot("picture:C").path]
     monkeypatch.setattr("polymux._util.memory.machine_free_bytes", lambda: 1)
-    studio.parts("picture:C")
-    assert not studio.is_loaded("picture:B")
-    assert studio.is_loaded("picture:C")
+    manager.parts("picture:C")
+    assert not manager.is_loaded("picture:B")
+    assert manager.is_loaded("picture:C")
 
 
 @pytest.mark.parametrize(

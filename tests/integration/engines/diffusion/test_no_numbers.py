@@ -72,8 +72,8 @@ def test_damaged_models_make_no_black_pictures(
     with pytest.raises(errors.InternalServerError, match="beyond all bounds") as caught:
         engine.run(request(name, variant, **values), HeardSink(tmp_path), diffusing.token())
     assert caught.value.code == "engine_failed"
-    assert engine.studio.member(role).name in str(caught.value)
-    assert not engine.studio.lock.locked()
+    assert engine.manager.slot(role).name in str(caught.value)
+    assert not engine.manager.lock.locked()
     assert not list(tmp_path.rglob("draft-*"))
 
 
@@ -97,7 +97,7 @@ def test_a_checkpoint_of_a_request_without_numbers_is_refused_before_work(
     good: dict[str, Path], tmp_path: Path
 ) -> None:
     engine = diffusing.engine(good, previews=False)
-    parts = engine.studio.parts(detail_models.ROLE)
+    parts = engine.manager.parts(detail_models.ROLE)
     path = detail_models.checkpoint(tmp_path / "own", parts["unet"], parts["text_encoder"])
     weights = load_file(path)
     first = min(weights)

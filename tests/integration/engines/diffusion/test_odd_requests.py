@@ -98,7 +98,7 @@ def test_all_seeds_repeat(engine: DiffusionEngine, sink: HeardSink, seed: int) -
 
 
 def test_a_prompt_is_read_so_far_and_no_further(engine: DiffusionEngine) -> None:
-    parts = engine.studio.parts("picture:B")
+    parts = engine.manager.parts("picture:B")
     reads = [parts["tokenizer"], parts["text_encoder"], torch.device("cpu")]
     told: list[str] = []
     words = encoded([parsed("barn " * 10_000), parsed("a")], *reads, told.append)
@@ -161,7 +161,7 @@ def test_weights_that_lie_are_refused_and_leave_nothing(
     with pytest.raises(errors.BadRequestError, match=r"^replicate_weights: ") as caught:
         made(engine, sink, replicate_weights_file=file, num_inference_steps=1)
     assert caught.value.param == "replicate_weights"
-    unet = engine.studio.parts("picture:B")["unet"]
+    unet = engine.manager.parts("picture:B")["unet"]
     assert not any("lora" in name for name, _ in unet.named_modules())
 
 
@@ -188,24 +188,24 @@ def test_who_waits_for_the_device_goes_while_another_works(
         except Cancelled:
             ended.set()
 
-    with engine.studio.lock:
+    with engine.manager.lock:
         waiting = threading.Thread(target=wait)
         waiting.start()
         token.cancel()
         assert ended.wait(60)
     waiting.join()
-    assert not engine.studio.lock.locked()
+    assert not engine.manager.lock.locked()
 
 
 def at_loading(engine: DiffusionEngine, token: Token, patch: pytest.MonkeyPatch) -> None:
     plain = folders.loaded
-    engine.studio._loaded.clear()
+    engine.manager._loaded.clear()
     patch.setattr(folders, "loaded", lambda *given: (plain(*given), token.cancel())[0])
 
 
 def at_part(*names: str) -> Callable[..., None]:
     def at(engine: DiffusionEngine, token: Token, patch: pytest.MonkeyPatch) -> None:
-        module = engine.studio.parts("picture:B")[names[0]].get_submodule(".".join(names[1:]))
+        module = engine.manager.parts("picture:B")[names[0]].get_submodule(".".join(names[1:]))
         plain = module.forward
         patch.setattr(module, "forward", lambda *a, **k: (token.cancel(), plain(*a, **k))[1])
 

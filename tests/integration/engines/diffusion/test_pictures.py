@@ -292,7 +292,7 @@ def test_cancelling_ends_a_pass_of_the_network_in_its_midst(
     engine: DiffusionEngine, sink: HeardSink
 ) -> None:
     token = diffusing.token()
-    unet = engine.studio.parts("picture:B")["unet"]
+    unet = engine.manager.parts("picture:B")["unet"]
     ended: list[int] = []
     begin = unet.register_forward_pre_hook(lambda *_: token.cancel())
     end = unet.register_forward_hook(lambda *_: ended.append(1))
@@ -341,7 +341,7 @@ def test_previews_are_small_pictures(
 def test_a_substitute_is_told_of(models: dict[str, Path], sink: HeardSink) -> None:
     cast = {"picture:B": {"path": str(models["picture:C"]), "name": "mine", "instead_of": "sdxl"}}
     own = diffusing.engine({})
-    own.studio = type(own.studio)({"models": cast})
+    own.manager = type(own.manager)({"models": cast})
     made(own, sink)
     assert "mine paints in the place of sdxl" in sink.lines
 

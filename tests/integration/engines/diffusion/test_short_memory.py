@@ -123,7 +123,7 @@ def test_offload_makes_the_same_and_leaves_weights_as_they_were(
     with monkeypatch.context() as patch:
         offloading(patch, how)
         assert everything(engine, sink) == plain
-    for parts in engine.studio._loaded.values():
+    for parts in engine.manager._loaded.values():
         for name, one in parts.items():
             if isinstance(one, torch.nn.Module):
                 assert {value.device.type for value in one.state_dict().values()} == {"cpu"}, name
@@ -171,13 +171,13 @@ def test_what_does_not_fit_is_offloaded_once_others_have_left(
     """How the GPU's free memory decides, told by numbers in its place."""
     import diffusers
 
-    studio = diffusing.engine(all_models, device="cpu").studio
+    manager = diffusing.engine(all_models, device="cpu").manager
     for role in ("picture:B", "picture:C"):
-        studio.parts(role)
+        manager.parts(role)
     pipeline = diffusers.StableDiffusionXLPipeline(
         **{
             name: one
-            for name, one in studio.parts("picture:B").items()
+            for name, one in manager.parts("picture:B").items()
             if name in ("unet", "vae", "text_encoder", "text_encoder_2", "scheduler")
             or name.startswith("tokenizer")
         }
@@ -186,20 +186,20 @@ def test_what_does_not_fit_is_offloaded_once_others_have_left(
     sizes = [sum(one.numel() * one.element_size() for one in net.parameters()) for net in nets]
     left: list[Any] = []
     moved = torch.nn.Module.to
-    idle = studio.parts("picture:C")["unet"]
+    idle = manager.parts("picture:C")["unet"]
     monkeypatch.setattr(idle, "to", lambda where: left.append(where) or moved(idle, where))
     for free, how, others_left in (
         (2 * sum(sizes), "none", 0),
         (max(sizes) * 2, "model", 1),
         (max(sizes) // 2, "sequential", 2),
     ):
-        monkeypatch.setattr(studio, "_free_bytes", lambda free=free: free)
-        assert studio._fitting(pipeline) == how
+        monkeypatch.setattr(manager, "_free_bytes", lambda free=free: free)
+        assert manager._fitting(pipeline) == how
         assert left == ["cpu"] * others_left
     # They leave first: what is free after that decides.
     answers = iter([0, 2 * sum(sizes)])
-    monkeypatch.setattr(studio, "_free_bytes", lambda: next(answers))
-    assert studio._fitting(pipeline) == "none"
+    monkeypatch.setattr(manager, "_free_bytes", lambda: next(answers))
+    assert manager._fitting(pipeline) == "none"
 
 
 def test_slices_of_attention_keep_a_smaller_matrix_and_paint_the_same(
@@ -211,7 +211,7 @@ def test_slices_of_attention_keep_a_smaller_matrix_and_paint_the_same(
         engine = diffusing.engine(all_models, attention=how, previews=False)
         latents: list[Any] = []
         with sdpa_kernel(SDPBackend.MATH), Largest() as largest:
-            unet = engine.studio.parts("picture:B")["unet"]
+            unet = engine.manager.parts("picture:B")["unet"]
             # The decoder's pictures would be larger than what is looked at.
             hook = unet.register_forward_pre_hook(
                 lambda *_, one=largest: setattr(one, "numbers", 0)
@@ -225,7 +225,7 @@ def test_slices_of_attention_keep_a_smaller_matrix_and_paint_the_same(
         found[how] = picture, max(latents)
     assert abs(found["whole"][0] - found["sliced"][0]).max() <= 2
     assert found["sliced"][1] * 2 <= found["whole"][1]
-    assert not diffusing.engine({}, attention="auto", device="cpu").studio._slices_attention()
+    assert not diffusing.engine({}, attention="auto", device="cpu").manager._slices_attention()
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,10 @@ def test_a_decoder_that_was_widened_is_narrow_again(
     """SDXL's works in single precision: cut short there, the next picture must not find it so."""
     member = {"path": str(all_models["picture:B"]), "name": "tiny"}
     # Without an engine, which would measure a processor that is slow with such numbers.
-    studio = PipelineManager(
+    manager = PipelineManager(
         {"models": {"picture:B": member}, "dtype": "float16", "previews": False}
     )
-    vae = studio.parts("picture:B")["vae"]
+    vae = manager.parts("picture:B")["vae"]
     vae.register_to_config(force_upcast=True)
     token = diffusing.token()
     seen = []
@@ -261,19 +261,19 @@ def test_a_decoder_that_was_widened_is_narrow_again(
     asked = diffusing.request("generate_image", "B", **SMALL | {"num_inference_steps": 1})
     hook = vae.decoder.register_forward_pre_hook(cancel)
     with pytest.raises(Cancelled):
-        images.make(studio, asked, diffusing.HeardSink(tmp_path), token)
+        images.make(manager, asked, diffusing.HeardSink(tmp_path), token)
     hook.remove()
     assert seen == [torch.float32]
     assert vae.dtype == torch.float16
-    made = images.make(studio, asked, diffusing.HeardSink(tmp_path), diffusing.token())
+    made = images.make(manager, asked, diffusing.HeardSink(tmp_path), diffusing.token())
     with Image.open(made.value[0].path) as picture:
         assert picture.size == (64, 64)
 
 
 def test_memory_is_counted_as_wide_as_the_numbers_will_be(tmp_path: Path) -> None:
     path = diffusion_models.stable_diffusion_xl(tmp_path / "xl")
-    wide = diffusing.engine({"picture:B": path}, dtype="float32").studio.weight_bytes("picture:B")
-    half = diffusing.engine({"picture:B": path}, dtype="bfloat16").studio
+    wide = diffusing.engine({"picture:B": path}, dtype="float32").manager.weight_bytes("picture:B")
+    half = diffusing.engine({"picture:B": path}, dtype="bfloat16").manager
     assert wide == 2 * half.weight_bytes("picture:B") == weight_bytes(path, 4)
     next((path / "unet").glob("*.safetensors")).write_bytes(b"junk")
     assert half.weight_bytes("picture:B") == 0

@@ -32,7 +32,7 @@ WIDTH, HEIGHT = 48, 32
 
 
 @pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> PipelineManager:
+def manager(tmp_path_factory: pytest.TempPathFactory) -> PipelineManager:
     folder = tmp_path_factory.mktemp("videos")
     makers = {
         TEXT_TO_VIDEO: video_models.text_to_video,
@@ -75,22 +75,22 @@ def begun_with(
     return {"init_video" + SAMPLES: upload, "init_video" + FACTS: facts}
 
 
-def made_by(studio: PipelineManager, asked: Request, sink: diffusing.HeardSink) -> list[Path]:
-    output = video.make(studio, asked, sink, diffusing.token())
+def made_by(manager: PipelineManager, asked: Request, sink: diffusing.HeardSink) -> list[Path]:
+    output = video.make(manager, asked, sink, diffusing.token())
     assert [one.content_type for one in output.value] == ["video/mp4"] * len(output.value)
     return [one.path for one in output.value]
 
 
-def pixels(studio: PipelineManager, sink: diffusing.HeardSink, asked: Request) -> NDArray[Any]:
-    (path,) = made_by(studio, asked, sink)
+def pixels(manager: PipelineManager, sink: diffusing.HeardSink, asked: Request) -> NDArray[Any]:
+    (path,) = made_by(manager, asked, sink)
     return frames_of(path)
 
 
 @pytest.mark.parametrize("model", ALL)
 def test_each_pipeline_makes_an_mp4(
-    studio: PipelineManager, sink: diffusing.HeardSink, model: str
+    manager: PipelineManager, sink: diffusing.HeardSink, model: str
 ) -> None:
-    output = video.make(studio, request(model, num_frames=6, fps=7), sink, diffusing.token())
+    output = video.make(manager, request(model, num_frames=6, fps=7), sink, diffusing.token())
     (file,) = output.value
     assert file.file_name == "video-1.mp4"
     codec, *facts = facts_of(file.path)
@@ -106,71 +106,73 @@ def test_each_pipeline_makes_an_mp4(
 
 @pytest.mark.parametrize("model", ALL)
 def test_seeds_repeat_and_a_batch_has_the_seeds_that_follow(
-    studio: PipelineManager, sink: diffusing.HeardSink, model: str
+    manager: PipelineManager, sink: diffusing.HeardSink, model: str
 ) -> None:
-    both = made_by(studio, request(model, batch_size=2, num_inferences_steps=2), sink)
+    both = made_by(manager, request(model, batch_size=2, num_inferences_steps=2), sink)
     assert len(both) == 2
     assert len(sink.progress) == 4
-    second = made_by(studio, request(model, seed=8, num_inferences_steps=2), sink)
+    second = made_by(manager, request(model, seed=8, num_inferences_steps=2), sink)
     assert both[1].read_bytes() == second[0].read_bytes()
     assert both[0].read_bytes() != both[1].read_bytes()
 
 
 @pytest.mark.parametrize("model", ALL)
 def test_init_weight_says_how_much_of_the_video_is_kept(
-    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path, model: str
+    manager: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path, model: str
 ) -> None:
     begun = begun_with(tmp_path, 5)
     asked = request(model, **begun)
-    kept = pixels(studio, sink, asked._replace(values={**asked.values, "init_weight": 1.0}))
+    kept = pixels(manager, sink, asked._replace(values={**asked.values, "init_weight": 1.0}))
     for number, frame in enumerate(kept):
         assert likeness(frame, drawn(WIDTH, HEIGHT, number)) > 28
     assert sink.progress == []
-    ignored = made_by(studio, asked._replace(values={**asked.values, "init_weight": 0.0}), sink)
-    without = made_by(studio, request(model), sink)
+    ignored = made_by(manager, asked._replace(values={**asked.values, "init_weight": 0.0}), sink)
+    without = made_by(manager, request(model), sink)
     assert ignored[0].read_bytes() == without[0].read_bytes()
     sink.progress.clear()
-    between = pixels(studio, sink, asked._replace(values={**asked.values, "init_weight": 0.25}))
+    between = pixels(manager, sink, asked._replace(values={**asked.values, "init_weight": 0.25}))
     assert len(sink.progress) == 3
     assert between.shape == kept.shape
     assert not numpy.array_equal(between, frames_of(without[0]))
     other = begun_with(tmp_path, 5, WIDTH, HEIGHT)
     other_frames = 255 - numpy.fromfile(other["init_video" + SAMPLES].path, numpy.uint8)
     other["init_video" + SAMPLES].path.write_bytes(other_frames.tobytes())
-    changed = pixels(studio, sink, asked._replace(values={**asked.values, "init_weight": 0.25}))
+    changed = pixels(manager, sink, asked._replace(values={**asked.values, "init_weight": 0.25}))
     assert not numpy.array_equal(between, changed)
 
 
 @pytest.mark.parametrize("model", ALL)
 def test_the_videos_of_one_model_share_its_weights(
-    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path, model: str
+    manager: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path, model: str
 ) -> None:
-    made_by(studio, request(model, num_inferences_steps=1), sink)
-    before = {name: id(one) for name, one in studio.parts(f"video:{model}").items()}
+    made_by(manager, request(model, num_inferences_steps=1), sink)
+    before = {name: id(one) for name, one in manager.parts(f"video:{model}").items()}
     made_by(
-        studio,
+        manager,
         request(model, num_inferences_steps=2, init_weight=0.5, **begun_with(tmp_path, 5)),
         sink,
     )
-    assert {name: id(one) for name, one in studio.parts(f"video:{model}").items()} == before
+    assert {name: id(one) for name, one in manager.parts(f"video:{model}").items()} == before
 
 
 @pytest.mark.parametrize("model", ALL)
-def test_cancelling_ends_within_a_step(studio: PipelineManager, tmp_path: Path, model: str) -> None:
+def test_cancelling_ends_within_a_step(
+    manager: PipelineManager, tmp_path: Path, model: str
+) -> None:
     token = Token()
     sink = diffusing.HeardSink(tmp_path, lambda _: token.cancel())
     with pytest.raises(Cancelled):
-        video.make(studio, request(model, num_inferences_steps=30), sink, token)
+        video.make(manager, request(model, num_inferences_steps=30), sink, token)
     assert len(sink.progress) == 1
     assert sink.drafts == 0
     # What was cut short leaves the model as it was.
     fresh = diffusing.HeardSink(tmp_path)
-    assert len(made_by(studio, request(model, num_inferences_steps=1), fresh)) == 1
+    assert len(made_by(manager, request(model, num_inferences_steps=1), fresh)) == 1
 
 
 @pytest.mark.parametrize("model", ALL)
 def test_cancelling_while_frames_are_decoded_ends_there(
-    studio: PipelineManager, tmp_path: Path, model: str
+    manager: PipelineManager, tmp_path: Path, model: str
 ) -> None:
     token = Token()
     last = threading.Event()
@@ -182,13 +184,13 @@ def test_cancelling_while_frames_are_decoded_ends_there(
 
     sink = diffusing.HeardSink(tmp_path, heard)
     with pytest.raises(Cancelled):
-        video.make(studio, request(model, num_inferences_steps=2), sink, token)
+        video.make(manager, request(model, num_inferences_steps=2), sink, token)
     assert last.is_set()
     assert sink.drafts == 0
 
 
 def test_cancelling_while_frames_are_encoded_leaves_no_file(
-    studio: PipelineManager, tmp_path: Path
+    manager: PipelineManager, tmp_path: Path
 ) -> None:
     token = Token()
 
@@ -199,32 +201,32 @@ def test_cancelling_while_frames_are_encoded_leaves_no_file(
 
     sink = Sink(tmp_path)
     with pytest.raises(Cancelled):
-        video.make(studio, request(TEXT_TO_VIDEO), sink, token)
+        video.make(manager, request(TEXT_TO_VIDEO), sink, token)
     assert sink.files == []
 
 
 def test_a_short_video_gives_as_many_frames_and_a_long_one_is_cut(
-    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
+    manager: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
 ) -> None:
     short = request(WAN, init_weight=0.5, **begun_with(tmp_path, 3))
-    assert len(pixels(studio, sink, short)) == 3
+    assert len(pixels(manager, sink, short)) == 3
     assert any("init_video has 3 frames at 10 frames/s" in line for line in sink.lines)
     assert any("the model makes 5 frames: those after 3" in line for line in sink.lines)
     long = request(TEXT_TO_VIDEO, init_weight=0.5, num_frames=4, **begun_with(tmp_path, 9))
-    assert len(pixels(studio, sink, long)) == 4
+    assert len(pixels(manager, sink, long)) == 4
 
 
 def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
-    studio: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
+    manager: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
 ) -> None:
     size = {"width": 40, "height": 24}
-    frames = pixels(studio, sink, request(WAN, **size))
+    frames = pixels(manager, sink, request(WAN, **size))
     assert frames.shape == (5, 24, 40, 3)
     assert "the model works on 48 x 32: what is above 40 x 24 is cut off" in sink.lines
     begun = begun_with(tmp_path, 5, 40, 24)
-    assert pixels(studio, sink, request(WAN, **size, **begun)).shape == (5, 24, 40, 3)
+    assert pixels(manager, sink, request(WAN, **size, **begun)).shape == (5, 24, 40, 3)
     sink.lines.clear()
-    assert pixels(studio, sink, request(TEXT_TO_VIDEO, **size)).shape == (5, 24, 40, 3)
+    assert pixels(manager, sink, request(TEXT_TO_VIDEO, **size)).shape == (5, 24, 40, 3)
     assert not any("works on" in line for line in sink.lines)
 
 
@@ -237,7 +239,7 @@ def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
     ],
 )
 def test_what_a_model_cannot_make_is_refused(
-    studio: PipelineManager,
+    manager: PipelineManager,
     sink: diffusing.HeardSink,
     model: str,
     given: dict[str, Any],
@@ -245,39 +247,39 @@ def test_what_a_model_cannot_make_is_refused(
     words: str,
 ) -> None:
     with pytest.raises(kind, match=words):
-        video.make(studio, request(model, **given), sink, diffusing.token())
+        video.make(manager, request(model, **given), sink, diffusing.token())
     assert sink.drafts == 0
 
 
 @pytest.mark.parametrize("model", ALL)
 def test_long_prompts_are_cut_and_that_is_told(
-    studio: PipelineManager, sink: diffusing.HeardSink, model: str
+    manager: PipelineManager, sink: diffusing.HeardSink, model: str
 ) -> None:
-    tokenizer = studio.parts(f"video:{model}")["tokenizer"]
+    tokenizer = manager.parts(f"video:{model}")["tokenizer"]
     around = len(tokenizer("").input_ids)
     words = "x" * 2000
     count = len(tokenizer(words).input_ids) - around
-    made_by(studio, request(model, prompt=words), sink)
+    made_by(manager, request(model, prompt=words), sink)
     reads = tokenizer.model_max_length - around
     assert f"prompt: of its {count} tokens the model reads the first {reads}" in sink.lines
 
 
-def test_words_and_guidance_count(studio: PipelineManager, sink: diffusing.HeardSink) -> None:
-    plain = pixels(studio, sink, request(TEXT_TO_VIDEO, guidance_scale=8.0))
+def test_words_and_guidance_count(manager: PipelineManager, sink: diffusing.HeardSink) -> None:
+    plain = pixels(manager, sink, request(TEXT_TO_VIDEO, guidance_scale=8.0))
     for given in (
         {"prompt": "a city"},
         {"negative_prompt": "sea"},
         {"guidance_scale": 1.0},
         {"num_inferences_steps": 5},
     ):
-        other = pixels(studio, sink, request(TEXT_TO_VIDEO, **{"guidance_scale": 8.0} | given))
+        other = pixels(manager, sink, request(TEXT_TO_VIDEO, **{"guidance_scale": 8.0} | given))
         assert not numpy.array_equal(plain, other)
 
 
 @pytest.mark.parametrize("model", ALL)
 @pytest.mark.parametrize("begun", [False, True])
 def test_previews_show_a_frame_and_change_nothing(
-    studio: PipelineManager,
+    manager: PipelineManager,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     model: str,
@@ -286,12 +288,12 @@ def test_previews_show_a_frame_and_change_nothing(
     given = {"init_weight": 0.25, **begun_with(tmp_path, 5)} if begun else {}
     asked = request(model, **given)
     plain = diffusing.HeardSink(tmp_path)
-    (without,) = made_by(studio, asked, plain)
+    (without,) = made_by(manager, asked, plain)
     assert plain.previews == []
     monkeypatch.setattr(previews, "_EVERY_S", 0.0)
     monkeypatch.setattr(previews, "_SHARE", 1e9)
     sink = diffusing.HeardSink(tmp_path)
-    (made,) = made_by(studio, asked, sink)
+    (made,) = made_by(manager, asked, sink)
     assert made.read_bytes() == without.read_bytes()
     assert len(sink.previews) == len(sink.progress)
     with Image.open(io.BytesIO(sink.previews[-1])) as preview:
@@ -303,10 +305,10 @@ def test_previews_show_a_frame_and_change_nothing(
     assert likeness(shown, frames_of(made)[number]) > 18
 
 
-def test_a_full_disk_is_told(studio: PipelineManager, tmp_path: Path) -> None:
+def test_a_full_disk_is_told(manager: PipelineManager, tmp_path: Path) -> None:
     class Sink(diffusing.HeardSink):
         def draft(self, expected_bytes: int = 0) -> Path:
             return super().draft(expected_bytes).parent / "none" / "draft"
 
     with pytest.raises((OSError, errors.PolymuxError)):
-        video.make(studio, request(TEXT_TO_VIDEO, num_inferences_steps=1), Sink(tmp_path), Token())
+        video.make(manager, request(TEXT_TO_VIDEO, num_inferences_steps=1), Sink(tmp_path), Token())

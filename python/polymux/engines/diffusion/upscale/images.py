@@ -49,7 +49,7 @@ class Enlarger:
     """Makes pictures larger before they are painted on.
 
     Args:
-        options: The studio's: ``upscaler``, path of the ``.param`` file of one of Real-ESRGAN's
+        options: The manager's: ``upscaler``, path of the ``.param`` file of one of Real-ESRGAN's
             networks for ncnn, its ``.bin`` beside it (default: Lanczos' filter enlarges), and
             ``upscaler_factor``, the network's own, which is learned where it is not given.
         sink: Where it says what it does.

@@ -28,11 +28,11 @@ _CUSTOM, _LINKS = "custom_sd_model", "lora_links"
 _UNFIT = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError)
 
 
-def chosen(studio: PipelineManager, values: Mapping[str, Any], sink: EngineSink) -> ModelSlot:
+def chosen(manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink) -> ModelSlot:
     """The model that a request names.
 
     Args:
-        studio: What has it.
+        manager: What has it.
         values: Of the request.
         sink: Told where another model takes its place.
 
@@ -41,7 +41,7 @@ def chosen(studio: PipelineManager, values: Mapping[str, Any], sink: EngineSink)
     """
     role, control = needed_roles("upscale_image", "A", values)
     for one in (role, control):
-        if not studio.has(one):
+        if not manager.has(one):
             known = ROLES.get(one)
             what = f"'polymux models pull {known.model}'" if known else "a model of the contract"
             raise status_error(
@@ -50,16 +50,16 @@ def chosen(studio: PipelineManager, values: Mapping[str, Any], sink: EngineSink)
                 f"it needs {what}",
                 param="sd_model",
             )
-    for member in (studio.member(role), studio.member(control)):
-        if member.instead_of:
-            sink.log(f"{member.name} takes the place of {member.instead_of}")
-    return studio.member(role)
+    for slot in (manager.slot(role), manager.slot(control)):
+        if slot.instead_of:
+            sink.log(f"{slot.name} takes the place of {slot.instead_of}")
+    return manager.slot(role)
 
 
 @contextmanager
 def pipeline(
-    studio: PipelineManager,
-    member: ModelSlot,
+    manager: PipelineManager,
+    slot: ModelSlot,
     values: Mapping[str, Any],
     wanted: Sequence[tuple[str, float]],
     sink: EngineSink,
@@ -67,8 +67,8 @@ def pipeline(
     """The networks of a request on the device, with its LoRA weights, which are gone after it.
 
     Args:
-        studio: What has the models.
-        member: Of the installed model.
+        manager: What has the models.
+        slot: Of the installed model.
         values: Of the request.
         wanted: Names of LoRA weights and how much of each, as prompts say them.
         sink: Told what is left out.
@@ -77,19 +77,19 @@ def pipeline(
         BadRequestError: What the request brought are no weights for such a model.
         NoBackendError: A model cannot be used.
     """
-    parts = studio.parts(member.role)
-    others: dict[str, Any] = {"controlnet": studio.part(CONTROL, "ControlNetModel")}
+    parts = manager.parts(slot.role)
+    others: dict[str, Any] = {"controlnet": manager.part(CONTROL, "ControlNetModel")}
     own: Upload | None = values.get(_CUSTOM + loras.FILE)
     if own is not None:
-        others |= _own(own.path, member.path, parts, studio.dtype)
-        sink.log(f"{_CUSTOM}: {own.size_bytes} bytes of weights in the place of {member.name}")
-    named = _named(studio, wanted, sink)
+        others |= _own(own.path, slot.path, parts, manager.dtype)
+        sink.log(f"{_CUSTOM}: {own.size_bytes} bytes of weights in the place of {slot.name}")
+    named = _named(manager, wanted, sink)
     brought: Upload | None = values.get(_LINKS + loras.FILE)
     links = {"brought": (brought.path, 1.0)} if brought is not None else {}
     weights = named | links
     param = _LINKS if links else "prompt"
     with (
-        studio.pipeline(_KIND, member.role, parts["scheduler"], **others) as made,
+        manager.pipeline(_KIND, slot.role, parts["scheduler"], **others) as made,
         loras.laid_over(made, weights, param) if weights else nullcontext(),
     ):
         if brought is not None:
@@ -98,9 +98,9 @@ def pipeline(
 
 
 def _named(
-    studio: PipelineManager, wanted: Sequence[tuple[str, float]], sink: EngineSink
+    manager: PipelineManager, wanted: Sequence[tuple[str, float]], sink: EngineSink
 ) -> dict[str, tuple[Path, float]]:
-    there: Mapping[str, Any] = studio.options.get("loras", {})
+    there: Mapping[str, Any] = manager.options.get("loras", {})
     found: dict[str, tuple[Path, float]] = {}
     for name, weight in wanted:
         path = there.get(name)

@@ -31,7 +31,7 @@ class Painter:
     """Paints the passes of one request. No more than a tile of it is in a network at once.
 
     Args:
-        studio: Its device, and noise from seeds.
+        manager: Its device, and noise from seeds.
         pipeline: The networks, on the device: ``unet``, ``controlnet``, ``vae``, ``scheduler``.
         model: Name of the model, for people.
         values: Of the request.
@@ -42,7 +42,7 @@ class Painter:
 
     def __init__(
         self,
-        studio: PipelineManager,
+        manager: PipelineManager,
         pipeline: Any,
         model: str,
         values: Mapping[str, Any],
@@ -50,7 +50,7 @@ class Painter:
         steps: Steps,
     ) -> None:
         """Nothing is painted."""
-        self._studio = studio
+        self._manager = manager
         self._pipeline = pipeline
         self._model = model
         self._values = values
@@ -98,7 +98,7 @@ class Painter:
             one.steps,
             latents.device,
         )
-        generator = self._studio.generator(one.seed)
+        generator = self._manager.generator(one.seed)
         noise = torch.randn(latents.shape, generator=generator).to(latents.device)
         latents = solver.noisy(latents, noise)
         axes = self._axes(painted_spans, one.canvas)
@@ -125,7 +125,7 @@ class Painter:
         import torch
 
         times = len(self._words)
-        given = torch.cat([piece] * times).to(self._studio.dtype)
+        given = torch.cat([piece] * times).to(self._manager.dtype)
         others: dict[str, Any] = {}
         if self._resemblance > 0:
             picture = self._tensor(seen)
@@ -161,7 +161,7 @@ class Painter:
             return found * vae.config.scaling_factor
 
         cells = torch.empty(
-            (1, 1, size[1] // CELL_PX, size[0] // CELL_PX), device=self._studio.device
+            (1, 1, size[1] // CELL_PX, size[0] // CELL_PX), device=self._manager.device
         )
         return averaged(cells, *self._axes(coded_spans, size), work, channels)
 
@@ -174,7 +174,7 @@ class Painter:
         for tile in tiles(columns, rows):
             high = torch.arange(tile.top // CELL_PX, tile.bottom // CELL_PX) % latents.shape[-2]
             wide = torch.arange(tile.left // CELL_PX, tile.right // CELL_PX) % latents.shape[-1]
-            piece = latents[..., high[:, None], wide].to(self._studio.dtype)
+            piece = latents[..., high[:, None], wide].to(self._manager.dtype)
             made = vae.decode(piece / vae.config.scaling_factor, return_dict=False)[0]
             finite.check(made, self._model, self._values)
             samples = (made[0].float() / 2 + 0.5).clamp(0, 1) * 255
@@ -188,4 +188,4 @@ class Painter:
         import torch
 
         plain = torch.from_numpy(numpy.ascontiguousarray(pixels.transpose(2, 0, 1)))
-        return plain[None].to(self._studio.device, self._studio.dtype) / 255
+        return plain[None].to(self._manager.device, self._manager.dtype) / 255

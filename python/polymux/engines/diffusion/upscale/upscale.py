@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["make", "units"]
 
 
-def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
+def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
     """Enlarges the picture of a request, and paints detail on it.
 
     Args:
-        studio: Models and a device; whoever calls holds its lock. Its options may have
+        manager: Models and a device; whoever calls holds its lock. Its options may have
             ``max_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
             what ``<lora:name:weight>`` means, and what `images.Enlarger` reads.
         request: `upscale_image`, variant A.
@@ -70,20 +70,20 @@ def make(studio: PipelineManager, request: Request, sink: EngineSink, token: Tok
             param="handfix",
         )
     plan = planned(values, *picture.size)
-    most = int(studio.options.get("max_detail_pixels", MAX_PIXELS))
+    most = int(manager.options.get("max_detail_pixels", MAX_PIXELS))
     check(plan, str(values.get("output_format", "png")), most)
-    member = models.chosen(studio, values, sink)
-    work = _Work(studio, request, plan, member, sink, token)
+    slot = models.chosen(manager, values, sink)
+    work = _Work(manager, request, plan, slot, sink, token)
     began = time.monotonic()
     made = work.done(_samples(picture))
-    file = images.produced(made, values, plan, member.name, sink)
+    file = images.produced(made, values, plan, slot.name, sink)
     metrics = {
         "width": float(plan.size[0]),
         "height": float(plan.size[1]),
         "steps": float(work.steps.done),
         "steps_per_s": work.steps.done / max(1e-9, time.monotonic() - began),
     }
-    return Output([file], member.version, metrics)
+    return Output([file], slot.version, metrics)
 
 
 class _Work:
@@ -91,21 +91,21 @@ class _Work:
 
     def __init__(
         self,
-        studio: PipelineManager,
+        manager: PipelineManager,
         request: Request,
         plan: Plan,
-        member: ModelSlot,
+        slot: ModelSlot,
         sink: EngineSink,
         token: Token,
     ) -> None:
-        self._studio = studio
-        self._member = member
+        self._manager = manager
+        self._member = slot
         self._values = request.values
         self._plan = plan
         self._sink = sink
         self._around = self._values.get("pattern") is True
         self._mask = picture_of(request, "mask")
-        self._enlarger = images.Enlarger(studio.options, sink, token)
+        self._enlarger = images.Enlarger(manager.options, sink, token)
         self.steps = Steps(sink, token, calls(self._values, plan))
 
     def done(self, pixels: Pixels) -> Pixels:
@@ -125,21 +125,21 @@ class _Work:
         prompts = _prompts(values, self._sink)
         # Weights that a negative prompt names have an effect as well: there is one model for both.
         wanted = [one for prompt in prompts for one in prompt.loras]
-        studio, sink = self._studio, self._sink
+        manager, sink = self._manager, self._sink
         with (
-            models.pipeline(studio, self._member, values, wanted, sink) as pipeline,
+            models.pipeline(manager, self._member, values, wanted, sink) as pipeline,
             self.steps.watching(pipeline),
-            Previews(studio, pipeline, sink).of(self.steps),
+            Previews(manager, pipeline, sink).of(self.steps),
         ):
             guided = float(values.get("dynamic", 6)) > 1
             words = encoded(
                 prompts if guided else prompts[1:],
                 pipeline.tokenizer,
                 pipeline.text_encoder,
-                studio.device,
+                manager.device,
                 sink.log,
             )
-            painter = Painter(studio, pipeline, self._member.name, values, words, self.steps)
+            painter = Painter(manager, pipeline, self._member.name, values, words, self.steps)
             for one in self._plan.passes:
                 pixels = self._passed(pixels, one, painter)
         return pixels

@@ -50,7 +50,7 @@ _SESSION = b"mcp-session-id"
 
 
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
-    """The door's addresses; none where the SDK is missing."""
+    """The frontend's addresses; none where the SDK is missing."""
     if is_installed():
         return [(PATH, McpEndpoint(state))]
     if state.settings.compat.mcp:
@@ -111,9 +111,9 @@ def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
     from polymux.mcp.protocol import make_server
 
     def make(state: ServerState) -> StreamableHTTPSessionManager:
-        desk = LocalExecutor(lambda: state.service, lambda job: _answer(state, job), _uri)
+        executor = LocalExecutor(lambda: state.service, lambda job: _answer(state, job), _uri)
         return StreamableHTTPSessionManager(
-            make_server(desk, _HttpFrontend(state)),
+            make_server(executor, _HttpFrontend(state)),
             session_idle_timeout=_IDLE_S,
             max_request_body_size=_NO_LIMIT,
             max_sessions=None,  # `OpenSessions` counts them, for each key.

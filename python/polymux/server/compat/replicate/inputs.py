@@ -200,7 +200,7 @@ class Inputs:
         if not addresses:
             return None
         longest = max_file_bytes(self._state, model.operation)
-        bringer = UrlFetcher(
+        url_fetcher = UrlFetcher(
             self._state.settings.fetch,
             longest,
             total_s=_MAX_FETCH_S,
@@ -217,7 +217,7 @@ class Inputs:
                 for name, url in addresses.items():
                     async with self._fetching:
                         part = sink.part(0.0, _SHARE)
-                        files[name] = await _brought(bringer, name, url, part, drafts)
+                        files[name] = await _brought(url_fetcher, name, url, part, drafts)
                 yield replace(work, values={**work.values, **files}, prepare=None)
             finally:
                 for draft in drafts:
@@ -227,11 +227,11 @@ class Inputs:
 
 
 async def _brought(
-    bringer: UrlFetcher, name: str, url: str, sink: ProgressSink, drafts: list[TempFile]
+    url_fetcher: UrlFetcher, name: str, url: str, sink: ProgressSink, drafts: list[TempFile]
 ) -> Upload:
     """A file; where it cannot be had, the field that names it is told."""
     try:
-        return await bringer.bring(url, sink, drafts)
+        return await url_fetcher.fetch(url, sink, drafts)
     except errors.APIStatusError as error:
         if error.param == "url":
             error.param = name

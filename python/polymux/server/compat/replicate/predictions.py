@@ -93,7 +93,7 @@ class CreatingEndpoint(ReplicateEndpoint):
     ) -> Job:
         service = self.state.service
         try:
-            job, new = await service.begin(work, idempotency_key_of(asked.access))
+            job, new = await service.submit(work, idempotency_key_of(asked.access))
         except errors.BadRequestError as error:
             if error.code != "model_not_found":
                 raise
