@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -57,8 +59,8 @@ Engine::Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> in
       epoll_(std::move(epoll)),
       random_(static_cast<std::mt19937::result_type>(random_bits())),
       kept_connections_(kept_connections) {
-    surroundings_.session = std::move(session);
-    surroundings_.epoll = epoll_.get();
+    context_.session = std::move(session);
+    context_.epoll = epoll_.get();
     own(epoll_.get());
     for (Lane& lane : lanes_) lane.engine = this;
 }
@@ -141,7 +143,7 @@ void Engine::start(std::shared_ptr<Exchange> exchange) {
 }
 
 const Engine::Lane& Engine::lane_for(const Exchange& exchange) const noexcept {
-    return lanes_[Transfer::goes_alone(exchange.task(), *surroundings_.session) ? 1 : 0];
+    return lanes_[Transfer::goes_alone(exchange.task(), *context_.session) ? 1 : 0];
 }
 
 /// The end of a stream's answer comes right behind the event that ends the stream. Where nothing
@@ -158,7 +160,7 @@ bool Engine::better_wait(const std::shared_ptr<Exchange>& exchange) {
 
 void Engine::start_waiting() {
     if (waiting_.empty()) return;
-    const bool is_late = surroundings_.now >= waiting_until_;
+    const bool is_late = context_.now >= waiting_until_;
     std::vector<std::shared_ptr<Exchange>> waited;
     waited.swap(waiting_);
     for (auto& exchange : waited) {
@@ -176,7 +178,7 @@ void Engine::begin(std::shared_ptr<Exchange> exchange) {
         exchange->end({.failure = cancelled("the request was cancelled")});
         return;
     }
-    const SessionCommon& session = *surroundings_.session;
+    const SessionCommon& session = *context_.session;
     if (session.no_certificates && session.options.verify &&
         exchange->task().request.url.starts_with("https:")) {
         exchange->end({.failure = session.no_certificates});
@@ -187,7 +189,7 @@ void Engine::begin(std::shared_ptr<Exchange> exchange) {
         exchange->end({.failure = no_memory()});
         return;
     }
-    surroundings_.now = steady_clock::now();
+    context_.now = steady_clock::now();
     ++active_;
     transfer->begin(std::move(exchange));
     begin_try(*transfer);
@@ -199,7 +201,7 @@ Transfer* Engine::free_transfer() {
         free_.pop_back();
         if (found != nullptr) return found;
     }
-    auto made = Transfer::create(surroundings_);
+    auto made = Transfer::create(context_);
     if (!made) return nullptr;
     const auto empty = std::find(slots_.begin(), slots_.end(), nullptr);
     made->slot = static_cast<std::uint32_t>(empty - slots_.begin());
@@ -272,7 +274,7 @@ void Engine::finish_try(Transfer& transfer, CURLcode code) {
         return;
     }
     if (code == CURLE_OK && transfer.decodes()) {
-        transfer.exchange()->finish_decoding(surroundings_.parser);
+        transfer.exchange()->finish_decoding(context_.parser);
     }
     auto failure = transfer.failure_of(code);
     remove(transfer);
@@ -283,7 +285,7 @@ void Engine::finish_try(Transfer& transfer, CURLcode code) {
 bool Engine::try_again(Transfer& transfer, const Error* failure) {
     const auto delay = transfer.retry_delay(failure, static_cast<std::uint32_t>(random_()));
     if (!delay) return false;
-    transfer.wait_until(surroundings_.now + *delay);
+    transfer.wait_until(context_.now + *delay);
     arm(transfer);
     return true;
 }
@@ -313,6 +315,190 @@ void Engine::end_draining(milliseconds longest) {
         remove(*transfer);
         end(*transfer);
     }
+}
+
+bool Engine::round(milliseconds longest) {
+    // What ends at once, such as a request that must not begin, is told before anything is awaited.
+    const bool was_asked = read_inbox();
+    if (was_asked) flush_ports();
+    if (stopped_) return true;
+    context_.now = steady_clock::now();
+    const bool was_due = run_timers_of_curl();
+    // Either may have ended what the caller waits for, who looks between two rounds.
+    const bool waited = wait(was_asked || was_due ? milliseconds{0} : longest);
+    run_timers_of_curl();
+    for (Transfer* const transfer : context_.draining) {
+        transfer->counted_as_draining = true;
+        ++lane_of(*transfer).draining;
+        arm(*transfer);
+    }
+    context_.draining.clear();
+    check_deadlines();
+    flush_ports();
+    return waited;
+}
+
+bool Engine::run_timers_of_curl() {
+    bool any = false;
+    for (Lane& lane : lanes_) {
+        if (lane.timer > context_.now) continue;
+        lane.timer = steady_clock::time_point::max();
+        int running = 0;
+        curl_multi_socket_action(lane.multi.get(), CURL_SOCKET_TIMEOUT, 0, &running);
+        any = true;
+    }
+    if (any) read_messages();
+    return any;
+}
+
+bool Engine::wait(milliseconds longest) {
+    constexpr int most_events = 64;
+    std::array<epoll_event, most_events> events;
+    const int count = epoll_wait(epoll_.get(), events.data(), most_events, wait_ms(longest));
+    context_.now = steady_clock::now();
+    for (int i = 0; i < count; ++i) {
+        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        const auto watched = std::bit_cast<Watched>(event.data.u64);
+        if (watched.socket == inbox_->descriptor()) {
+            read_inbox();
+            continue;
+        }
+        int what = 0;
+        if ((event.events & EPOLLIN) != 0) what |= CURL_CSELECT_IN;
+        if ((event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
+        if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) what |= CURL_CSELECT_ERR;
+        int running = 0;
+        CURLM* const multi = lanes_[watched.lane].multi.get();
+        curl_multi_socket_action(multi, watched.socket, what, &running);
+    }
+    if (count > 0) read_messages();
+    return count >= 0 || errno != EINTR;
+}
+
+int Engine::wait_ms(milliseconds longest) {
+    auto until = std::min(lanes_.front().timer, lanes_.back().timer);
+    if (!waiting_.empty()) until = std::min(until, waiting_until_);
+    if (!timers_.empty()) until = std::min(until, timers_.top().at);
+    std::int64_t wait = longest.count() < 0 ? std::numeric_limits<int>::max() : longest.count();
+    if (until != steady_clock::time_point::max()) {
+        // Rounded up: a wait that ends too early is followed by another.
+        const auto left = std::chrono::ceil<milliseconds>(until - context_.now);
+        wait = std::clamp<std::int64_t>(left.count(), 0, wait);
+    } else if (longest.count() < 0) {
+        return -1;
+    }
+    return static_cast<int>(std::min<std::int64_t>(wait, std::numeric_limits<int>::max()));
+}
+
+bool Engine::read_inbox() {
+    items_.clear();
+    stopped_ = inbox_->take(items_) || stopped_;
+    // A list of its own: what is done for one item may post another.
+    std::vector<Inbox::Item> items;
+    items.swap(items_);
+    for (const Inbox::Item& item : items) handle(item);
+    const bool had_any = !items.empty();
+    items.clear();
+    items_.swap(items);
+    return had_any;
+}
+
+void Engine::handle(const Inbox::Item& item) {
+    switch (item.wish) {
+        case Inbox::Wish::start:
+            start(item.exchange);
+            return;
+        case Inbox::Wish::cancel:
+            cancel(*item.exchange);
+            return;
+        case Inbox::Wish::close:
+            cancel_all("the client was closed");
+            return;
+        case Inbox::Wish::receive:
+        case Inbox::Wish::send:
+            resume(*item.exchange);
+            return;
+    }
+}
+
+void Engine::cancel(Exchange& exchange) {
+    Transfer* const transfer = exchange.transfer_;
+    if (transfer == nullptr) {
+        // It waits, or has ended.
+        const auto waits = [&exchange](const auto& one) { return one.get() == &exchange; };
+        if (std::erase_if(waiting_, waits) > 0) {
+            exchange.end({.failure = cancelled("the request was cancelled")});
+        }
+        return;
+    }
+    remove(*transfer);
+    end(*transfer, cancelled("the request was cancelled"));
+}
+
+void Engine::resume(Exchange& exchange) {
+    Transfer* const transfer = exchange.transfer_;
+    if (transfer == nullptr || transfer->phase() == Phase::backoff) return;
+    context_.now = steady_clock::now();
+    if (const CURLcode code = transfer->resume(); code != CURLE_OK) {
+        finish_try(*transfer, code);
+        return;
+    }
+    arm(*transfer);
+    read_messages();
+}
+
+void Engine::arm(Transfer& transfer) {
+    const auto at = transfer.next_look();
+    if (at >= transfer.armed_at) return;
+    transfer.armed_at = at;
+    timers_.push({.at = at, .slot = transfer.slot, .serial = transfer.serial});
+}
+
+/// Deadlines move with every byte. A timer stays where it was armed, and looks then whether there
+/// is still time: so bytes cost nothing.
+void Engine::check_deadlines() {
+    start_waiting();
+    if (active_ == 0) {
+        timers_ = {};  // Nobody is to be woken for what has ended.
+        return;
+    }
+    while (!timers_.empty() && timers_.top().at <= context_.now) {
+        const Timer timer = timers_.top();
+        timers_.pop();
+        Transfer* const transfer = slots_[timer.slot].get();
+        if (transfer == nullptr || transfer->serial != timer.serial) continue;
+        transfer->armed_at = steady_clock::time_point::max();
+        const auto due = transfer->due();
+        if (due && due->at <= context_.now) {
+            pass_deadline(*transfer, *due);
+        } else {
+            arm(*transfer);
+        }
+    }
+}
+
+void Engine::pass_deadline(Transfer& transfer, const Due& due) {
+    if (due.name.empty() && transfer.phase() == Phase::backoff) {
+        begin_try(transfer);
+        return;
+    }
+    if (!transfer.exchange()) {  // Drained for long enough.
+        remove(transfer);
+        end(transfer);
+        return;
+    }
+    remove(transfer);
+    Error failure = deadline_passed(due.name, due.length, transfer.exchange()->task().request);
+    if (try_again(transfer, &failure)) return;
+    end(transfer, std::move(failure));
+}
+
+void Engine::flush_ports() {
+    std::erase_if(ports_, [](const std::weak_ptr<Port>& known) {
+        const auto port = known.lock();
+        if (port) port->flush();
+        return !port;
+    });
 }
 
 }  // namespace polymux::transport

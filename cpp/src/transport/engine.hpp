@@ -106,7 +106,7 @@ private:
     bool try_again(Transfer& transfer, const Error* failure);
     void flush_ports();
 
-    Surroundings surroundings_;
+    EngineContext context_;
     std::shared_ptr<Inbox> inbox_;
     FileDescriptor epoll_;
     std::vector<std::unique_ptr<Transfer>> slots_;  // Before `lanes_`, which know their handles.

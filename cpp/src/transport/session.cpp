@@ -3,7 +3,6 @@
 #include <mutex>
 #include <utility>
 
-#include "transport/certificates.hpp"
 #include "transport/engine.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/process.hpp"
@@ -26,17 +25,6 @@ Error closed_error() {
 }
 
 }  // namespace
-
-SessionCommon::SessionCommon(SessionOptions given) : options(std::move(given)) {
-    for (const std::string& field : options.headers) header_nodes.add(field.c_str());
-    headers = header_nodes.link(nullptr);
-    auto bundle = certificate_bundle(options.certificates);
-    if (bundle) {
-        certificates = *std::move(bundle);
-    } else {
-        no_certificates = std::move(bundle.error());
-    }
-}
 
 /// What a session has in one process.
 struct Session::State {

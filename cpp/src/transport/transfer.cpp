@@ -1,12 +1,18 @@
 #include "transport/transfer.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "transport/callbacks.hpp"
 #include "transport/failures.hpp"
 #include "transport/retry.hpp"
+#include "transport/tcp_facts.hpp"
 #include "transport/trust.hpp"
 
 namespace polymux::transport {
@@ -28,6 +34,21 @@ constexpr std::int64_t longest_connect_ms = std::numeric_limits<int>::max();
 /// Of streams: an event comes when it is sent, and not when a coding has filled a block.
 constexpr std::string_view no_coding = "Accept-Encoding: identity";
 
+constexpr std::size_t most_field_bytes = std::size_t{256} << 10U;
+constexpr std::size_t most_fields = 1000;
+/// Of an answer whose status is no success.
+constexpr std::size_t longest_error_bytes = std::size_t{1} << 20U;
+constexpr std::size_t most_drained_bytes = std::size_t{64} << 10U;
+
+/// How long a reset may take to follow an end. Whoever waits holds up all others of the thread, so
+/// that it is done only where the request has just been sent.
+constexpr milliseconds reset_wait{5};
+constexpr milliseconds just_sent{200};
+/// Within what a server closes after a stream that is going to.
+constexpr milliseconds rest{50};
+constexpr milliseconds between_rests{1000};
+constexpr milliseconds believed_for{60'000};
+
 /// Whether one of the header fields has this one's name.
 bool names(const std::vector<std::string>& fields, std::string_view wanted) noexcept {
     const std::size_t length = wanted.find(':');
@@ -37,20 +58,52 @@ bool names(const std::vector<std::string>& fields, std::string_view wanted) noex
     });
 }
 
+Error too_large(std::string_view what, std::size_t limit_bytes) {
+    return {.code = ErrorCode::answer_too_large,
+            .message = "the answer is refused: " + std::string(what) + " more than " +
+                       std::to_string(limit_bytes),
+            .stage = "receive"};
+}
+
+/// "HTTP/1.1 200 OK" to 11 and 200.
+void read_status_line(std::string_view line, ResponseHead& head) {
+    constexpr std::size_t version_begins = 5;  // After "HTTP/".
+    constexpr int tens = 10;
+    const char* const end = line.data() + line.size();
+    int major = 1;
+    int minor = 0;
+    auto read = std::from_chars(line.data() + version_begins, end, major);
+    if (read.ptr != end && *read.ptr == '.') read = std::from_chars(read.ptr + 1, end, minor);
+    head.http_version = major * tens + minor;
+    while (read.ptr != end && *read.ptr == ' ') ++read.ptr;
+    std::from_chars(read.ptr, end, head.status);
+}
+
+bool is_coded(const ResponseHead& head) {
+    const std::string_view coding = head.field("content-encoding");
+    return !coding.empty() && coding != "identity";
+}
+
+/// Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one request
+/// wait for another.
+bool offers_http2(const Task& task, const SessionCommon& session) noexcept {
+    return session.options.http2 && task.request.url.starts_with("https:");
+}
+
 }  // namespace
 
-std::unique_ptr<Transfer> Transfer::create(Surroundings& surroundings) {
+std::unique_ptr<Transfer> Transfer::create(EngineContext& context) {
     EasyHandle easy(curl_easy_init());
     if (!easy) return nullptr;
-    auto made = std::make_unique<Transfer>(std::move(easy), surroundings);
-    if (!set_callbacks(*made, surroundings) || !made->set_constants()) return nullptr;
+    auto made = std::make_unique<Transfer>(std::move(easy), context);
+    if (!set_callbacks(*made, context) || !made->set_constants()) return nullptr;
     return made;
 }
 
 Transfer::~Transfer() = default;
 
 bool Transfer::set_constants() {
-    const SessionCommon& session = *surroundings_.session;
+    const SessionCommon& session = *context_.session;
     const SessionOptions& options = session.options;
     Setter set(handle());
     set(CURLOPT_PRIVATE, this);
@@ -83,7 +136,7 @@ bool Transfer::set_constants() {
 void Transfer::begin(std::shared_ptr<Exchange> exchange) {
     exchange_ = std::move(exchange);
     exchange_->transfer_ = this;
-    began_ = surroundings_.now;
+    began_ = context_.now;
     tries_ = 0;
 }
 
@@ -91,7 +144,7 @@ Result<void> Transfer::configure() {
     const Task& task = exchange_->task();
     ++tries_;
     phase_ = Phase::connecting;
-    try_began_ = surroundings_.now;
+    try_began_ = context_.now;
     informed_ = false;
     spoiled_ = streamed_ = any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ =
         head_complete_ = false;
@@ -118,20 +171,10 @@ Result<void> Transfer::configure() {
         task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
     set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
     const bool is_last = task.reading == Reading::chat && server_closes_after_streams();
-    set(CURLOPT_FORBID_REUSE, is_last || !surroundings_.session->options.reuse ? 1L : 0L);
+    set(CURLOPT_FORBID_REUSE, is_last || !context_.session->options.reuse ? 1L : 0L);
     if (!set.succeeded()) return no_memory();
     return {};
 }
-
-namespace {
-
-/// Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one request
-/// wait for another.
-bool offers_http2(const Task& task, const SessionCommon& session) noexcept {
-    return session.options.http2 && task.request.url.starts_with("https:");
-}
-
-}  // namespace
 
 bool Transfer::goes_alone(const Task& task, const SessionCommon& session) noexcept {
     // An answer that is read in pieces may have to wait for its reader. On a connection with others
@@ -143,7 +186,7 @@ bool Transfer::goes_alone(const Task& task, const SessionCommon& session) noexce
 /// Where the request goes, in which version of HTTP, and over whose connection.
 void Transfer::set_way(Setter& set) {
     const Task& task = exchange_->task();
-    const SessionCommon& session = *surroundings_.session;
+    const SessionCommon& session = *context_.session;
     const bool http2 = offers_http2(task, session);
     alone_ = goes_alone(task, session);
     if (url_ != task.request.url) {
@@ -160,7 +203,7 @@ void Transfer::set_way(Setter& set) {
 
 /// The request's header fields, and those of the session whose names it has not.
 curl_slist* Transfer::all_fields() {
-    const SessionCommon& session = *surroundings_.session;
+    const SessionCommon& session = *context_.session;
     const auto& given = exchange_->task().request.headers;
     const auto is_given = [&given](const std::string& field) { return names(given, field); };
     if (std::ranges::none_of(session.options.headers, is_given)) {
@@ -231,7 +274,7 @@ std::optional<Due> Transfer::due() const {
         consider(last_sent_, "first_byte", deadlines.first_byte);
     }
     if (in_head && !(chat && informed_)) {
-        const auto last = surroundings_.now - tcp_facts(socket_).since_last_byte;
+        const auto last = context_.now - tcp_facts(socket_).since_last_byte;
         consider(std::max(last_received_, last), "idle", deadlines.idle);
     }
     // A server may send its head at once, and think for as long as it likes about the first chunk.
@@ -249,14 +292,14 @@ steady_clock::time_point Transfer::next_look() const {
     const Deadlines& deadlines = exchange_->task().deadlines;
     for (const auto& length :
          {deadlines.write, deadlines.first_byte, deadlines.idle, deadlines.event}) {
-        if (length) at = std::min(at, surroundings_.now + *length);
+        if (length) at = std::min(at, context_.now + *length);
     }
     return at;
 }
 
 CURLcode Transfer::resume() noexcept {
     paused_ = false;
-    last_sent_ = last_received_ = last_chunk_ = surroundings_.now;
+    last_sent_ = last_received_ = last_chunk_ = context_.now;
     return curl_easy_pause(handle(), CURLPAUSE_CONT);
 }
 
@@ -285,7 +328,7 @@ bool Transfer::answers() const noexcept {
 
 bool Transfer::repeatable() const noexcept {
     return exchange_->task().retries.repeatable ||
-           surroundings_.session->repeatable.load(std::memory_order_relaxed);
+           context_.session->repeatable.load(std::memory_order_relaxed);
 }
 
 bool Transfer::can_rewind() const noexcept {
@@ -328,7 +371,7 @@ std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
     const auto delay = delay_before_retry(task.retries, tries_, head_.get(), random);
     if (!delay) return std::nullopt;
     const auto total = task.deadlines.total;
-    if (total && surroundings_.now + *delay >= began_ + *total) return std::nullopt;
+    if (total && context_.now + *delay >= began_ + *total) return std::nullopt;
     return delay;
 }
 
@@ -338,20 +381,20 @@ void Transfer::end(std::optional<Error> failure) {
     if (phase_ == Phase::receiving && !failure && exchange->task().reading == Reading::chat) {
         // The rest of the answer is a few bytes as a rule; with them the connection is free.
         phase_ = Phase::draining;
-        until_ = surroundings_.now + drain_time;
-        surroundings_.draining.push_back(this);
+        until_ = context_.now + drain_time;
+        context_.draining.push_back(this);
     }
     exchange->end({.failure = std::move(failure),
                    .head = head_,
                    .body = std::move(collected_),
                    .tries = std::max(tries_, 1U),
-                   .elapsed = surroundings_.now - began_});
+                   .elapsed = context_.now - began_});
     collected_ = {};
 }
 
 void Transfer::reset() noexcept {
     leave_socket();
-    std::erase(surroundings_.draining, this);
+    std::erase(context_.draining, this);
     counted_as_draining = false;
     phase_ = Phase::idle;
     exchange_.reset();
@@ -359,6 +402,317 @@ void Transfer::reset() noexcept {
     own_failure_.reset();
     ++serial;
     armed_at = steady_clock::time_point::max();
+}
+
+// What libcurl's callbacks do: the body goes out, the answer comes in.
+
+bool Transfer::sends_at_once() const noexcept {
+    const Request& request = exchange_->task().request;
+    const auto* text = std::get_if<std::string>(&request.body);
+    return std::holds_alternative<std::monostate>(request.body) ||
+           (text != nullptr && text->size() <= small_body_bytes);
+}
+
+void Transfer::sent_all(steady_clock::time_point at) noexcept {
+    sent_all_ = true;
+    last_sent_ = at;
+    if (phase_ == Phase::sending) phase_ = Phase::waiting;
+}
+
+std::size_t Transfer::read(char* buffer, std::size_t size) {
+    const Request& request = exchange_->task().request;
+    last_sent_ = context_.now;
+    if (std::holds_alternative<std::string>(request.body)) return read_text(buffer, size);
+    auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
+    const auto count = form.read(std::as_writable_bytes(std::span(buffer, size)));
+    // Not the round's time: a source of the caller's may have waited meanwhile.
+    last_sent_ = steady_clock::now();
+    if (!count) {
+        own_failure_ = count.error();
+        return CURL_READFUNC_ABORT;
+    }
+    exchange_->sent_bytes_.store(form.sent_bytes(), std::memory_order_relaxed);
+    if (form.finished()) sent_all(last_sent_);
+    paused_ = *count == 0 && form.starved();
+    if (paused_) exchange_->starve();
+    return paused_ ? CURL_READFUNC_PAUSE : *count;
+}
+
+std::size_t Transfer::read_text(char* buffer, std::size_t size) {
+    const auto& text = std::get<std::string>(exchange_->task().request.body);
+    const std::size_t count = text.copy(buffer, size, text_offset_);
+    text_offset_ += count;
+    exchange_->sent_bytes_.store(text_offset_, std::memory_order_relaxed);
+    if (text_offset_ == text.size()) sent_all(context_.now);
+    return count;
+}
+
+int Transfer::seek(curl_off_t offset) {
+    const Request& request = exchange_->task().request;
+    if (offset != 0) return CURL_SEEKFUNC_FAIL;
+    if (std::holds_alternative<std::string>(request.body)) {
+        text_offset_ = 0;
+        return CURL_SEEKFUNC_OK;
+    }
+    auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
+    return form.can_rewind() && form.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+std::size_t Transfer::refuse(Error error) {
+    own_failure_ = std::move(error);
+    return 0;
+}
+
+std::size_t Transfer::take_field(std::string_view line) {
+    last_received_ = context_.now;
+    informed_ = false;
+    std::string_view field = line;
+    while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
+    // Informational answers and trailers count as well: there may be any number of them.
+    head_bytes_ += line.size();
+    if (head_complete_) return take_trailer(field, line.size());
+    if (head_bytes_ > most_field_bytes) {
+        return refuse(too_large("bytes of header fields", most_field_bytes));
+    }
+    if (field.starts_with("HTTP/")) {
+        building_ = {};
+        fields_ = 0;
+        read_status_line(field, building_);
+    } else if (field.empty()) {
+        constexpr int first_final_status = 200;
+        informed_ = building_.status < first_final_status;
+        if (!informed_) take_head();
+    } else {
+        if (++fields_ > most_fields) return refuse(too_large("header fields", most_fields));
+        building_.fields.append(field).append("\r\n");
+    }
+    return own_failure_ ? 0 : line.size();
+}
+
+/// The interface has none. libcurl keeps each of them for as long as the transfer lasts.
+std::size_t Transfer::take_trailer(std::string_view field, std::size_t line_bytes) {
+    if (phase_ == Phase::draining) return drain(line_bytes);
+    const bool too_many = !field.empty() && ++fields_ > most_fields;
+    if (!too_many && head_bytes_ <= most_field_bytes) return line_bytes;
+    if (!succeeded()) return 0;  // The status still counts.
+    return refuse(too_many ? too_large("header fields", most_fields)
+                           : too_large("bytes of header fields", most_field_bytes));
+}
+
+void Transfer::take_head() {
+    const Task& task = exchange_->task();
+    head_complete_ = true;
+    phase_ = Phase::receiving;
+    learn_from_answer();
+    head_ = std::make_shared<const ResponseHead>(std::move(building_));
+    SessionCommon& session = *context_.session;
+    constexpr int http2 = 20;
+    session.multiplexes.store(head_->http_version >= http2, std::memory_order_relaxed);
+    if (!session.options.idempotent_field.empty() &&
+        !head_->field(session.options.idempotent_field).empty()) {
+        session.repeatable.store(true, std::memory_order_relaxed);
+    }
+    if (head_->field("transfer-encoding").empty() && head_->contradicts_itself("content-length")) {
+        refuse({.code = ErrorCode::undecodable_answer,
+                .message = "the answer is refused: it declares two lengths of its body",
+                .stage = "receive"});
+    } else if (task.reading == Reading::chat && succeeded() && is_coded(*head_)) {
+        refuse({.code = ErrorCode::undecodable_answer,
+                .message = "the stream is compressed, which it was asked not to be: is there a "
+                           "proxy on the way that compresses what passes?",
+                .stage = "receive"});
+    } else if (collects()) {
+        curl_off_t length = -1;
+        curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        if (succeeded() && length > 0 &&
+            static_cast<std::uint64_t>(length) > task.longest_answer_bytes) {
+            refuse(too_large("bytes of body", task.longest_answer_bytes));
+        }
+    } else {
+        exchange_->set_head(head_, repeatable());
+    }
+}
+
+bool Transfer::collects() const noexcept {
+    return !succeeded() || exchange_->task().reading == Reading::whole;
+}
+
+std::size_t Transfer::take_body(std::string_view bytes) {
+    last_received_ = context_.now;
+    if (phase_ == Phase::draining) return drain(bytes.size());
+    if (collects()) return collect(bytes);
+    if (exchange_->task().reading == Reading::chat) return decode(bytes);
+    paused_ = !exchange_->add_bytes(bytes);
+    return paused_ ? CURL_WRITEFUNC_PAUSE : bytes.size();
+}
+
+std::size_t Transfer::drain(std::size_t bytes) noexcept {
+    drained_bytes_ += bytes;
+    return drained_bytes_ > most_drained_bytes ? 0 : bytes;
+}
+
+std::size_t Transfer::collect(std::string_view bytes) {
+    if (!succeeded()) {
+        const std::size_t room = longest_error_bytes - collected_.size();
+        collected_.append(bytes.substr(0, room));
+        // What comes beyond that tells nobody anything; without it the status still counts.
+        return bytes.size() > room ? 0 : bytes.size();
+    }
+    const std::size_t longest = exchange_->task().longest_answer_bytes;
+    const std::size_t size = collected_.size() + bytes.size();
+    if (size > longest) return refuse(too_large("bytes of body", longest));
+    // Left alone it would grow to twice of what is allowed. A large one gets its room in one step:
+    // pages that nothing is written to take no memory, and buffers left behind would.
+    if (size > collected_.capacity()) {
+        constexpr std::size_t large = std::size_t{1} << 20U;
+        constexpr std::size_t room = std::size_t{64} << 20U;
+        const std::size_t wanted = size < large ? size : std::max(size, room);
+        collected_.reserve(std::min(longest, std::max(wanted, 2 * collected_.capacity())));
+    }
+    collected_.append(bytes);
+    return bytes.size();
+}
+
+std::size_t Transfer::decode(std::string_view bytes) {
+    const auto decoded = exchange_->decode(bytes, context_.parser);
+    paused_ = !decoded.taken;
+    if (paused_) return CURL_WRITEFUNC_PAUSE;
+    if (decoded.chunks_came) {
+        any_chunk_ = true;
+        last_chunk_ = context_.now;
+    }
+    if (decoded.end == stream::StreamState::open) return bytes.size();
+    const bool well = decoded.end == stream::StreamState::finished;
+    end({});
+    if (well) return bytes.size();
+    phase_ = Phase::receiving;  // Nothing of the rest is wanted.
+    return 0;
+}
+
+// A connection that was used before may be closed by the server in the moment of the next request.
+// What the kernel knows of it then tells whether the server can have read that request: only where
+// it cannot is the request sent again.
+
+/// libcurl sends a request again by itself when a connection that it used before turns out to be
+/// closed. That is right only where the server has seen nothing of it.
+bool Transfer::may_send_again(int local_port) {
+    if (std::exchange(asked_before_, true) && sent_all_ && !peer_had_nothing_ && !repeatable()) {
+        own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
+                                exchange_->task().request, exchange_->task().deadlines);
+        return false;
+    }
+    peer_had_nothing_ = sent_all_ = false;
+    long new_connections = 0;
+    leave_socket();
+    curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
+    socket_ = context_.socket_at(local_port);
+    if (const auto found = context_.sockets.find(socket_);
+        found != context_.sockets.end() && found->second.user == nullptr) {
+        SocketUse& use = found->second;
+        use.user = this;
+        use.local_port = local_port;
+        use.kept = new_connections == 0;
+        if (use.kept) use.before = tcp_facts(socket_);
+    }
+    if (new_connections == 0 && is_spoiled()) {
+        spoiled_ = true;
+        return false;
+    }
+    last_sent_ = context_.now;
+    phase_ = Phase::sending;
+    if (sends_at_once()) {
+        sent_all(context_.now);
+    } else {
+        received_before_ = tcp_facts(socket_).received_bytes;
+    }
+    return true;
+}
+
+/// A kept connection on which the server has something to say before it was asked, or which it has
+/// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
+/// tickets, which are no answer.
+bool Transfer::is_spoiled() const noexcept {
+    const auto found = context_.sockets.find(socket_);
+    if (found == context_.sockets.end() || found->second.user != this) return false;
+    char byte = 0;
+    const auto count = ::recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+    if (count > 0) return url_.starts_with("http:");
+    return count == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/// Before an answer has begun, a kept connection closes: what had the peer of the request?
+void Transfer::socket_closes(curl_socket_t socket, const SocketUse& use) noexcept {
+    peer_had_nothing_ = false;
+    if (!use.kept || head_bytes_ > 0) return;
+    const TcpFacts facts = tcp_facts(socket);
+    if (use.before.sent_bytes > 0 && facts.sent_bytes == use.before.sent_bytes) {
+        peer_had_nothing_ = true;  // Not a byte has left.
+        return;
+    }
+    // A reset alone says nothing: it may come from whoever has read all of it.
+    if (detail_[0] != '\0') return;
+    // The peer's end of the connection acknowledges all that it received: where it came first, and
+    // acknowledges nothing of the request, the peer had given up before.
+    if (use.before.acknowledged_bytes > 0 &&
+        facts.acknowledged_bytes == use.before.acknowledged_bytes) {
+        peer_had_nothing_ = true;
+        return;
+    }
+    // Where the end is followed by a reset, a part of the request was there unread, or came later
+    // (RFC 2525, 2.17). Over HTTP/2 that may be something else of ours.
+    if (!has_ended(socket)) return;
+    const SessionCommon& session = *context_.session;
+    if (!url_.starts_with("http:") && session.multiplexes.load(std::memory_order_relaxed)) return;
+    const bool just_now = context_.now - last_sent_ < just_sent;
+    peer_had_nothing_ = is_reset(socket, just_now ? reset_wait : milliseconds{0});
+}
+
+/// Some servers, llama.cpp's among them, close after each stream though they promise to keep the
+/// connection, and first read what came meanwhile, so that nobody can tell whether they worked on
+/// it. So the first request that follows a stream at once waits until the server shows what it
+/// does; that is known then.
+std::optional<steady_clock::time_point> Transfer::rests_until() noexcept {
+    const SessionCommon& session = *context_.session;
+    if (!context_.stream_ended || repeatable() ||
+        session.after_streams.load(std::memory_order_relaxed) != AfterStreams::unknown) {
+        return std::nullopt;
+    }
+    const auto now = context_.now;
+    const auto until = *context_.stream_ended + rest;
+    if (now >= until) return std::nullopt;
+    if (context_.rested && now < *context_.rested + between_rests) return std::nullopt;
+    context_.rested = now;
+    return until;
+}
+
+void Transfer::learn_from_answer() noexcept {
+    streamed_ = exchange_->task().reading == Reading::chat;
+    const auto found = context_.sockets.find(socket_);
+    if (found == context_.sockets.end() || !found->second.stream_ended) return;
+    found->second.stream_ended.reset();
+    context_.session->after_streams.store(AfterStreams::keeps, std::memory_order_relaxed);
+}
+
+/// As far as is known: it may have been a restart, so that what was learned is tried anew.
+bool Transfer::server_closes_after_streams() const noexcept {
+    SessionCommon& session = *context_.session;
+    if (session.after_streams.load(std::memory_order_relaxed) != AfterStreams::closes) return false;
+    const auto last = session.closed_after_stream.load(std::memory_order_relaxed);
+    if (context_.now - last < believed_for) return true;
+    session.after_streams.store(AfterStreams::unknown, std::memory_order_relaxed);
+    return false;
+}
+
+/// A connection that is kept has no user: whoever closes it later tells nobody of this exchange.
+void Transfer::leave_socket() noexcept {
+    const auto found = context_.sockets.find(socket_);
+    if (found != context_.sockets.end() && found->second.user == this) {
+        found->second.user = nullptr;
+        if (std::exchange(streamed_, false)) {
+            found->second.stream_ended = context_.stream_ended = context_.now;
+        }
+    }
+    socket_ = CURL_SOCKET_BAD;
 }
 
 }  // namespace polymux::transport

@@ -10,7 +10,7 @@
 
 #include "polymux/transport/exchange.hpp"
 #include "transport/curl.hpp"
-#include "transport/surroundings.hpp"
+#include "transport/engine_context.hpp"
 
 namespace polymux::transport {
 
@@ -40,9 +40,8 @@ inline constexpr std::size_t small_body_bytes = std::size_t{64} << 10U;
 class Transfer {
 public:
     /// Null where memory is out.
-    static std::unique_ptr<Transfer> create(Surroundings& surroundings);
-    Transfer(EasyHandle easy, Surroundings& surroundings)
-        : easy_(std::move(easy)), surroundings_(surroundings) {}
+    static std::unique_ptr<Transfer> create(EngineContext& context);
+    Transfer(EasyHandle easy, EngineContext& context) : easy_(std::move(easy)), context_(context) {}
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
     ~Transfer();
@@ -129,7 +128,7 @@ private:
     [[nodiscard]] bool server_closes_after_streams() const noexcept;
 
     EasyHandle easy_;
-    Surroundings& surroundings_;
+    EngineContext& context_;
     std::shared_ptr<Exchange> exchange_;
     Phase phase_ = Phase::idle;
 

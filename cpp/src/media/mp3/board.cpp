@@ -1,6 +1,13 @@
 #include "media/mp3/board.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <new>
+
+#include "media/mp3/segment_plan.hpp"
 
 namespace polymux::media::mp3 {
 
@@ -15,6 +22,9 @@ constexpr int resume_margin_frames = 100;
 constexpr int shortest_last_frames = 150;
 // A repair has to begin up to that many frames before the run that it is for.
 constexpr std::int64_t frames_kept_for_repairs = 730;
+// Frames that both sides of a seam encode, and what is worth one.
+constexpr int seam_frames = 70;
+constexpr int shortest_split_frames = 470;
 
 }  // namespace
 
@@ -102,6 +112,53 @@ std::shared_ptr<RunJob> Board::begin_job() {
         return job;
     }
     return nullptr;
+}
+
+// At a constant bitrate seams may be anywhere: a worker that has nothing left to do takes half of
+// what another has still before it.
+bool Board::split_segment() {
+    if (varies()) return false;
+    const int frame_samples = shape_of(options_.encoder).frame_samples();
+    std::size_t longest = segments_.size();
+    int most_left = shortest_split_frames;
+    for (std::size_t index = 0; index < segments_.size(); ++index) {
+        const Entry& each = segments_[index];
+        const int left = (each.segment->samples() - each.credited_samples) / frame_samples;
+        if (left < most_left || !is_in_work_alone(each)) continue;
+        most_left = left;
+        longest = index;
+    }
+    if (longest == segments_.size()) return false;
+    Entry& entry = segments_[longest];
+    const int period = padding_period(options_.encoder);
+    // The run there has the seam to do as well.
+    const int cut = entry.credited_samples / frame_samples + (most_left + seam_frames) / 2;
+    const int begin_frames = (cut + period - 1) / period * period;
+    const std::int64_t first_frame = entry.segment->first_frame() + begin_frames;
+    auto rest = std::make_shared<Segment>(entry.segment, begin_frames * frame_samples, first_frame);
+    entry.segment->cut(begin_frames * frame_samples);
+    const std::int64_t number = entry.segment->number();
+    for (std::size_t index = longest + 1; index < segments_.size(); ++index) {
+        segments_[index].segment->renumber();
+    }
+    for (const auto& job : runs_) {
+        if (job->segment > number) ++job->segment;
+        if (job->passed_segment > number) ++job->passed_segment;
+    }
+    segments_.insert(segments_.begin() + static_cast<std::ptrdiff_t>(longest) + 1,
+                     {.segment = std::move(rest)});
+    return true;
+}
+
+// Its own run is the only one that stands there, and not at the end.
+bool Board::is_in_work_alone(const Entry& entry) const {
+    const RunJob* owner = entry.owner.get();
+    if (owner == nullptr || !owner->run || !owner->claimed || entry.closed) return false;
+    const std::int64_t number = entry.segment->number();
+    if (owner->segment != number || owner->passed_segment >= number) return false;
+    return std::ranges::none_of(runs_, [owner, number](const auto& job) {
+        return job.get() != owner && !job->done && job->segment == number;
+    });
 }
 
 bool Board::step(const std::shared_ptr<RunJob>& job) {
@@ -300,6 +357,123 @@ void Board::drop_used_segments() {
     }
 }
 
+// What the stitcher asks for: whose frames are the true ones, and until when.
+
+std::shared_ptr<RunJob> Board::current() const {
+    const Lock lock(mutex_);
+    return runs_.empty() || !runs_.front()->run ? nullptr : runs_.front();
+}
+
+Board::Standing Board::standing(const RunJob& job) const {
+    const Lock lock(mutex_);
+    return {.done = job.done, .asking = job.asking, .seam = job.seam};
+}
+
+std::optional<Board::Question> Board::question() {
+    const Lock lock(mutex_);
+    const RunJob& job = *runs_.front();
+    if (!job.asking) return std::nullopt;
+    const RunJob& target = *job.target;
+    if (!target.done && target.passed_segment < job.segment) return std::nullopt;
+    return Question{.target = job.target, .end_frame = certain_end(*entry(job.segment)->segment)};
+}
+
+void Board::accept() {
+    const Lock lock(mutex_);
+    accept_locked(*runs_.front());
+    changed_.notify_all();
+}
+
+void Board::accept_locked(RunJob& job) {
+    parted_frames_ += job.run->parted_frames();
+    job.asking = false;
+    job.done = true;
+}
+
+void Board::hold(std::int64_t number) {
+    const Lock lock(mutex_);
+    RunJob& job = *runs_.front();
+    job.asking = false;
+    job.seam.reset();
+    job.run->agree_from(number);
+    changed_.notify_all();
+}
+
+std::shared_ptr<RunJob> Board::begin_repair(std::int64_t first_frame, std::int64_t empty_before,
+                                            std::int64_t number) {
+    const Lock lock(mutex_);
+    const auto behind = std::ranges::find_if(segments_, [first_frame](const Entry& each) {
+        return each.segment->first_frame() > first_frame;
+    });
+    if (behind == segments_.begin()) return nullptr;
+    const Segment& segment = *std::prev(behind)->segment;
+    auto job = std::make_shared<RunJob>();
+    job->segment = segment.number();
+    job->start = {.frames = static_cast<int>(first_frame - segment.first_frame()),
+                  .empty_before = empty_before};
+    job->is_repair = true;
+    hold_ = number;
+    runs_.push_front(job);
+    changed_.notify_all();
+    return job;
+}
+
+void Board::abandon_until(const std::shared_ptr<RunJob>& target) {
+    while (!runs_.empty() && runs_.front() != target) {
+        runs_.front()->abandoned = true;
+        runs_.pop_front();
+    }
+}
+
+void Board::confirm_repair() {
+    const Lock lock(mutex_);
+    const std::shared_ptr<RunJob> repair = runs_.front();
+    repair->proven = true;
+    const bool is_last = repair->done && !repair->seam;
+    if (!repair->target && !is_last) return;
+    runs_.pop_front();
+    abandon_until(repair->target);
+    runs_.push_front(repair);
+    changed_.notify_all();
+}
+
+void Board::abandon_repair() {
+    const Lock lock(mutex_);
+    retired_ = runs_.front()->target;
+    runs_.front()->abandoned = true;
+    runs_.pop_front();
+    changed_.notify_all();
+}
+
+void Board::advance() {
+    const Lock lock(mutex_);
+    // Done runs compare no more; holding on to each other they would all stay till the end.
+    const std::shared_ptr<RunJob> next = std::move(runs_.front()->target);
+    runs_.front()->target = nullptr;
+    runs_.pop_front();
+    abandon_until(next);
+    drop_used_segments();
+    changed_.notify_all();
+}
+
+void Board::make_sequential() {
+    const Lock lock(mutex_);
+    sequential_ = true;
+    const std::shared_ptr<RunJob> only = runs_.front();
+    for (; runs_.size() > 1; runs_.pop_back()) runs_.back()->abandoned = true;
+    for (Entry& each : segments_) {
+        if (each.owner != only && each.segment->number() > only->passed_segment) {
+            each.owner = nullptr;
+        }
+    }
+    retired_ = std::move(only->target);
+    only->target = nullptr;
+    only->seam.reset();
+    only->done = false;
+    only->asking = false;
+    changed_.notify_all();
+}
+
 int Board::unstarted_segments() const {
     const Lock lock(mutex_);
     if (sequential_) return 0;
@@ -343,6 +517,60 @@ void Board::fail(Error error) {
 std::optional<Error> Board::failure() const {
     const Lock lock(mutex_);
     return failure_;
+}
+
+// The threads that help: who is there, and who waits for what.
+
+void Board::expect_helper() {
+    const Lock lock(mutex_);
+    ++expected_helpers_;
+}
+
+void Board::forget_expected_helpers() {
+    const Lock lock(mutex_);
+    expected_helpers_ = 0;
+}
+
+void Board::help() {
+    {
+        const Lock lock(mutex_);
+        expected_helpers_ = std::max(0, expected_helpers_ - 1);
+        ++active_helpers_;
+    }
+    try {
+        while (const std::shared_ptr<RunJob> job = claim(true)) {
+            while (step(job)) {
+            }
+        }
+    } catch (const std::bad_alloc&) {
+        fail({.code = ErrorCode::out_of_memory,
+              .message = "not enough memory to encode in parallel"});
+    } catch (const std::exception& unexpected) {
+        fail({.code = ErrorCode::internal, .message = unexpected.what()});
+    }
+    const Lock lock(mutex_);
+    --active_helpers_;
+    changed_.notify_all();
+}
+
+int Board::helpers() const {
+    const Lock lock(mutex_);
+    return active_helpers_ + expected_helpers_;
+}
+
+int Board::expected_helpers() const {
+    const Lock lock(mutex_);
+    return expected_helpers_;
+}
+
+void Board::wait_for_change(int timeout_ms) {
+    Lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms));
+}
+
+void Board::wait_for_helpers() {
+    Lock lock(mutex_);
+    changed_.wait(lock, [this] { return active_helpers_ == 0; });
 }
 
 }  // namespace polymux::media::mp3
