@@ -8,7 +8,7 @@
 
 #include "errors.hpp"
 #include "exchange_handle.hpp"
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 #include "polymux/transport/session.hpp"
 
 namespace polymux::bindings {

@@ -12,8 +12,8 @@
 
 #include "check.hpp"
 #include "polymux/transport/address.hpp"
+#include "transport/checked_url.hpp"
 #include "transport/curl.hpp"
-#include "transport/guarded_url.hpp"
 #include "url_oracle.hpp"
 
 using namespace polymux;

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "file_descriptor.hpp"
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 #include "polymux/transport/session.hpp"
 
 using namespace polymux;

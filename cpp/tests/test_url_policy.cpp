@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/guarded_url.hpp"
+#include "transport/checked_url.hpp"
 #include "transport/url_text.hpp"
 
 using namespace polymux;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "contract/check_field.hpp"
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 #include "polymux/contract/path_text.hpp"
 
 namespace polymux::contract {

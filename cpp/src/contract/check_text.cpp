@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "ascii.hpp"
-#include "contract/shown.hpp"
-#include "polymux/spellings.hpp"
+#include "contract/display.hpp"
+#include "polymux/text_parsing.hpp"
 
 namespace polymux::contract {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 #include "polymux/contract/check.hpp"
 
 namespace polymux::contract {

@@ -7,7 +7,7 @@
 #include "media/range.hpp"
 #include "polymux/media/convert.hpp"
 #include "polymux/media/mp3/frame.hpp"
-#include "polymux/spellings.hpp"
+#include "polymux/text_parsing.hpp"
 
 namespace polymux::media {
 

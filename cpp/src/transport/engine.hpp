@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "file_descriptor.hpp"
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 #include "transport/curl.hpp"
-#include "transport/inbox.hpp"
+#include "transport/mailbox.hpp"
 #include "transport/transfer.hpp"
 
 namespace polymux::transport {

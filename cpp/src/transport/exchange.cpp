@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "polymux/transport/port.hpp"
-#include "transport/inbox.hpp"
+#include "polymux/transport/loop_notifier.hpp"
+#include "transport/mailbox.hpp"
 #include "transport/process.hpp"
 
 namespace polymux::transport {

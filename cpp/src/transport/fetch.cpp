@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "transport/certificates.hpp"
+#include "transport/checked_url.hpp"
 #include "transport/curl.hpp"
 #include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_hop.hpp"
-#include "transport/fetch_watch.hpp"
-#include "transport/guarded_url.hpp"
+#include "transport/fetch_monitor.hpp"
 #include "transport/look_up.hpp"
 #include "transport/url_text.hpp"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "transport/failures.hpp"
-#include "transport/fetch_watch.hpp"
+#include "transport/fetch_monitor.hpp"
 
 namespace polymux::transport {
 namespace {

@@ -8,11 +8,11 @@
 #include <new>
 
 #include "polymux/version.hpp"
-#include "transport/answer_head.hpp"
-#include "transport/answer_rest.hpp"
+#include "transport/content_range.hpp"
 #include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_errors.hpp"
+#include "transport/fetch_head.hpp"
 #include "transport/host_name.hpp"
 #include "transport/socket_address.hpp"
 #include "transport/trust.hpp"

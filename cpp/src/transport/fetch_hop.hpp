@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "transport/checked_url.hpp"
 #include "transport/curl.hpp"
-#include "transport/fetch_watch.hpp"
-#include "transport/guarded_url.hpp"
+#include "transport/fetch_monitor.hpp"
 
 namespace polymux::transport {
 

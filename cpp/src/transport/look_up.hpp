@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/fetch_watch.hpp"
+#include "transport/fetch_monitor.hpp"
 
 namespace polymux::transport {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "media/mp3/board.hpp"
+#include "media/mp3/parallel_scheduler.hpp"
 #include "media/mp3/stitcher.hpp"
 #include "polymux/pool.hpp"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "media/mp3/board.hpp"
-#include "media/mp3/layouter.hpp"
-#include "media/mp3/truth.hpp"
+#include "media/mp3/bitstream_assembler.hpp"
+#include "media/mp3/parallel_scheduler.hpp"
+#include "media/mp3/reservoir_tracker.hpp"
 #include "polymux/media/mp3/encoder.hpp"
 
 namespace polymux::media::mp3 {

@@ -1,4 +1,4 @@
-#include "transport/answer_rest.hpp"
+#include "transport/content_range.hpp"
 
 #include <algorithm>
 #include <charconv>

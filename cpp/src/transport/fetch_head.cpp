@@ -1,11 +1,11 @@
-#include "transport/answer_head.hpp"
+#include "transport/fetch_head.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
 
-#include "transport/answer_rest.hpp"
+#include "transport/content_range.hpp"
 #include "transport/fetch_hop.hpp"
 #include "transport/host_name.hpp"
 

@@ -1,4 +1,4 @@
-#include "media/mp3/truth.hpp"
+#include "media/mp3/reservoir_tracker.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 
 #include <algorithm>
 #include <array>

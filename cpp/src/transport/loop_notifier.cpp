@@ -1,11 +1,11 @@
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 
 #include <unistd.h>
 
 #include <utility>
 
 #include "polymux/transport/exchange.hpp"
-#include "transport/inbox.hpp"
+#include "transport/mailbox.hpp"
 
 namespace polymux::transport {
 

@@ -1,4 +1,4 @@
-#include "song/judgement.hpp"
+#include "song/decision.hpp"
 
 #include <algorithm>
 #include <cmath>

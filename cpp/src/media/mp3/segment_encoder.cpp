@@ -1,4 +1,4 @@
-#include "media/mp3/run.hpp"
+#include "media/mp3/segment_encoder.hpp"
 
 #include <algorithm>
 

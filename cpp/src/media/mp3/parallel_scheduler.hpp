@@ -10,8 +10,8 @@
 #include <mutex>
 #include <optional>
 
-#include "media/mp3/run.hpp"
 #include "media/mp3/segment.hpp"
+#include "media/mp3/segment_encoder.hpp"
 #include "polymux/media/convert.hpp"
 #include "polymux/result.hpp"
 

@@ -1,4 +1,4 @@
-#include "media/mp3/board.hpp"
+#include "media/mp3/parallel_scheduler.hpp"
 
 #include <algorithm>
 #include <chrono>

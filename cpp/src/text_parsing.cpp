@@ -1,4 +1,4 @@
-#include "polymux/spellings.hpp"
+#include "polymux/text_parsing.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "transport/inbox.hpp"
+#include "transport/mailbox.hpp"
 
 #include <sys/eventfd.h>
 

@@ -1,4 +1,4 @@
-#include "media/mp3/layouter.hpp"
+#include "media/mp3/bitstream_assembler.hpp"
 
 #include <algorithm>
 

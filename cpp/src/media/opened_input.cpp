@@ -1,4 +1,4 @@
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "transport/guarded_url.hpp"
+#include "transport/checked_url.hpp"
 
 #include <locale.h>  // newlocale, which <clocale> does not name
 

@@ -12,7 +12,7 @@
 
 #include "fetch_support.hpp"
 #include "polymux/transport/fetch.hpp"
-#include "transport/answer_rest.hpp"
+#include "transport/content_range.hpp"
 
 using namespace polymux;
 using namespace polymux::transport;

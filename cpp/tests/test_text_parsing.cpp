@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "polymux/spellings.hpp"
+#include "polymux/text_parsing.hpp"
 
 using namespace polymux;
 

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
+#include "media/mp3/bitstream_assembler.hpp"
 #include "media/mp3/coded_frame.hpp"
-#include "media/mp3/layouter.hpp"
 #include "media/mp3/segment_plan.hpp"
 #include "parallel_support.hpp"
 #include "support.hpp"
