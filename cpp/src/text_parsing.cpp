@@ -44,18 +44,18 @@ bool is_decimal(std::string_view text) {
 
 }  // namespace
 
-std::optional<WrittenInteger> read_integer(std::string_view text) {
+std::optional<ParsedInteger> parse_integer(std::string_view text) {
     std::string_view digits = text;
     if (digits.starts_with('+') || digits.starts_with('-')) digits.remove_prefix(1);
     if (!all_digits(digits)) return {};
     if (text.starts_with('+')) text.remove_prefix(1);
-    WrittenInteger written;
+    ParsedInteger written;
     const auto status = std::from_chars(text.data(), text.data() + text.size(), written.value).ec;
     written.fits = status == std::errc();
     return written;
 }
 
-std::optional<double> read_number(std::string_view text) {
+std::optional<double> parse_number(std::string_view text) {
     std::string_view unsigned_text = text;
     if (text.starts_with('+') || text.starts_with('-')) unsigned_text.remove_prefix(1);
     if (!is_decimal(unsigned_text)) return {};
@@ -73,7 +73,7 @@ std::optional<double> read_number(std::string_view text) {
     return text.starts_with('-') ? -value : value;
 }
 
-std::optional<bool> read_boolean(std::string_view text) {
+std::optional<bool> parse_boolean(std::string_view text) {
     constexpr std::array<std::string_view, 5> yes = {"1", "t", "true", "yes", "on"};
     constexpr std::array<std::string_view, 5> no = {"0", "f", "false", "no", "off"};
     if (is_one_of(text, yes)) return true;
@@ -81,30 +81,30 @@ std::optional<bool> read_boolean(std::string_view text) {
     return {};
 }
 
-std::optional<double> read_bitrate(std::string_view text) {
+std::optional<double> parse_bits_per_second(std::string_view text) {
     double unit = 1;
     if (text.ends_with('k') || text.ends_with('K')) unit = 1e3;
     if (text.ends_with('M')) unit = 1e6;
     if (unit > 1) text.remove_suffix(1);
     if (text.find_first_of("eE+-") != std::string_view::npos) return {};
-    const std::optional<double> value = read_number(text);
+    const std::optional<double> value = parse_number(text);
     if (!value) return {};
     return *value * unit;
 }
 
-std::optional<double> read_time(std::string_view text) {
+std::optional<double> parse_time(std::string_view text) {
     if (text.find_first_of("eE+-") != std::string_view::npos) return {};
     const auto seconds_end = text.rfind(':');
     if (seconds_end == std::string_view::npos) {
         constexpr std::size_t longest = 9;
         const std::string_view whole = text.substr(0, text.find('.'));
         if (whole.empty() || whole.size() > longest) return {};
-        return read_number(text);
+        return parse_number(text);
     }
     std::string_view rest = text.substr(0, seconds_end);
     const std::string_view seconds_text = text.substr(seconds_end + 1);
     const std::string_view seconds_whole = seconds_text.substr(0, seconds_text.find('.'));
-    const auto seconds = read_number(seconds_text);
+    const auto seconds = parse_number(seconds_text);
     if (!seconds || seconds_whole.empty() || seconds_whole.size() > 2 || *seconds >= 60) return {};
     const std::size_t hours_end = rest.rfind(':');
     double hours = 0;
@@ -112,23 +112,23 @@ std::optional<double> read_time(std::string_view text) {
         constexpr std::size_t longest = 6;
         const std::string_view hours_text = rest.substr(0, hours_end);
         if (!all_digits(hours_text) || hours_text.size() > longest) return {};
-        hours = static_cast<double>(read_integer(hours_text)->value);
+        hours = static_cast<double>(parse_integer(hours_text)->value);
         rest = rest.substr(hours_end + 1);
     }
     if (!all_digits(rest) || rest.size() > 2) return {};
-    const double minutes = static_cast<double>(read_integer(rest)->value);
+    const double minutes = static_cast<double>(parse_integer(rest)->value);
     if (minutes >= 60) return {};
     return hours * 3600 + minutes * 60 + *seconds;
 }
 
-std::optional<int> read_resolution(std::string_view text) {
+std::optional<int> parse_resolution(std::string_view text) {
     constexpr int lowest = 144;
     constexpr int highest = 4320;
     if (text.empty() || text == "best") return 0;
     if (text.ends_with('p')) text.remove_suffix(1);
     constexpr std::size_t longest = 4;
     if (!all_digits(text) || text.size() > longest) return {};
-    const auto lines = static_cast<int>(read_integer(text)->value);
+    const auto lines = static_cast<int>(parse_integer(text)->value);
     if (lines < lowest || lines > highest) return {};
     return lines;
 }

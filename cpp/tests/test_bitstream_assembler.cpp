@@ -12,12 +12,12 @@ using namespace polymux::testing;
 
 namespace {
 
-/// What the layouter makes of frames, having seen nothing but what was coded.
+/// What the assembler makes of frames, having seen nothing but what was coded.
 std::vector<std::string> laid_out(const std::vector<std::string>& frames,
                                   const EncoderSettings& settings) {
     const StreamShape shape = shape_of(settings);
     FrameSplitter splitter(shape);
-    Layouter layouter(shape, lame_version().substr(5), {});
+    BitstreamAssembler assembler(shape, lame_version().substr(5), {});
     std::vector<std::string> output;
     const auto keep = [&output](std::span<const std::byte> frame) -> Result<void> {
         output.push_back(as_text(frame));
@@ -28,10 +28,10 @@ std::vector<std::string> laid_out(const std::vector<std::string>& frames,
         REQUIRE(coded);
         CHECK(coded->follows_rules);
         set_layout(coded->head, shape.version, {.bitrate_index = 1}, 0);
-        REQUIRE(layouter.add(std::move(*coded), keep));
+        REQUIRE(assembler.add(std::move(*coded), keep));
     }
-    REQUIRE(layouter.finish(keep));
-    CHECK(layouter.bumped_frames() == 0);
+    REQUIRE(assembler.finish(keep));
+    CHECK(assembler.bumped_frames() == 0);
     return output;
 }
 
@@ -48,7 +48,7 @@ CodedFrame frame_of(int bits, const StreamShape& shape) {
 
 }  // namespace
 
-TEST_SUITE("layouter") {
+TEST_SUITE("assembler") {
     TEST_CASE("one encoder's frames come out as they were, in every mode") {
         struct Case {
             EncoderSettings settings;
@@ -69,7 +69,7 @@ TEST_SUITE("layouter") {
 
     TEST_CASE("a frame that will need the reservoir gets it from those before it") {
         const StreamShape shape = shape_of(vbr(2));
-        Layouter layouter(shape, "3.100", {});
+        BitstreamAssembler assembler(shape, "3.100", {});
         int frames = 0;
         const auto count = [&frames](std::span<const std::byte> /*frame*/) -> Result<void> {
             ++frames;
@@ -80,24 +80,24 @@ TEST_SUITE("layouter") {
         for (int i = 0; i < 30; ++i) {
             CodedFrame frame = frame_of(500, shape);
             frame.silent = true;
-            REQUIRE(layouter.add(std::move(frame), count));
+            REQUIRE(assembler.add(std::move(frame), count));
         }
-        REQUIRE(layouter.add(frame_of(largest_payload_bits + 4000, shape), count));
-        REQUIRE(layouter.finish(count));
+        REQUIRE(assembler.add(frame_of(largest_payload_bits + 4000, shape), count));
+        REQUIRE(assembler.finish(count));
         CHECK(frames == 31);
-        CHECK(layouter.bumped_frames() > 0);
+        CHECK(assembler.bumped_frames() > 0);
     }
 
     TEST_CASE("a frame that cannot be placed is an error, not a frame without its data") {
         const StreamShape shape = shape_of(vbr(2));
-        Layouter layouter(shape, "3.100", {});
+        BitstreamAssembler assembler(shape, "3.100", {});
         const auto ignore = [](std::span<const std::byte> /*frame*/) -> Result<void> { return {}; };
         constexpr int more_than_fits_bits = 8 * (1044 - 36) + 8;
-        REQUIRE(layouter.add(frame_of(more_than_fits_bits, shape), ignore));
-        const Result<void> finished = layouter.finish(ignore);
+        REQUIRE(assembler.add(frame_of(more_than_fits_bits, shape), ignore));
+        const Result<void> finished = assembler.finish(ignore);
         REQUIRE_FALSE(finished);
         CHECK(finished.error().code == ErrorCode::encoder_failed);
-        CHECK(layouter.stuck());
+        CHECK(assembler.stuck());
     }
 
     TEST_CASE("no encoder holds more frames back than is reckoned with") {

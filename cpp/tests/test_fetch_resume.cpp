@@ -28,20 +28,20 @@ std::string rest_with(const std::string& headers) {
 }
 const std::string good_range = "Content-Range: bytes 5-9/10\r\n";
 
-struct Rested {
+struct Resumed {
     Outcome outcome;
     std::vector<FetchStart> starts;
     std::vector<std::string> requests;
 };
 
 /// What comes where five bytes are there.
-Rested run_rest(std::vector<std::string> answers, FetchRest rest = {.have_bytes = 5},
-                std::uint64_t most = 1000) {
+Resumed run_resumed(std::vector<std::string> answers, FetchResume resume = {.offset_bytes = 5},
+                    std::uint64_t most = 1000) {
     const Server server(std::move(answers));
     const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
     FetchOptions options = options_for(server.port(), resolver);
     options.limits.body_bytes = most;
-    options.rest = std::move(rest);
+    options.resume = std::move(resume);
     std::vector<FetchStart> starts;
     options.started = [&](const FetchStart& start) -> Result<void> {
         starts.push_back(start);
@@ -59,8 +59,8 @@ bool has(const std::string& request, const std::string& header) {
 }  // namespace
 
 TEST_CASE("the rest of a body comes behind what is there") {
-    const auto got = run_rest({rest_with(good_range + "ETag: \"a\"\r\n")},
-                              {.have_bytes = 5, .etag = "\"a\"", .whole_bytes = 10});
+    const auto got = run_resumed({rest_with(good_range + "ETag: \"a\"\r\n")},
+                                 {.offset_bytes = 5, .etag = "\"a\"", .total_bytes = 10});
     REQUIRE(got.outcome.fetched.has_value());
     CHECK(got.outcome.fetched->status == 206);
     CHECK(got.outcome.fetched->offset == 5);
@@ -72,7 +72,7 @@ TEST_CASE("the rest of a body comes behind what is there") {
     REQUIRE(got.starts.size() == 1);
     CHECK(got.starts[0].offset == 5);
     CHECK(got.starts[0].status == 206);
-    CHECK(got.starts[0].whole_bytes == 10);
+    CHECK(got.starts[0].total_bytes == 10);
     CHECK(got.starts[0].etag == "\"a\"");
     CHECK_FALSE(got.starts[0].is_encoded);
 }
@@ -82,32 +82,32 @@ TEST_CASE("forms of a rest that fits") {
                                        std::string("content-range: BYTES 5-9/10\r\n"),
                                        good_range + "Content-Encoding: identity\r\n"}) {
         CAPTURE(headers);
-        const auto got = run_rest({rest_with(headers)});
+        const auto got = run_resumed({rest_with(headers)});
         REQUIRE(got.outcome.fetched.has_value());
         CHECK(got.outcome.fetched->offset == 5);
         CHECK(got.outcome.body == "56789");
     }
-    const auto chunked = run_rest({"HTTP/1.1 206 Partial Content\r\n" + good_range +
-                                   "Transfer-Encoding: chunked\r\n\r\n5\r\n56789\r\n0\r\n\r\n"});
+    const auto chunked = run_resumed({"HTTP/1.1 206 Partial Content\r\n" + good_range +
+                                      "Transfer-Encoding: chunked\r\n\r\n5\r\n56789\r\n0\r\n\r\n"});
     REQUIRE(chunked.outcome.fetched.has_value());
     CHECK(chunked.outcome.body == "56789");
-    CHECK(chunked.starts[0].whole_bytes == 10);
+    CHECK(chunked.starts[0].total_bytes == 10);
 }
 
 TEST_CASE("an answer with all of it begins anew without another request") {
-    const auto got = run_rest({whole}, {.have_bytes = 5, .etag = "\"b\""});
+    const auto got = run_resumed({whole}, {.offset_bytes = 5, .etag = "\"b\""});
     REQUIRE(got.outcome.fetched.has_value());
     CHECK(got.outcome.fetched->offset == 0);
     CHECK(got.outcome.body == "0123456789");
     CHECK(got.requests.size() == 1);
     REQUIRE(got.starts.size() == 1);
     CHECK(got.starts[0].offset == 0);
-    CHECK(got.starts[0].whole_bytes == 10);
+    CHECK(got.starts[0].total_bytes == 10);
     CHECK(got.starts[0].etag == "\"a\"");
 }
 
 TEST_CASE("what is no rest is not read, and all is asked for, once") {
-    const FetchRest known{.have_bytes = 5, .etag = "\"a\"", .whole_bytes = 10};
+    const FetchResume known{.offset_bytes = 5, .etag = "\"a\"", .total_bytes = 10};
     std::vector<std::string> answers;
     for (const char* const range :
          {"", "Content-Range: bytes 4-8/10\r\n", "Content-Range: bytes 6-10/11\r\n",
@@ -128,7 +128,7 @@ TEST_CASE("what is no rest is not read, and all is asked for, once") {
         "Content-Range: bytes */5\r\nContent-Length: 100000\r\n\r\n");
     for (const std::string& answer : answers) {
         CAPTURE(answer);
-        const auto got = run_rest({answer, whole}, known);
+        const auto got = run_resumed({answer, whole}, known);
         REQUIRE(got.outcome.fetched.has_value());
         CHECK(got.outcome.fetched->status == 200);
         CHECK(got.outcome.fetched->offset == 0);
@@ -142,7 +142,7 @@ TEST_CASE("what is no rest is not read, and all is asked for, once") {
 
 TEST_CASE("a server that says so for ever is asked twice and no more") {
     const std::string never = "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n";
-    const auto got = run_rest({never});
+    const auto got = run_resumed({never});
     REQUIRE(got.outcome.fetched.has_value());
     CHECK(got.outcome.fetched->status == 416);
     CHECK(got.requests.size() == 2);
@@ -150,7 +150,7 @@ TEST_CASE("a server that says so for ever is asked twice and no more") {
 
 TEST_CASE("redirects are followed with the range, and from the first URL where all is asked for") {
     const std::string onward = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
-    auto got = run_rest({onward, rest_with(good_range)});
+    auto got = run_resumed({onward, rest_with(good_range)});
     REQUIRE(got.outcome.fetched.has_value());
     CHECK(got.outcome.fetched->offset == 5);
     CHECK(got.outcome.fetched->redirects == 1);
@@ -158,7 +158,7 @@ TEST_CASE("redirects are followed with the range, and from the first URL where a
     CHECK(got.requests[1].starts_with("GET /b "));
     CHECK(has(got.requests[1], "Range: bytes=5-"));
 
-    got = run_rest({onward, rest_with(""), onward, whole});
+    got = run_resumed({onward, rest_with(""), onward, whole});
     REQUIRE(got.outcome.fetched.has_value());
     CHECK(got.outcome.body == "0123456789");
     CHECK(got.outcome.fetched->redirects == 1);
@@ -167,12 +167,13 @@ TEST_CASE("redirects are followed with the range, and from the first URL where a
 }
 
 TEST_CASE("what lies before a rest counts") {
-    CHECK(run_rest({rest_with(good_range)}, {.have_bytes = 5}, 10).outcome.fetched.has_value());
+    CHECK(
+        run_resumed({rest_with(good_range)}, {.offset_bytes = 5}, 10).outcome.fetched.has_value());
     const std::string chunked = "HTTP/1.1 206 Partial Content\r\n" + good_range +
                                 "Transfer-Encoding: chunked\r\n\r\n5\r\n56789\r\n0\r\n\r\n";
     for (const std::string& answer : {rest_with(good_range), chunked}) {
         for (const std::uint64_t most : {9U, 5U, 4U, 0U}) {
-            const auto got = run_rest({answer}, {.have_bytes = 5}, most);
+            const auto got = run_resumed({answer}, {.offset_bytes = 5}, most);
             REQUIRE_FALSE(got.outcome.fetched.has_value());
             CHECK(got.outcome.fetched.error().code == ErrorCode::answer_too_large);
             CHECK(got.outcome.body.empty());
@@ -180,9 +181,9 @@ TEST_CASE("what lies before a rest counts") {
         }
     }
     // Nor does one get further that sends more than its range says.
-    const auto more = run_rest({"HTTP/1.1 206 Partial Content\r\n" + good_range +
-                                "Transfer-Encoding: chunked\r\n\r\n6\r\n567890\r\n0\r\n\r\n"},
-                               {.have_bytes = 5}, 10);
+    const auto more = run_resumed({"HTTP/1.1 206 Partial Content\r\n" + good_range +
+                                   "Transfer-Encoding: chunked\r\n\r\n6\r\n567890\r\n0\r\n\r\n"},
+                                  {.offset_bytes = 5}, 10);
     CHECK(more.outcome.fetched.error().code == ErrorCode::answer_too_large);
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("a rest that breaks off is no rest") {
               "Transfer-Encoding: chunked\r\n\r\n3\r\n567\r\n0\r\n\r\n",
           "HTTP/1.1 206 Partial Content\r\n" + good_range + "Connection: close\r\n\r\n567"}) {
         CAPTURE(answer);
-        const auto got = run_rest({answer});
+        const auto got = run_resumed({answer});
         REQUIRE_FALSE(got.outcome.fetched.has_value());
         CHECK(got.outcome.fetched.error().code == ErrorCode::connection_lost);
         CHECK(got.outcome.body == "567");
@@ -201,14 +202,14 @@ TEST_CASE("a rest that breaks off is no rest") {
 }
 
 TEST_CASE("nothing is said of ranges where nothing is there, and no tag that is not strong") {
-    auto got = run_rest({whole}, {.have_bytes = 0, .etag = "\"a\""});
+    auto got = run_resumed({whole}, {.offset_bytes = 0, .etag = "\"a\""});
     CHECK(got.outcome.fetched.has_value());
     CHECK(got.requests[0].find("Range") == std::string::npos);
     for (const std::string& etag : {std::string(), std::string("W/\"a\""), std::string("a"),
                                     std::string("\"a\r\nCookie: b\""), std::string("\"a\"b\""),
                                     '"' + std::string(511, 'a') + '"'}) {
         CAPTURE(etag);
-        got = run_rest({rest_with(good_range)}, {.have_bytes = 5, .etag = etag});
+        got = run_resumed({rest_with(good_range)}, {.offset_bytes = 5, .etag = etag});
         CHECK(got.outcome.fetched.has_value());
         CHECK(has(got.requests[0], "Range: bytes=5-"));
         CHECK(got.requests[0].find("If-Range") == std::string::npos);
@@ -231,12 +232,12 @@ TEST_CASE("whoever is told of an answer may end the fetch before its body") {
 }
 
 TEST_CASE("an encoded body is told as such, without a length") {
-    const auto got = run_rest({"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n"
-                               "Content-Length: 0\r\nETag: W/\"a\"\r\n\r\n"},
-                              {});
+    const auto got = run_resumed({"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n"
+                                  "Content-Length: 0\r\nETag: W/\"a\"\r\n\r\n"},
+                                 {});
     REQUIRE(got.starts.size() == 1);
     CHECK(got.starts[0].is_encoded);
-    CHECK_FALSE(got.starts[0].whole_bytes.has_value());
+    CHECK_FALSE(got.starts[0].total_bytes.has_value());
     CHECK(got.starts[0].etag.empty());
 }
 
@@ -244,7 +245,7 @@ TEST_CASE("progress counts what was there") {
     const Server server({rest_with(good_range)});
     const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
     FetchOptions options = options_for(server.port(), resolver);
-    options.rest.have_bytes = 5;
+    options.resume.offset_bytes = 5;
     FetchProgress last;
     const auto sink = [](std::span<const std::byte>) -> Result<void> {
         // So that a turn is due behind the piece.

@@ -95,7 +95,7 @@ class AsyncClient(ClientBase, AsyncOperations):
                 return await self._stream(
                     call, session.start(_loop.port(), *arguments, "chat"), on_upload
                 )
-            exchange = session.start(_loop.port(), *arguments, "whole")
+            exchange = session.start(_loop.port(), *arguments, "buffered")
             answer = call.answer(await _loop.outcome(exchange, call.body, on_upload))
         except Exception as error:
             call.tell_failure(error, started)

@@ -77,7 +77,7 @@ class AsyncPredictions:
 
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
-        exchange = session.start(_loop.port(), *request, "pieces")
+        exchange = session.start(_loop.port(), *request, "raw")
         news = Events(self._connection, self._settings.longest_event_bytes)
         try:
             while not news.ended:
@@ -123,6 +123,6 @@ class AsyncPredictions:
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, method, target, timeout)
         with failures_told():
-            exchange = session.start(_loop.port(), *request, "whole")
+            exchange = session.start(_loop.port(), *request, "buffered")
             outcome = await _loop.outcome(exchange, None, None)
             return checked_answer(Answer(outcome, self._connection))

@@ -35,7 +35,7 @@ CONNECTORS = {
     # The clients, to the server that they were given.
     "_connection.py": {"core.Session"},
     # Addresses of strangers, judged.
-    "fetching.py": {"core.fetch", "core.judged_destination"},
+    "fetching.py": {"core.fetch", "core.resolve_destination"},
     # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
     "downloads/engine.py": {"urlopen", "YoutubeDL"},
     "downloads/formats.py": {"urlopen"},

@@ -57,7 +57,7 @@ std::string shown_bytes(std::string_view field) {
     for (char& byte : plain) {
         if (byte < ' ' || byte > '~') byte = '?';
     }
-    return shown_text(plain);
+    return quoted_text(plain);
 }
 
 Error refused(std::string message) {

@@ -28,10 +28,10 @@ std::string number_text(const Number& number) {
 
 }  // namespace
 
-std::string shown(const ValueSource& value) {
+std::string display_value(const ValueSource& value) {
     switch (value.type()) {
         case type_string:
-            return shown_text(value.text_head(shown_characters + 1));
+            return quoted_text(value.text_head(shown_characters + 1));
         case type_integer:
         case type_number:
             return number_text(value.number());
@@ -49,7 +49,7 @@ std::string shown(const ValueSource& value) {
     return "a value";
 }
 
-std::string shown_text(std::string_view utf8) {
+std::string quoted_text(std::string_view utf8) {
     const std::string_view start = first_characters(utf8, shown_characters);
     json::Buffer buffer;
     json::append_utf8(buffer, start);
@@ -58,37 +58,37 @@ std::string shown_text(std::string_view utf8) {
     return result;
 }
 
-std::string shown_address(std::string_view utf8) {
+std::string quoted_url(std::string_view utf8) {
     const std::size_t authority = utf8.find("://");
-    if (authority == std::string_view::npos) return shown_text(utf8);
+    if (authority == std::string_view::npos) return quoted_text(utf8);
     const std::size_t begin = authority + 3;
     const std::size_t end = std::min(utf8.find_first_of("/?#", begin), utf8.size());
     const std::size_t at = utf8.substr(0, end).rfind('@');
-    if (at == std::string_view::npos || at < begin) return shown_text(utf8);
+    if (at == std::string_view::npos || at < begin) return quoted_text(utf8);
     std::string masked(utf8.substr(0, begin));
     masked += "***";
     masked += utf8.substr(at);
-    return shown_text(masked);
+    return quoted_text(masked);
 }
 
-std::string shown_name(std::string_view name) {
+std::string display_name(std::string_view name) {
     constexpr std::size_t longest = 64;
     const bool plain =
         !name.empty() && name.size() <= longest &&
         std::ranges::all_of(name, [](char c) { return is_word(c) || c == '-' || c == '.'; });
-    return plain ? std::string(name) : shown_text(name);
+    return plain ? std::string(name) : quoted_text(name);
 }
 
 void append_member(std::string& path, std::string_view name) {
     if (!path.empty()) path += '.';
-    path += shown_name(name);
+    path += display_name(name);
 }
 
 void append_item(std::string& path, std::size_t index) {
     path += '[' + std::to_string(index) + ']';
 }
 
-std::string cut(std::string text, std::size_t longest_bytes) {
+std::string truncated(std::string text, std::size_t longest_bytes) {
     if (text.size() <= longest_bytes) return text;
     std::size_t end = longest_bytes - ellipsis.size();
     while (end > 0 && continues_character(text[end])) --end;
@@ -96,7 +96,7 @@ std::string cut(std::string text, std::size_t longest_bytes) {
     return text.append(ellipsis);
 }
 
-std::string described(std::uint16_t types) {
+std::string type_names(std::uint16_t types) {
     constexpr std::array<std::string_view, 8> names = {"a string",      "an integer", "a number",
                                                        "true or false", "an array",   "an object",
                                                        "a file",        "null"};

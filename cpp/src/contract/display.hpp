@@ -9,22 +9,22 @@
 namespace polymux::contract {
 
 /// `"text…"`, `12`, `true`, `null`, `an array of 3`, `an object`.
-std::string shown(const ValueSource& value);
+std::string display_value(const ValueSource& value);
 
 /// A text in quotes, its first 40 characters, everything unprintable escaped.
-std::string shown_text(std::string_view utf8);
+std::string quoted_text(std::string_view utf8);
 
 /// The same for an address: user and password in it are not shown.
-std::string shown_address(std::string_view utf8);
+std::string quoted_url(std::string_view utf8);
 
-/// A member's name for a path: as it is where it is short and plain, else as `shown_text`.
-std::string shown_name(std::string_view name);
+/// A member's name for a path: as it is where it is short and plain, else as `quoted_text`.
+std::string display_name(std::string_view name);
 
 /// At most that many bytes, never half a character, with an ellipsis where something is missing.
-std::string cut(std::string text, std::size_t longest_bytes);
+std::string truncated(std::string text, std::size_t longest_bytes);
 
 /// `a string`, `an integer or a string`.
-std::string described(std::uint16_t types);
+std::string type_names(std::uint16_t types);
 
 /// A bound as people write it: without a fraction where there is none.
 std::string plain_number(double value);

@@ -19,7 +19,7 @@ struct Callbacks {
     /// Before the request is sent over a connection that is there.
     static int before_request(void* self, char*, char*, int, int local_port) {
         try {
-            return of(self).may_send_again(local_port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+            return of(self).before_send(local_port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
         } catch (const std::bad_alloc&) {
             return CURL_PREREQFUNC_ABORT;
         }
@@ -45,11 +45,11 @@ struct Callbacks {
     }
 
     static std::size_t field(char* data, std::size_t one, std::size_t count, void* self) {
-        return guarded(of(self), &Transfer::take_field, {data, one * count});
+        return guarded(of(self), &Transfer::on_header_line, {data, one * count});
     }
 
     static std::size_t body(char* data, std::size_t one, std::size_t count, void* self) {
-        return guarded(of(self), &Transfer::take_body, {data, one * count});
+        return guarded(of(self), &Transfer::on_body, {data, one * count});
     }
 
     static std::size_t guarded(Transfer& transfer, std::size_t (Transfer::*take)(std::string_view),
@@ -72,7 +72,7 @@ struct Callbacks {
             ::close(opened);
             return CURL_SOCKET_BAD;
         }
-        own(opened);
+        register_descriptor(opened);
         return opened;
     }
 
@@ -81,15 +81,15 @@ struct Callbacks {
         auto& sockets = context.sockets;
         if (const auto found = sockets.find(socket); found != sockets.end()) {
             const SocketUse& use = found->second;
-            if (use.user != nullptr) use.user->socket_closes(socket, use);
-            context.learn_from_end(socket, use);
+            if (use.user != nullptr) use.user->on_socket_closed(socket, use);
+            context.record_close(socket, use);
             sockets.erase(found);
         }
         // A child of a fork may have the socket as well. Then closing it here tells the peer
         // nothing, and epoll would go on to tell of it.
         epoll_ctl(context.epoll, EPOLL_CTL_DEL, socket, nullptr);
         ::shutdown(socket, SHUT_RDWR);
-        disown(socket);
+        unregister_descriptor(socket);
         return ::close(socket);
     }
 };

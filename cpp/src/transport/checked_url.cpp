@@ -88,7 +88,7 @@ std::string ascii_host(CURLU* handle) {
     return {};
 }
 
-Result<void> read_host(GuardedUrl& url) {
+Result<void> read_host(CheckedUrl& url) {
     std::string host = lower_case(ascii_host(url.handle.get()));
     if (host.empty()) {
         return refused_url(
@@ -112,13 +112,13 @@ Result<void> read_host(GuardedUrl& url) {
     return {};
 }
 
-bool matches(const AllowedHost& allowed, const GuardedUrl& url) {
+bool matches(const AllowedHost& allowed, const CheckedUrl& url) {
     const bool same_host =
         url.address ? allowed.address == url.address : !allowed.address && allowed.name == url.host;
     return same_host && (!allowed.port || allowed.port == url.port);
 }
 
-Result<void> apply_policy(GuardedUrl& url, const FetchPolicy& policy) {
+Result<void> apply_policy(CheckedUrl& url, const FetchPolicy& policy) {
     bool port_allowed =
         std::ranges::find(policy.allowed_ports, url.port) != policy.allowed_ports.end();
     for (const AllowedHost& allowed : policy.allowed_hosts) {
@@ -130,7 +130,7 @@ Result<void> apply_policy(GuardedUrl& url, const FetchPolicy& policy) {
     if (!url.host_allowed && !url.address && is_local_name(url.host)) {
         return refused_url("its host is a name of the local network");
     }
-    if (url.address) return judge_addresses({&*url.address, 1}, url, policy);
+    if (url.address) return check_addresses({&*url.address, 1}, url, policy);
     return {};
 }
 
@@ -142,10 +142,10 @@ bool has_scheme(std::string_view reference) noexcept {
 
 }  // namespace
 
-Result<GuardedUrl> guard_url(std::string_view text, const FetchPolicy& policy) {
+Result<CheckedUrl> check_url(std::string_view text, const FetchPolicy& policy) {
     if (auto checked = check_url_bytes(text); !checked) return checked.error();
     if (auto checked = check_url_form(text); !checked) return checked.error();
-    GuardedUrl url;
+    CheckedUrl url;
     url.handle.reset(curl_url());
     CURLU* const handle = url.handle.get();
     if (handle == nullptr) {
@@ -172,7 +172,7 @@ Result<GuardedUrl> guard_url(std::string_view text, const FetchPolicy& policy) {
     return url;
 }
 
-Result<std::string> resolve_location(const GuardedUrl& from, std::string_view location) {
+Result<std::string> resolve_location(const CheckedUrl& from, std::string_view location) {
     if (auto checked = check_url_bytes(location); !checked) return checked.error();
     if (has_scheme(location)) return std::string(location);
     if (location.starts_with("//")) {
@@ -187,11 +187,11 @@ Result<std::string> resolve_location(const GuardedUrl& from, std::string_view lo
     return part(joined.get(), CURLUPART_URL);
 }
 
-Result<void> judge_addresses(std::span<const Address> addresses, const GuardedUrl& url,
+Result<void> check_addresses(std::span<const Address> addresses, const CheckedUrl& url,
                              const FetchPolicy& policy) {
     if (url.host_allowed) return {};
     for (const Address& address : addresses) {
-        if (why_refused(address, policy.allowed_networks) != nullptr) {
+        if (blocking_network(address, policy.allowed_networks) != nullptr) {
             return refused_url("its host is not on the public Internet");
         }
     }

@@ -14,7 +14,7 @@
 
 namespace polymux::transport {
 
-struct GuardedUrl {
+struct CheckedUrl {
     UrlHandle handle;                ///< For CURLOPT_CURLU; without a fragment.
     std::string text;                ///< What `handle` says.
     std::string host;                ///< Name in lower case, or address without brackets.
@@ -26,13 +26,13 @@ struct GuardedUrl {
 };
 
 /// Checks all that can be known without a resolver, an address in the place of a name too.
-Result<GuardedUrl> guard_url(std::string_view text, const FetchPolicy& policy);
+Result<CheckedUrl> check_url(std::string_view text, const FetchPolicy& policy);
 
-/// Where a redirect from `from` leads: absolute text, which `guard_url` has yet to judge.
-Result<std::string> resolve_location(const GuardedUrl& from, std::string_view location);
+/// Where a redirect from `from` leads: absolute text, which `check_url` has yet to judge.
+Result<std::string> resolve_location(const CheckedUrl& from, std::string_view location);
 
 /// Refuses all of them when one is not public. The words never name an address.
-Result<void> judge_addresses(std::span<const Address> addresses, const GuardedUrl& url,
+Result<void> check_addresses(std::span<const Address> addresses, const CheckedUrl& url,
                              const FetchPolicy& policy);
 
 }  // namespace polymux::transport

@@ -55,19 +55,19 @@ bool is_encoded(const std::vector<std::pair<std::string, std::string>>& headers)
     });
 }
 
-std::optional<std::uint64_t> rest_bytes(
-    const std::vector<std::pair<std::string, std::string>>& headers, const FetchRest& rest) {
+std::optional<std::uint64_t> matching_range_bytes(
+    const std::vector<std::pair<std::string, std::string>>& headers, const FetchResume& resume) {
     const auto ranges = std::ranges::count_if(
         headers, [](const auto& header) { return lower_case(header.first) == "content-range"; });
     if (ranges != 1 || is_encoded(headers)) return std::nullopt;
     const auto range = parse_content_range(*find_header(headers, "content-range"));
-    if (!range || range->first != rest.have_bytes) return std::nullopt;
+    if (!range || range->first != resume.offset_bytes) return std::nullopt;
     // All up to the end was asked for: one that stops before it would be no whole.
     if (range->whole && *range->whole - 1 != range->last) return std::nullopt;
-    if (rest.whole_bytes && *rest.whole_bytes != range->last + 1) return std::nullopt;
+    if (resume.total_bytes && *resume.total_bytes != range->last + 1) return std::nullopt;
     // A server that does not know If-Range sends the rest of whatever is there now.
     const std::string* const etag = find_header(headers, "etag");
-    if (is_strong_etag(rest.etag) && etag != nullptr && *etag != rest.etag) return std::nullopt;
+    if (is_strong_etag(resume.etag) && etag != nullptr && *etag != resume.etag) return std::nullopt;
     return range->last - range->first + 1;
 }
 

@@ -32,7 +32,7 @@ struct ContentRange {
 
 /// How many bytes an answer with status 206 adds, where it is exactly the rest that was asked for,
 /// to the end of the whole; else nullopt.
-[[nodiscard]] std::optional<std::uint64_t> rest_bytes(
-    const std::vector<std::pair<std::string, std::string>>& headers, const FetchRest& rest);
+[[nodiscard]] std::optional<std::uint64_t> matching_range_bytes(
+    const std::vector<std::pair<std::string, std::string>>& headers, const FetchResume& resume);
 
 }  // namespace polymux::transport

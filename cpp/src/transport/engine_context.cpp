@@ -27,7 +27,7 @@ curl_socket_t EngineContext::socket_at(int local_port) noexcept {
     return CURL_SOCKET_BAD;
 }
 
-void EngineContext::learn_from_end(curl_socket_t socket, const SocketUse& use) noexcept {
+void EngineContext::record_close(curl_socket_t socket, const SocketUse& use) noexcept {
     if (!use.stream_ended || now - *use.stream_ended > longest_until_closed) return;
     if (has_ended(socket)) {
         session->closed_after_stream.store(now, std::memory_order_relaxed);

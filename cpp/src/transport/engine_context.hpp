@@ -37,11 +37,11 @@ struct EngineContext {
     curl_socket_t socket_at(int local_port) noexcept;
     /// A connection closes: where the server closed it as soon as a stream had ended, it will do so
     /// again.
-    void learn_from_end(curl_socket_t socket, const SocketUse& use) noexcept;
+    void record_close(curl_socket_t socket, const SocketUse& use) noexcept;
 
-    std::vector<Transfer*> draining;                       ///< Began to in this round.
-    std::optional<steady_clock::time_point> stream_ended;  ///< The last one.
-    std::optional<steady_clock::time_point> rested;        ///< A request waited for that.
+    std::vector<Transfer*> draining;                        ///< Began to in this round.
+    std::optional<steady_clock::time_point> stream_ended;   ///< The last one.
+    std::optional<steady_clock::time_point> last_hold_off;  ///< A request waited for that.
 };
 
 }  // namespace polymux::transport

@@ -49,7 +49,7 @@ const std::string* find_header(const std::vector<std::pair<std::string, std::str
     return found == headers.end() ? nullptr : &found->second;
 }
 
-Result<bool> AnswerHead::take_line(std::string_view line) {
+Result<bool> FetchHead::take_line(std::string_view line) {
     bytes_ += line.size();
     const bool is_end = trimmed(line).empty();
     if (!is_end) ++lines_;
@@ -74,7 +74,7 @@ Result<bool> AnswerHead::take_line(std::string_view line) {
     return false;
 }
 
-void AnswerHead::add(std::string_view line) {
+void FetchHead::add(std::string_view line) {
     if ((line.front() == ' ' || line.front() == '\t') && !headers.empty()) {
         headers.back().second.append(" ").append(trimmed(line));  // Folded (RFC 9112, 5.2).
         return;
@@ -84,41 +84,41 @@ void AnswerHead::add(std::string_view line) {
     headers.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
 }
 
-bool AnswerHead::leads_on() const {
+bool FetchHead::is_redirect() const {
     const bool redirect =
         status_ == 301 || status_ == 302 || status_ == 303 || status_ == 307 || status_ == 308;
     return redirect && find_header(headers, "location") != nullptr;
 }
 
-Result<void> AnswerHead::finish() {
-    if (leads_on()) return {};
+Result<void> FetchHead::finish() {
+    if (is_redirect()) return {};
     if (auto read = read_length(); !read) return read;
-    if (rest_.have_bytes > 0) take_rest();
-    return is_no_rest_ ? Result<void>() : check_length();
+    if (resume_.offset_bytes > 0) check_range();
+    return range_refused_ ? Result<void>() : check_length();
 }
 
-void AnswerHead::take_rest() {
+void FetchHead::check_range() {
     constexpr int partial_content = 206;
     // Some who know no ranges say so by these, and not by sending all.
     constexpr std::array refusals_of_ranges{400, 412, 416, 501};
-    is_no_rest_ = std::ranges::find(refusals_of_ranges, status_) != refusals_of_ranges.end();
+    range_refused_ = std::ranges::find(refusals_of_ranges, status_) != refusals_of_ranges.end();
     if (status_ != partial_content) return;
-    const auto bytes = rest_bytes(headers, rest_);
-    is_no_rest_ = !bytes || (length_ && *length_ != *bytes);
-    if (is_no_rest_) return;
-    offset_ = rest_.have_bytes;
+    const auto bytes = matching_range_bytes(headers, resume_);
+    range_refused_ = !bytes || (length_ && *length_ != *bytes);
+    if (range_refused_) return;
+    offset_ = resume_.offset_bytes;
     length_ = bytes;
 }
 
-FetchStart AnswerHead::start() const {
+FetchStart FetchHead::start() const {
     FetchStart start{.status = status_, .offset = offset_, .is_encoded = is_encoded(headers)};
-    if (length_ && !start.is_encoded) start.whole_bytes = offset_ + *length_;
+    if (length_ && !start.is_encoded) start.total_bytes = offset_ + *length_;
     const std::string* const etag = find_header(headers, "etag");
     if (etag != nullptr && is_strong_etag(*etag)) start.etag = *etag;
     return start;
 }
 
-Result<void> AnswerHead::read_length() {
+Result<void> FetchHead::read_length() {
     if (find_header(headers, "transfer-encoding") != nullptr) return {};
     for (const auto& [name, text] : headers) {
         if (lower_case(name) != "content-length") continue;
@@ -138,7 +138,7 @@ Result<void> AnswerHead::read_length() {
     return {};
 }
 
-Result<void> AnswerHead::check_length() const {
+Result<void> FetchHead::check_length() const {
     const std::uint64_t most = limits_.body_bytes;
     if (!length_ || (offset_ <= most && *length_ <= most - offset_)) return {};
     const std::string before =

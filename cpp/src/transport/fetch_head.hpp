@@ -12,9 +12,10 @@
 
 namespace polymux::transport {
 
-class AnswerHead {
+class FetchHead {
 public:
-    AnswerHead(const FetchLimits& limits, const FetchRest& rest) : limits_(limits), rest_(rest) {}
+    FetchHead(const FetchLimits& limits, const FetchResume& resume)
+        : limits_(limits), resume_(resume) {}
 
     /// The next line with its end. True where it ended the head of the final answer, which may be
     /// too large by its own words. Trailers are counted and forgotten.
@@ -28,9 +29,9 @@ public:
     /// Of the whole, where the body begins.
     [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
     /// Whether it is a redirect that says where to.
-    [[nodiscard]] bool leads_on() const;
+    [[nodiscard]] bool is_redirect() const;
     /// Whether a rest was asked for and this is something else than it, or than all.
-    [[nodiscard]] bool is_no_rest() const noexcept { return is_no_rest_; }
+    [[nodiscard]] bool range_refused() const noexcept { return range_refused_; }
     /// What whoever takes the body is told before it.
     [[nodiscard]] FetchStart start() const;
 
@@ -40,16 +41,16 @@ private:
     Result<void> finish();
     Result<void> read_length();
     Result<void> check_length() const;
-    void take_rest();
+    void check_range();
     void add(std::string_view line);
 
     const FetchLimits& limits_;
-    const FetchRest& rest_;
+    const FetchResume& resume_;
     std::uint64_t bytes_ = 0;
     std::uint64_t lines_ = 0;
     int status_ = 0;
     bool complete_ = false;
-    bool is_no_rest_ = false;
+    bool range_refused_ = false;
     std::uint64_t offset_ = 0;
     std::optional<std::uint64_t> length_;
 };

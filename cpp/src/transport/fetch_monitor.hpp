@@ -10,39 +10,39 @@ namespace polymux::transport {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How long anything waits before it looks at the watch again.
-inline constexpr milliseconds turn_interval{20};
+/// How long anything waits before it looks at the monitor again.
+inline constexpr milliseconds check_interval{20};
 
 /// A deadline that passed; `limit` is its name, a literal.
-[[nodiscard]] Error passed_deadline(std::string_view limit);
+[[nodiscard]] Error timeout_error(std::string_view limit);
 
-class FetchWatch {
+class FetchMonitor {
 public:
-    FetchWatch(milliseconds total, FetchTurn turn, const CancelToken& cancel)
-        : end_(Clock::now() + total), turn_(turn), cancel_(cancel) {}
+    FetchMonitor(milliseconds total, FetchCallback callback, const CancelToken& cancel)
+        : end_(Clock::now() + total), callback_(callback), cancel_(cancel) {}
 
     /// Cancellation, the deadline of it all, and the caller, who may end it.
-    Result<void> look() {
+    Result<void> check() {
         const Clock::time_point now = Clock::now();
-        last_look_ = now;
+        last_check_ = now;
         if (cancel_.cancelled()) {
             return Error{.code = ErrorCode::cancelled, .message = "the fetch was cancelled"};
         }
-        if (now >= end_) return passed_deadline("total");
-        return turn_(progress);
+        if (now >= end_) return timeout_error("total");
+        return callback_(progress);
     }
     /// The same where the last look is a while ago.
-    Result<void> look_if_due() {
-        if (Clock::now() - last_look_ < turn_interval) return {};
-        return look();
+    Result<void> check_if_due() {
+        if (Clock::now() - last_check_ < check_interval) return {};
+        return check();
     }
 
     FetchProgress progress;
 
 private:
     Clock::time_point end_;
-    Clock::time_point last_look_{};
-    FetchTurn turn_;
+    Clock::time_point last_check_{};
+    FetchCallback callback_;
     const CancelToken& cancel_;
 };
 

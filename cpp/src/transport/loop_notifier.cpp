@@ -9,17 +9,17 @@
 
 namespace polymux::transport {
 
-Result<std::shared_ptr<Port>> Port::create() {
+Result<std::shared_ptr<LoopNotifier>> LoopNotifier::create() {
     auto event = make_event();
     if (!event) return std::move(event.error());
-    return std::make_shared<Port>(event->release());
+    return std::make_shared<LoopNotifier>(event->release());
 }
 
-Port::~Port() {
+LoopNotifier::~LoopNotifier() {
     const FileDescriptor closed(event_);
 }
 
-void Port::take(std::vector<std::shared_ptr<Exchange>>& ready) {
+void LoopNotifier::take(std::vector<std::shared_ptr<Exchange>>& ready) {
     const std::scoped_lock lock(mutex_);
     if (signalled_) {
         std::uint64_t count = 0;
@@ -27,10 +27,10 @@ void Port::take(std::vector<std::shared_ptr<Exchange>>& ready) {
         signalled_ = false;
     }
     ready.swap(ready_);
-    for (const auto& exchange : ready) exchange->marked_ = false;
+    for (const auto& exchange : ready) exchange->queued_ = false;
 }
 
-void Port::close() {
+void LoopNotifier::close() {
     std::vector<std::shared_ptr<Exchange>>
         forgotten;  // Behind the lock: the last of one may free this.
     const std::scoped_lock lock(mutex_);
@@ -38,14 +38,14 @@ void Port::close() {
     forgotten.swap(ready_);
 }
 
-void Port::add(std::shared_ptr<Exchange> exchange) {
+void LoopNotifier::add(std::shared_ptr<Exchange> exchange) {
     const std::scoped_lock lock(mutex_);
     if (closed_) return;
-    if (std::exchange(exchange->marked_, true)) return;
+    if (std::exchange(exchange->queued_, true)) return;
     ready_.push_back(std::move(exchange));
 }
 
-void Port::flush() {
+void LoopNotifier::flush() {
     const std::scoped_lock lock(mutex_);
     if (ready_.empty() || signalled_) return;
     const std::uint64_t one = 1;

@@ -29,25 +29,25 @@ void clear_event(const FileDescriptor& event) noexcept {
     [[maybe_unused]] const auto read = ::read(event.get(), &count, sizeof count);
 }
 
-Result<std::shared_ptr<Inbox>> Inbox::create() {
+Result<std::shared_ptr<Mailbox>> Mailbox::create() {
     auto event = make_event();
     if (!event) return std::move(event.error());
-    return std::make_shared<Inbox>(*std::move(event));
+    return std::make_shared<Mailbox>(*std::move(event));
 }
 
-void Inbox::post(Wish wish, std::shared_ptr<Exchange> exchange) {
+void Mailbox::post(Command command, std::shared_ptr<Exchange> exchange) {
     const std::scoped_lock lock(mutex_);
-    items_.push_back({.wish = wish, .exchange = std::move(exchange)});
+    items_.push_back({.command = command, .exchange = std::move(exchange)});
     if (items_.size() == 1) raise_event(event_);
 }
 
-void Inbox::stop() {
+void Mailbox::stop() {
     const std::scoped_lock lock(mutex_);
     stopped_ = true;
     raise_event(event_);
 }
 
-bool Inbox::take(std::vector<Item>& items) {
+bool Mailbox::take(std::vector<Item>& items) {
     const std::scoped_lock lock(mutex_);
     if (items_.empty() && !stopped_) return false;
     clear_event(event_);

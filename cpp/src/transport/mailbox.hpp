@@ -1,4 +1,4 @@
-// What other threads ask of an engine.
+// Commands from other threads to an engine.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ void raise_event(const FileDescriptor& event) noexcept;
 void clear_event(const FileDescriptor& event) noexcept;
 
 /// Any thread posts, the engine takes. Both keep it alive.
-class Inbox {
+class Mailbox {
 public:
-    enum class Wish : std::uint8_t {
+    enum class Command : std::uint8_t {
         start,
         cancel,
-        receive,  ///< The consumer has taken what it was given.
-        send,     ///< The body, which had run dry, has more.
-        close,    ///< Everything shall end; without an exchange.
+        resume_receiving,  ///< The consumer has taken what it was given.
+        resume_sending,    ///< The body, which had run dry, has more.
+        close_all,         ///< Ends every exchange; has no exchange itself.
     };
     struct Item {
-        Wish wish;
+        Command command;
         std::shared_ptr<Exchange> exchange;
     };
 
-    static Result<std::shared_ptr<Inbox>> create();
-    explicit Inbox(FileDescriptor event) : event_(std::move(event)) {}
+    static Result<std::shared_ptr<Mailbox>> create();
+    explicit Mailbox(FileDescriptor event) : event_(std::move(event)) {}
 
-    void post(Wish wish, std::shared_ptr<Exchange> exchange);
-    /// Asks whoever drives the engine to come to an end.
+    void post(Command command, std::shared_ptr<Exchange> exchange);
+    /// Asks the thread that drives the engine to return.
     void stop();
 
     /// Exchanges `items`, which must be empty, for what was posted. True once `stop` was called.

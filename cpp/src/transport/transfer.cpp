@@ -45,12 +45,12 @@ constexpr std::size_t most_drained_bytes = std::size_t{64} << 10U;
 constexpr milliseconds reset_wait{5};
 constexpr milliseconds just_sent{200};
 /// Within what a server closes after a stream that is going to.
-constexpr milliseconds rest{50};
-constexpr milliseconds between_rests{1000};
-constexpr milliseconds believed_for{60'000};
+constexpr milliseconds hold_off{50};
+constexpr milliseconds hold_off_interval{1000};
+constexpr milliseconds close_memory{60'000};
 
 /// Whether one of the header fields has this one's name.
-bool names(const std::vector<std::string>& fields, std::string_view wanted) noexcept {
+bool has_field(const std::vector<std::string>& fields, std::string_view wanted) noexcept {
     const std::size_t length = wanted.find(':');
     return std::ranges::any_of(fields, [&](const std::string& field) {
         return field.size() > length && field[length] == ':' &&
@@ -145,50 +145,50 @@ Result<void> Transfer::configure() {
     ++tries_;
     phase_ = Phase::connecting;
     try_began_ = context_.now;
-    informed_ = false;
-    spoiled_ = streamed_ = any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ =
-        head_complete_ = false;
+    got_informational_ = false;
+    stale_connection_ = streamed_ = any_chunk_ = paused_ = sent_all_ = send_attempted_ =
+        peer_got_nothing_ = head_complete_ = false;
     head_.reset();
-    building_ = {};
-    fields_ = head_bytes_ = drained_bytes_ = text_offset_ = 0;
+    head_in_progress_ = {};
+    field_count_ = head_bytes_ = drained_bytes_ = text_offset_ = 0;
     collected_.clear();
     own_failure_.reset();
     detail_[0] = '\0';
     header_nodes_.clear();
     for (const std::string& field : task.request.headers) header_nodes_.add(field.c_str());
-    if (task.reading == Reading::chat && !names(task.request.headers, no_coding)) {
+    if (task.response_mode == ResponseMode::chat && !has_field(task.request.headers, no_coding)) {
         header_nodes_.add(no_coding.data());
     }
     if (auto body = set_body(); !body) return body;
     Setter set(handle());
-    set_way(set);
-    set(CURLOPT_HTTPHEADER, all_fields());
+    set_route(set);
+    set(CURLOPT_HTTPHEADER, header_list());
     const auto connect = task.deadlines.connect.value_or(milliseconds{longest_connect_ms});
     set(CURLOPT_CONNECTTIMEOUT_MS,
         static_cast<long>(
             std::clamp(std::int64_t{connect.count()}, std::int64_t{1}, longest_connect_ms)));
     set(CURLOPT_BUFFERSIZE,
-        task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
-    set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
-    const bool is_last = task.reading == Reading::chat && server_closes_after_streams();
+        task.response_mode == ResponseMode::raw ? file_buffer_bytes : stream_buffer_bytes);
+    set(CURLOPT_ACCEPT_ENCODING, task.response_mode == ResponseMode::buffered ? "" : nullptr);
+    const bool is_last = task.response_mode == ResponseMode::chat && server_closes_after_streams();
     set(CURLOPT_FORBID_REUSE, is_last || !context_.session->options.reuse ? 1L : 0L);
     if (!set.succeeded()) return no_memory();
     return {};
 }
 
-bool Transfer::goes_alone(const Task& task, const SessionCommon& session) noexcept {
+bool Transfer::needs_own_connection(const Task& task, const SessionCommon& session) noexcept {
     // An answer that is read in pieces may have to wait for its reader. On a connection with others
     // libcurl would go on reading, and keep all that the server sends of it.
-    return task.reading != Reading::whole && offers_http2(task, session) &&
+    return task.response_mode != ResponseMode::buffered && offers_http2(task, session) &&
            session.multiplexes.load(std::memory_order_relaxed);
 }
 
 /// Where the request goes, in which version of HTTP, and over whose connection.
-void Transfer::set_way(Setter& set) {
+void Transfer::set_route(Setter& set) {
     const Task& task = exchange_->task();
     const SessionCommon& session = *context_.session;
     const bool http2 = offers_http2(task, session);
-    alone_ = goes_alone(task, session);
+    own_connection_ = needs_own_connection(task, session);
     if (url_ != task.request.url) {
         url_ = task.request.url;
         set(CURLOPT_URL, url_.c_str());
@@ -198,14 +198,14 @@ void Transfer::set_way(Setter& set) {
     // Requests that start together wait for the first one's connection, and share it. Where that is
     // known to be impossible, each has one of its own.
     const bool shares = session.multiplexes.load(std::memory_order_relaxed);
-    set(CURLOPT_PIPEWAIT, shares && !alone_ ? 1L : 0L);
+    set(CURLOPT_PIPEWAIT, shares && !own_connection_ ? 1L : 0L);
 }
 
 /// The request's header fields, and those of the session whose names it has not.
-curl_slist* Transfer::all_fields() {
+curl_slist* Transfer::header_list() {
     const SessionCommon& session = *context_.session;
     const auto& given = exchange_->task().request.headers;
-    const auto is_given = [&given](const std::string& field) { return names(given, field); };
+    const auto is_given = [&given](const std::string& field) { return has_field(given, field); };
     if (std::ranges::none_of(session.options.headers, is_given)) {
         return header_nodes_.link(session.headers);
     }
@@ -249,31 +249,32 @@ Result<void> Transfer::set_body() {
     return {};
 }
 
-std::optional<Due> Transfer::due() const {
-    std::optional<Due> first;
+std::optional<PendingTimeout> Transfer::next_timeout() const {
+    std::optional<PendingTimeout> first;
     const auto consider = [&first](steady_clock::time_point since, std::string_view name,
                                    const std::optional<milliseconds>& length) {
         if (length && (!first || since + *length < first->at)) {
-            first = Due{.at = since + *length, .name = name, .length = *length};
+            first = PendingTimeout{.at = since + *length, .name = name, .length = *length};
         }
     };
     if (phase_ == Phase::backoff || phase_ == Phase::draining) {
-        first = Due{.at = until_, .name = {}};
+        first = PendingTimeout{.at = until_, .name = {}};
     }
     if (!exchange_) return first;
     const Deadlines& deadlines = exchange_->task().deadlines;
     consider(began_, "total", deadlines.total);
     if (paused_) return first;
-    const bool chat = exchange_->task().reading == Reading::chat && (!head_ || succeeded());
+    const bool chat =
+        exchange_->task().response_mode == ResponseMode::chat && (!head_ || succeeded());
     // libcurl's own count stops while a request waits for the connection that another begins.
     if (phase_ == Phase::connecting) consider(try_began_, "connect", deadlines.connect);
     if (phase_ == Phase::sending) consider(last_sent_, "write", deadlines.write);
-    const bool in_head = phase_ == Phase::waiting && answers();
+    const bool in_head = phase_ == Phase::waiting && has_response_byte();
     const bool before_chunk = chat && !any_chunk_ && phase_ == Phase::receiving;
     if (before_chunk || (phase_ == Phase::waiting && (chat || !in_head))) {
         consider(last_sent_, "first_byte", deadlines.first_byte);
     }
-    if (in_head && !(chat && informed_)) {
+    if (in_head && !(chat && got_informational_)) {
         const auto last = context_.now - tcp_facts(socket_).since_last_byte;
         consider(std::max(last_received_, last), "idle", deadlines.idle);
     }
@@ -285,9 +286,9 @@ std::optional<Due> Transfer::due() const {
     return first;
 }
 
-steady_clock::time_point Transfer::next_look() const {
+steady_clock::time_point Transfer::next_check() const {
     steady_clock::time_point at = steady_clock::time_point::max();
-    if (const auto next = due()) at = next->at;
+    if (const auto next = next_timeout()) at = next->at;
     if (!exchange_) return at;
     const Deadlines& deadlines = exchange_->task().deadlines;
     for (const auto& length :
@@ -304,7 +305,8 @@ CURLcode Transfer::resume() noexcept {
 }
 
 bool Transfer::decodes() const noexcept {
-    return phase_ == Phase::receiving && succeeded() && exchange_->task().reading == Reading::chat;
+    return phase_ == Phase::receiving && succeeded() &&
+           exchange_->task().response_mode == ResponseMode::chat;
 }
 
 bool Transfer::succeeded() const noexcept {
@@ -316,9 +318,9 @@ bool Transfer::succeeded() const noexcept {
 /// Whether a byte of an answer has come: of half a line libcurl hands nothing over. It takes the
 /// first byte of a body that it asks for in pieces for one, so that the kernel is asked there;
 /// over TLS that does not know what of it is an answer, and half of a first line counts for none.
-bool Transfer::answers() const noexcept {
+bool Transfer::has_response_byte() const noexcept {
     if (head_bytes_ > 0) return true;
-    if (!sends_at_once()) {
+    if (!sends_in_one_call()) {
         return url_.starts_with("http:") && tcp_facts(socket_).received_bytes > received_before_;
     }
     curl_off_t first_byte_us = 0;
@@ -337,8 +339,8 @@ bool Transfer::can_rewind() const noexcept {
     return form == nullptr || tries_ == 0 || (*form)->can_rewind();
 }
 
-bool Transfer::take_spoiled() noexcept {
-    if (!std::exchange(spoiled_, false)) return false;
+bool Transfer::take_stale_connection() noexcept {
+    if (!std::exchange(stale_connection_, false)) return false;
     --tries_;
     return true;
 }
@@ -364,10 +366,10 @@ std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
     const TryResult result{
         .failure = failure,
         .head = head_.get(),
-        .nothing_sent = phase_ == Phase::connecting || peer_had_nothing_ || !sent_all_,
+        .nothing_sent = phase_ == Phase::connecting || peer_got_nothing_ || !sent_all_,
         .repeatable = repeatable()};
     const bool tries_left = tries_ <= static_cast<unsigned>(std::max(task.retries.max_retries, 0));
-    if (!tries_left || !can_rewind() || !worth_retrying(result)) return std::nullopt;
+    if (!tries_left || !can_rewind() || !should_retry(result)) return std::nullopt;
     const auto delay = delay_before_retry(task.retries, tries_, head_.get(), random);
     if (!delay) return std::nullopt;
     const auto total = task.deadlines.total;
@@ -378,7 +380,8 @@ std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
 void Transfer::end(std::optional<Error> failure) {
     const std::shared_ptr<Exchange> exchange = std::exchange(exchange_, nullptr);
     exchange->transfer_ = nullptr;
-    if (phase_ == Phase::receiving && !failure && exchange->task().reading == Reading::chat) {
+    if (phase_ == Phase::receiving && !failure &&
+        exchange->task().response_mode == ResponseMode::chat) {
         // The rest of the answer is a few bytes as a rule; with them the connection is free.
         phase_ = Phase::draining;
         until_ = context_.now + drain_time;
@@ -393,7 +396,7 @@ void Transfer::end(std::optional<Error> failure) {
 }
 
 void Transfer::reset() noexcept {
-    leave_socket();
+    release_socket();
     std::erase(context_.draining, this);
     counted_as_draining = false;
     phase_ = Phase::idle;
@@ -406,14 +409,14 @@ void Transfer::reset() noexcept {
 
 // What libcurl's callbacks do: the body goes out, the answer comes in.
 
-bool Transfer::sends_at_once() const noexcept {
+bool Transfer::sends_in_one_call() const noexcept {
     const Request& request = exchange_->task().request;
     const auto* text = std::get_if<std::string>(&request.body);
     return std::holds_alternative<std::monostate>(request.body) ||
            (text != nullptr && text->size() <= small_body_bytes);
 }
 
-void Transfer::sent_all(steady_clock::time_point at) noexcept {
+void Transfer::mark_sent(steady_clock::time_point at) noexcept {
     sent_all_ = true;
     last_sent_ = at;
     if (phase_ == Phase::sending) phase_ = Phase::waiting;
@@ -432,9 +435,9 @@ std::size_t Transfer::read(char* buffer, std::size_t size) {
         return CURL_READFUNC_ABORT;
     }
     exchange_->sent_bytes_.store(form.sent_bytes(), std::memory_order_relaxed);
-    if (form.finished()) sent_all(last_sent_);
+    if (form.finished()) mark_sent(last_sent_);
     paused_ = *count == 0 && form.starved();
-    if (paused_) exchange_->starve();
+    if (paused_) exchange_->mark_starved();
     return paused_ ? CURL_READFUNC_PAUSE : *count;
 }
 
@@ -443,7 +446,7 @@ std::size_t Transfer::read_text(char* buffer, std::size_t size) {
     const std::size_t count = text.copy(buffer, size, text_offset_);
     text_offset_ += count;
     exchange_->sent_bytes_.store(text_offset_, std::memory_order_relaxed);
-    if (text_offset_ == text.size()) sent_all(context_.now);
+    if (text_offset_ == text.size()) mark_sent(context_.now);
     return count;
 }
 
@@ -458,53 +461,53 @@ int Transfer::seek(curl_off_t offset) {
     return form.can_rewind() && form.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
-std::size_t Transfer::refuse(Error error) {
+std::size_t Transfer::fail(Error error) {
     own_failure_ = std::move(error);
     return 0;
 }
 
-std::size_t Transfer::take_field(std::string_view line) {
+std::size_t Transfer::on_header_line(std::string_view line) {
     last_received_ = context_.now;
-    informed_ = false;
+    got_informational_ = false;
     std::string_view field = line;
     while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
     // Informational answers and trailers count as well: there may be any number of them.
     head_bytes_ += line.size();
-    if (head_complete_) return take_trailer(field, line.size());
+    if (head_complete_) return on_trailer(field, line.size());
     if (head_bytes_ > most_field_bytes) {
-        return refuse(too_large("bytes of header fields", most_field_bytes));
+        return fail(too_large("bytes of header fields", most_field_bytes));
     }
     if (field.starts_with("HTTP/")) {
-        building_ = {};
-        fields_ = 0;
-        read_status_line(field, building_);
+        head_in_progress_ = {};
+        field_count_ = 0;
+        read_status_line(field, head_in_progress_);
     } else if (field.empty()) {
         constexpr int first_final_status = 200;
-        informed_ = building_.status < first_final_status;
-        if (!informed_) take_head();
+        got_informational_ = head_in_progress_.status < first_final_status;
+        if (!got_informational_) on_head();
     } else {
-        if (++fields_ > most_fields) return refuse(too_large("header fields", most_fields));
-        building_.fields.append(field).append("\r\n");
+        if (++field_count_ > most_fields) return fail(too_large("header fields", most_fields));
+        head_in_progress_.fields.append(field).append("\r\n");
     }
     return own_failure_ ? 0 : line.size();
 }
 
 /// The interface has none. libcurl keeps each of them for as long as the transfer lasts.
-std::size_t Transfer::take_trailer(std::string_view field, std::size_t line_bytes) {
+std::size_t Transfer::on_trailer(std::string_view field, std::size_t line_bytes) {
     if (phase_ == Phase::draining) return drain(line_bytes);
-    const bool too_many = !field.empty() && ++fields_ > most_fields;
+    const bool too_many = !field.empty() && ++field_count_ > most_fields;
     if (!too_many && head_bytes_ <= most_field_bytes) return line_bytes;
     if (!succeeded()) return 0;  // The status still counts.
-    return refuse(too_many ? too_large("header fields", most_fields)
-                           : too_large("bytes of header fields", most_field_bytes));
+    return fail(too_many ? too_large("header fields", most_fields)
+                         : too_large("bytes of header fields", most_field_bytes));
 }
 
-void Transfer::take_head() {
+void Transfer::on_head() {
     const Task& task = exchange_->task();
     head_complete_ = true;
     phase_ = Phase::receiving;
-    learn_from_answer();
-    head_ = std::make_shared<const ResponseHead>(std::move(building_));
+    record_response();
+    head_ = std::make_shared<const ResponseHead>(std::move(head_in_progress_));
     SessionCommon& session = *context_.session;
     constexpr int http2 = 20;
     session.multiplexes.store(head_->http_version >= http2, std::memory_order_relaxed);
@@ -513,35 +516,35 @@ void Transfer::take_head() {
         session.repeatable.store(true, std::memory_order_relaxed);
     }
     if (head_->field("transfer-encoding").empty() && head_->contradicts_itself("content-length")) {
-        refuse({.code = ErrorCode::undecodable_answer,
-                .message = "the answer is refused: it declares two lengths of its body",
-                .stage = "receive"});
-    } else if (task.reading == Reading::chat && succeeded() && is_coded(*head_)) {
-        refuse({.code = ErrorCode::undecodable_answer,
-                .message = "the stream is compressed, which it was asked not to be: is there a "
-                           "proxy on the way that compresses what passes?",
-                .stage = "receive"});
-    } else if (collects()) {
+        fail({.code = ErrorCode::undecodable_answer,
+              .message = "the answer is refused: it declares two lengths of its body",
+              .stage = "receive"});
+    } else if (task.response_mode == ResponseMode::chat && succeeded() && is_coded(*head_)) {
+        fail({.code = ErrorCode::undecodable_answer,
+              .message = "the stream is compressed, which it was asked not to be: is there a "
+                         "proxy on the way that compresses what passes?",
+              .stage = "receive"});
+    } else if (is_buffered()) {
         curl_off_t length = -1;
         curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (succeeded() && length > 0 &&
             static_cast<std::uint64_t>(length) > task.longest_answer_bytes) {
-            refuse(too_large("bytes of body", task.longest_answer_bytes));
+            fail(too_large("bytes of body", task.longest_answer_bytes));
         }
     } else {
         exchange_->set_head(head_, repeatable());
     }
 }
 
-bool Transfer::collects() const noexcept {
-    return !succeeded() || exchange_->task().reading == Reading::whole;
+bool Transfer::is_buffered() const noexcept {
+    return !succeeded() || exchange_->task().response_mode == ResponseMode::buffered;
 }
 
-std::size_t Transfer::take_body(std::string_view bytes) {
+std::size_t Transfer::on_body(std::string_view bytes) {
     last_received_ = context_.now;
     if (phase_ == Phase::draining) return drain(bytes.size());
-    if (collects()) return collect(bytes);
-    if (exchange_->task().reading == Reading::chat) return decode(bytes);
+    if (is_buffered()) return collect(bytes);
+    if (exchange_->task().response_mode == ResponseMode::chat) return decode(bytes);
     paused_ = !exchange_->add_bytes(bytes);
     return paused_ ? CURL_WRITEFUNC_PAUSE : bytes.size();
 }
@@ -560,7 +563,7 @@ std::size_t Transfer::collect(std::string_view bytes) {
     }
     const std::size_t longest = exchange_->task().longest_answer_bytes;
     const std::size_t size = collected_.size() + bytes.size();
-    if (size > longest) return refuse(too_large("bytes of body", longest));
+    if (size > longest) return fail(too_large("bytes of body", longest));
     // Left alone it would grow to twice of what is allowed. A large one gets its room in one step:
     // pages that nothing is written to take no memory, and buffers left behind would.
     if (size > collected_.capacity()) {
@@ -595,15 +598,15 @@ std::size_t Transfer::decode(std::string_view bytes) {
 
 /// libcurl sends a request again by itself when a connection that it used before turns out to be
 /// closed. That is right only where the server has seen nothing of it.
-bool Transfer::may_send_again(int local_port) {
-    if (std::exchange(asked_before_, true) && sent_all_ && !peer_had_nothing_ && !repeatable()) {
+bool Transfer::before_send(int local_port) {
+    if (std::exchange(send_attempted_, true) && sent_all_ && !peer_got_nothing_ && !repeatable()) {
         own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
                                 exchange_->task().request, exchange_->task().deadlines);
         return false;
     }
-    peer_had_nothing_ = sent_all_ = false;
+    peer_got_nothing_ = sent_all_ = false;
     long new_connections = 0;
-    leave_socket();
+    release_socket();
     curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
     socket_ = context_.socket_at(local_port);
     if (const auto found = context_.sockets.find(socket_);
@@ -614,14 +617,14 @@ bool Transfer::may_send_again(int local_port) {
         use.kept = new_connections == 0;
         if (use.kept) use.before = tcp_facts(socket_);
     }
-    if (new_connections == 0 && is_spoiled()) {
-        spoiled_ = true;
+    if (new_connections == 0 && is_connection_stale()) {
+        stale_connection_ = true;
         return false;
     }
     last_sent_ = context_.now;
     phase_ = Phase::sending;
-    if (sends_at_once()) {
-        sent_all(context_.now);
+    if (sends_in_one_call()) {
+        mark_sent(context_.now);
     } else {
         received_before_ = tcp_facts(socket_).received_bytes;
     }
@@ -631,7 +634,7 @@ bool Transfer::may_send_again(int local_port) {
 /// A kept connection on which the server has something to say before it was asked, or which it has
 /// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
 /// tickets, which are no answer.
-bool Transfer::is_spoiled() const noexcept {
+bool Transfer::is_connection_stale() const noexcept {
     const auto found = context_.sockets.find(socket_);
     if (found == context_.sockets.end() || found->second.user != this) return false;
     char byte = 0;
@@ -641,12 +644,12 @@ bool Transfer::is_spoiled() const noexcept {
 }
 
 /// Before an answer has begun, a kept connection closes: what had the peer of the request?
-void Transfer::socket_closes(curl_socket_t socket, const SocketUse& use) noexcept {
-    peer_had_nothing_ = false;
+void Transfer::on_socket_closed(curl_socket_t socket, const SocketUse& use) noexcept {
+    peer_got_nothing_ = false;
     if (!use.kept || head_bytes_ > 0) return;
     const TcpFacts facts = tcp_facts(socket);
     if (use.before.sent_bytes > 0 && facts.sent_bytes == use.before.sent_bytes) {
-        peer_had_nothing_ = true;  // Not a byte has left.
+        peer_got_nothing_ = true;  // Not a byte has left.
         return;
     }
     // A reset alone says nothing: it may come from whoever has read all of it.
@@ -655,7 +658,7 @@ void Transfer::socket_closes(curl_socket_t socket, const SocketUse& use) noexcep
     // acknowledges nothing of the request, the peer had given up before.
     if (use.before.acknowledged_bytes > 0 &&
         facts.acknowledged_bytes == use.before.acknowledged_bytes) {
-        peer_had_nothing_ = true;
+        peer_got_nothing_ = true;
         return;
     }
     // Where the end is followed by a reset, a part of the request was there unread, or came later
@@ -664,29 +667,30 @@ void Transfer::socket_closes(curl_socket_t socket, const SocketUse& use) noexcep
     const SessionCommon& session = *context_.session;
     if (!url_.starts_with("http:") && session.multiplexes.load(std::memory_order_relaxed)) return;
     const bool just_now = context_.now - last_sent_ < just_sent;
-    peer_had_nothing_ = is_reset(socket, just_now ? reset_wait : milliseconds{0});
+    peer_got_nothing_ = is_reset(socket, just_now ? reset_wait : milliseconds{0});
 }
 
 /// Some servers, llama.cpp's among them, close after each stream though they promise to keep the
 /// connection, and first read what came meanwhile, so that nobody can tell whether they worked on
 /// it. So the first request that follows a stream at once waits until the server shows what it
 /// does; that is known then.
-std::optional<steady_clock::time_point> Transfer::rests_until() noexcept {
+std::optional<steady_clock::time_point> Transfer::hold_off_until() noexcept {
     const SessionCommon& session = *context_.session;
     if (!context_.stream_ended || repeatable() ||
         session.after_streams.load(std::memory_order_relaxed) != AfterStreams::unknown) {
         return std::nullopt;
     }
     const auto now = context_.now;
-    const auto until = *context_.stream_ended + rest;
+    const auto until = *context_.stream_ended + hold_off;
     if (now >= until) return std::nullopt;
-    if (context_.rested && now < *context_.rested + between_rests) return std::nullopt;
-    context_.rested = now;
+    if (context_.last_hold_off && now < *context_.last_hold_off + hold_off_interval)
+        return std::nullopt;
+    context_.last_hold_off = now;
     return until;
 }
 
-void Transfer::learn_from_answer() noexcept {
-    streamed_ = exchange_->task().reading == Reading::chat;
+void Transfer::record_response() noexcept {
+    streamed_ = exchange_->task().response_mode == ResponseMode::chat;
     const auto found = context_.sockets.find(socket_);
     if (found == context_.sockets.end() || !found->second.stream_ended) return;
     found->second.stream_ended.reset();
@@ -698,13 +702,13 @@ bool Transfer::server_closes_after_streams() const noexcept {
     SessionCommon& session = *context_.session;
     if (session.after_streams.load(std::memory_order_relaxed) != AfterStreams::closes) return false;
     const auto last = session.closed_after_stream.load(std::memory_order_relaxed);
-    if (context_.now - last < believed_for) return true;
+    if (context_.now - last < close_memory) return true;
     session.after_streams.store(AfterStreams::unknown, std::memory_order_relaxed);
     return false;
 }
 
 /// A connection that is kept has no user: whoever closes it later tells nobody of this exchange.
-void Transfer::leave_socket() noexcept {
+void Transfer::release_socket() noexcept {
     const auto found = context_.sockets.find(socket_);
     if (found != context_.sockets.end() && found->second.user == this) {
         found->second.user = nullptr;

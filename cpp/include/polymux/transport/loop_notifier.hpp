@@ -13,14 +13,14 @@ class Exchange;
 
 /// Belongs to one event loop. The engine's thread tells it of exchanges with news; the loop takes
 /// them when the descriptor is readable. Thread-safe.
-class Port {
+class LoopNotifier {
 public:
-    static Result<std::shared_ptr<Port>> create();
+    static Result<std::shared_ptr<LoopNotifier>> create();
     /// Owns the descriptor from now on.
-    explicit Port(int event) noexcept : event_(event) {}
-    Port(const Port&) = delete;
-    Port& operator=(const Port&) = delete;
-    ~Port();
+    explicit LoopNotifier(int event) noexcept : event_(event) {}
+    LoopNotifier(const LoopNotifier&) = delete;
+    LoopNotifier& operator=(const LoopNotifier&) = delete;
+    ~LoopNotifier();
 
     /// Readable while there is news.
     [[nodiscard]] int descriptor() const noexcept { return event_; }

@@ -4,12 +4,13 @@
 
 namespace polymux::media::mp3 {
 
-Layouter::Layouter(const StreamShape& shape, std::string encoder_version, const Options& options)
+BitstreamAssembler::BitstreamAssembler(const StreamShape& shape, std::string encoder_version,
+                                       const Options& options)
     : shape_(shape), options_(options), reservoir_(shape), stream_(std::move(encoder_version)) {
     if (shape_.rate_control == RateControl::cbr) options_.look_ahead_frames = 0;
 }
 
-Result<void> Layouter::add(CodedFrame frame, const FrameCallback& on_frame) {
+Result<void> BitstreamAssembler::add(CodedFrame frame, const FrameCallback& on_frame) {
     waiting_.push_back(std::move(frame));
     while (waiting_.size() > static_cast<std::size_t>(options_.look_ahead_frames)) {
         if (Result<void> placed = place_first(on_frame); !placed) return placed;
@@ -17,7 +18,7 @@ Result<void> Layouter::add(CodedFrame frame, const FrameCallback& on_frame) {
     return {};
 }
 
-Result<void> Layouter::finish(const FrameCallback& on_frame) {
+Result<void> BitstreamAssembler::finish(const FrameCallback& on_frame) {
     while (!waiting_.empty()) {
         if (Result<void> placed = place_first(on_frame); !placed) return placed;
     }
@@ -25,7 +26,7 @@ Result<void> Layouter::finish(const FrameCallback& on_frame) {
     return stream_.emit(on_frame);
 }
 
-Result<void> Layouter::place_first(const FrameCallback& on_frame) {
+Result<void> BitstreamAssembler::place_first(const FrameCallback& on_frame) {
     CodedFrame& frame = waiting_.front();
     const FrameSize size = choose_size(frame);
     if (!reservoir_.fits(size, frame.main_data_bits)) {
@@ -45,7 +46,7 @@ Result<void> Layouter::place_first(const FrameCallback& on_frame) {
     return stream_.emit(on_frame);
 }
 
-int Layouter::needed_level_bits() const noexcept {
+int BitstreamAssembler::needed_level_bits() const noexcept {
     const FrameSize largest{.bitrate_index = reservoir_.highest_index()};
     const int payload = reservoir_.payload_bits(largest);
     int needed = 0;
@@ -56,7 +57,7 @@ int Layouter::needed_level_bits() const noexcept {
     return needed;
 }
 
-FrameSize Layouter::choose_size(const CodedFrame& frame) noexcept {
+FrameSize BitstreamAssembler::choose_size(const CodedFrame& frame) noexcept {
     const int bits = frame.main_data_bits;
     const FrameSize chosen = reservoir_.choose(frame.size, bits, frame.silent);
     if (shape_.rate_control == RateControl::cbr) return chosen;

@@ -16,7 +16,7 @@ namespace polymux::media::mp3 {
 /// A frame may have been coded with a fuller reservoir than it finds here. So at ABR and VBR the
 /// next frames are looked at before one is laid out, and where LAME's choice of its size would
 /// leave them too little, a larger one is taken.
-class Layouter {
+class BitstreamAssembler {
 public:
     struct Options {
         int look_ahead_frames = 24;
@@ -24,7 +24,8 @@ public:
         int extra_stuffing_bytes = 0;
     };
 
-    Layouter(const StreamShape& shape, std::string encoder_version, const Options& options);
+    BitstreamAssembler(const StreamShape& shape, std::string encoder_version,
+                       const Options& options);
 
     /// Gives the frames that are complete now. Error `encoder_failed` when a frame cannot be
     /// placed: then none of its bytes has been given.

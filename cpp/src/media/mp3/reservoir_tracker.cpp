@@ -29,9 +29,9 @@ void place(Reservoir& reservoir, const FrameOutline& frame) noexcept {
 
 }  // namespace
 
-Truth::Truth(const StreamShape& shape) : shape_(shape), reservoir_(shape) {}
+ReservoirTracker::ReservoirTracker(const StreamShape& shape) : shape_(shape), reservoir_(shape) {}
 
-bool Truth::is_doubtful(const FrameOutline& frame) const noexcept {
+bool ReservoirTracker::is_doubtful(const FrameOutline& frame) const noexcept {
     const int level = reservoir_.level_bits();
     if (shape_.rate_control == RateControl::cbr || frame.level_bits == level) return false;
     const FrameSize largest{.bitrate_index = reservoir_.highest_index()};
@@ -51,7 +51,7 @@ bool Truth::is_doubtful(const FrameOutline& frame) const noexcept {
     return frame.largest_granule_bits > doubtful_share_vbr * granted;
 }
 
-void Truth::pass(const FrameOutline& frame) noexcept {
+void ReservoirTracker::advance(const FrameOutline& frame) noexcept {
     place(reservoir_, frame);
     ++position_;
     if (shape_.rate_control == RateControl::cbr) return;
@@ -59,7 +59,7 @@ void Truth::pass(const FrameOutline& frame) noexcept {
     if (history_.size() > history_frames) history_.pop_front();
 }
 
-std::optional<std::int64_t> Truth::restart(std::int64_t first) const {
+std::optional<std::int64_t> ReservoirTracker::find_restart(std::int64_t first) const {
     const auto known = static_cast<std::int64_t>(history_.size());
     const std::int64_t farthest = std::min(known, position_ - first);
     // Some frames behind the restart show whether it went as expected.
@@ -80,15 +80,15 @@ std::optional<std::int64_t> Truth::restart(std::int64_t first) const {
     return std::nullopt;
 }
 
-Truth::Doubts Truth::doubts(std::span<const FrameOutline> frames) const {
-    Truth ahead = *this;
+ReservoirTracker::Doubts ReservoirTracker::doubts(std::span<const FrameOutline> frames) const {
+    ReservoirTracker ahead = *this;
     Doubts found;
     for (const FrameOutline& frame : frames) {
         if (ahead.is_doubtful(frame)) {
             if (!found.first) found.first = ahead.position();
             ++found.count;
         }
-        ahead.pass(frame);
+        ahead.advance(frame);
     }
     return found;
 }

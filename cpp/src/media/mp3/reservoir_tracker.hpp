@@ -15,16 +15,16 @@ namespace polymux::media::mp3 {
 /// At ABR and VBR a frame's content depends on the reservoir's level only where the encoder wants
 /// more bits than the largest frame and the reservoir hold together. Such a frame is the true one
 /// only if its encoder's level was the true one. Not thread-safe.
-class Truth {
+class ReservoirTracker {
 public:
-    explicit Truth(const StreamShape& shape);
+    explicit ReservoirTracker(const StreamShape& shape);
 
-    /// Whether a frame, if it was coded by a run of another level, may be another than the true one
-    /// here.
+    /// Whether a frame, if it was coded by an encoder of another level, may be another than the
+    /// true one here.
     [[nodiscard]] bool is_doubtful(const FrameOutline& frame) const noexcept;
 
     /// Goes on behind a frame.
-    void pass(const FrameOutline& frame) noexcept;
+    void advance(const FrameOutline& frame) noexcept;
 
     /// Number of the next frame.
     [[nodiscard]] std::int64_t position() const noexcept { return position_; }
@@ -32,7 +32,7 @@ public:
 
     /// A frame before `position`, not before `first`: an encoder that codes everything from it on
     /// with an empty reservoir has the true level at `position`. The nearest one.
-    [[nodiscard]] std::optional<std::int64_t> restart(std::int64_t first) const;
+    [[nodiscard]] std::optional<std::int64_t> find_restart(std::int64_t first) const;
 
     /// Of `frames`, which follow: the first doubtful one, and how many there are.
     struct Doubts {

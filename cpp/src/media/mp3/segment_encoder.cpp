@@ -4,64 +4,8 @@
 
 namespace polymux::media::mp3 {
 
-void PublishedFrames::publish(CodedFrame frame, std::vector<std::byte> raw) {
-    const std::scoped_lock lock(mutex_);
-    frames_.push_back({.frame = std::move(frame), .raw = std::move(raw)});
-    ++end_;
-}
-
-std::optional<PublishedFrames::Taken> PublishedFrames::take() {
-    const std::scoped_lock lock(mutex_);
-    if (frames_.empty()) return std::nullopt;
-    std::optional<Taken> taken(std::move(frames_.front()));
-    frames_.pop_front();
-    ++begin_;
-    return taken;
-}
-
-std::vector<FrameOutline> PublishedFrames::outlines(std::int64_t first, std::int64_t count) const {
-    const std::scoped_lock lock(mutex_);
-    std::vector<FrameOutline> found;
-    const std::int64_t end = std::min(end_, first + count);
-    for (std::int64_t number = std::max(first, begin_); number < end; ++number) {
-        const CodedFrame& frame = frames_[static_cast<std::size_t>(number - begin_)].frame;
-        found.push_back({.bits = frame.main_data_bits,
-                         .largest_granule_bits = frame.largest_granule_bits,
-                         .level_bits = frame.level_bits,
-                         .size = frame.size,
-                         .silent = frame.silent});
-    }
-    return found;
-}
-
-void PublishedFrames::drop_before(std::int64_t frame) {
-    const std::scoped_lock lock(mutex_);
-    while (!frames_.empty() && begin_ < frame) {
-        frames_.pop_front();
-        ++begin_;
-    }
-}
-
-std::int64_t PublishedFrames::end() const {
-    const std::scoped_lock lock(mutex_);
-    return end_;
-}
-
-std::int64_t PublishedFrames::begin() const {
-    const std::scoped_lock lock(mutex_);
-    return begin_;
-}
-
-std::optional<bool> PublishedFrames::same_as(std::int64_t number, const CodedFrame& frame,
-                                             RateControl rate_control) const {
-    const std::scoped_lock lock(mutex_);
-    if (number < begin_ || number >= end_) return std::nullopt;
-    return same_content(frames_[static_cast<std::size_t>(number - begin_)].frame, frame,
-                        rate_control);
-}
-
-Run::Run(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings, const Segment& segment,
-         bool keep_raw, const RunStart& start)
+SegmentEncoder::SegmentEncoder(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings,
+                               const Segment& segment, bool keep_raw, const EncodingStart& start)
     : encoder_(std::move(encoder)),
       splitter_(shape_of(settings)),
       rate_control_(settings.rate_control),
@@ -73,7 +17,8 @@ Run::Run(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings, cons
     sample = start.frames * frame_samples_;
 }
 
-Result<int> Run::encode(const Segment& segment, int frames, const std::atomic<bool>& stop) {
+Result<int> SegmentEncoder::encode(const Segment& segment, int frames,
+                                   const std::atomic<bool>& stop) {
     const auto on_frame = [this](std::span<const std::byte> bytes) { return accept(bytes); };
     int samples = 0;
     for (int done = 0; done < frames && sample < segment.samples(); ++done) {
@@ -91,7 +36,7 @@ Result<int> Run::encode(const Segment& segment, int frames, const std::atomic<bo
 }
 
 // LAME codes a frame when it has been given all of the next one.
-Result<void> Run::empty_reservoir() {
+Result<void> SegmentEncoder::empty_reservoir() {
     if (!empty_before_) return {};
     const std::int64_t coded = first_frame_ + fed_samples_ / frame_samples_ - 1;
     if (coded < *empty_before_) return {};
@@ -102,11 +47,11 @@ Result<void> Run::empty_reservoir() {
     return {};
 }
 
-Result<void> Run::flush() {
+Result<void> SegmentEncoder::flush() {
     return encoder_->flush([this](std::span<const std::byte> bytes) { return accept(bytes); });
 }
 
-Result<void> Run::accept(std::span<const std::byte> bytes) {
+Result<void> SegmentEncoder::accept(std::span<const std::byte> bytes) {
     Result<CodedFrame> frame = splitter_.split(bytes);
     if (!frame) return frame.error();
     if (other_ != nullptr) compare(frames_.end(), *frame);
@@ -117,41 +62,41 @@ Result<void> Run::accept(std::span<const std::byte> bytes) {
     return {};
 }
 
-void Run::compare_with(const Run* other) noexcept {
+void SegmentEncoder::compare_with(const SegmentEncoder* other) noexcept {
     if (other == other_) return;
     other_ = other;
     agreed_from_.reset();
-    telling_frames_ = 0;
+    distinctive_frames_ = 0;
 }
 
-void Run::agree_from(std::int64_t frame) noexcept {
+void SegmentEncoder::agree_from(std::int64_t frame) noexcept {
     agree_from_ = frame;
-    telling_frames_ = 0;
+    distinctive_frames_ = 0;
 }
 
-void Run::compare(std::int64_t number, const CodedFrame& frame) {
+void SegmentEncoder::compare(std::int64_t number, const CodedFrame& frame) {
     if (number >= compare_end_) return;
     const auto same = other_->frames().same_as(number, frame, rate_control_);
     // The other one ends before this frame: nothing is learned.
     if (!same) return;
     if (!*same || !frame.follows_rules) {
-        if (telling_frames_ >= agreement_frames && number >= agree_from_) ++parted_frames_;
+        if (distinctive_frames_ >= agreement_frames && number >= agree_from_) ++parted_frames_;
         agreed_from_.reset();
-        telling_frames_ = 0;
+        distinctive_frames_ = 0;
         return;
     }
     if (!agreed_from_) agreed_from_ = number;
     // In silence all encoders agree, whatever they remember.
     const bool tells = frame.main_data != previous_data_;
-    if (tells && number >= agree_from_) ++telling_frames_;
+    if (tells && number >= agree_from_) ++distinctive_frames_;
 }
 
-std::optional<std::int64_t> Run::agreement(int length) const noexcept {
-    if (!agreed_from_ || telling_frames_ < length) return std::nullopt;
+std::optional<std::int64_t> SegmentEncoder::agreement(int length) const noexcept {
+    if (!agreed_from_ || distinctive_frames_ < length) return std::nullopt;
     return std::max(*agreed_from_, agree_from_);
 }
 
-std::int64_t Run::wanted_frames() const noexcept {
+std::int64_t SegmentEncoder::wanted_frames() const noexcept {
     constexpr std::int64_t ahead = agreement_frames;
     return first_frame_ + fed_samples_ / frame_samples_ + ahead;
 }

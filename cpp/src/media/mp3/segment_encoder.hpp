@@ -4,74 +4,41 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "media/mp3/coded_frame.hpp"
+#include "media/mp3/frame_queue.hpp"
 #include "media/mp3/segment.hpp"
 #include "polymux/media/mp3/encoder.hpp"
 #include "polymux/result.hpp"
 
 namespace polymux::media::mp3 {
 
-/// Frames of one run that others may look at. Thread-safe.
-class PublishedFrames {
-public:
-    explicit PublishedFrames(std::int64_t first) : begin_(first), end_(first) {}
-
-    void publish(CodedFrame frame, std::vector<std::byte> raw);
-    /// What the reservoir's arithmetic needs of up to `count` frames from number `first` on.
-    [[nodiscard]] std::vector<FrameOutline> outlines(std::int64_t first, std::int64_t count) const;
-
-    /// Takes the oldest frame out, with its bytes as the encoder gave them if they were kept.
-    struct Taken {
-        CodedFrame frame;
-        std::vector<std::byte> raw;
-    };
-    [[nodiscard]] std::optional<Taken> take();
-    void drop_before(std::int64_t frame);
-
-    /// Number of the frame behind the newest one.
-    [[nodiscard]] std::int64_t end() const;
-    /// Number of the oldest frame that has not been taken.
-    [[nodiscard]] std::int64_t begin() const;
-    /// Nothing where frame `number` has not been published or is gone.
-    [[nodiscard]] std::optional<bool> same_as(std::int64_t number, const CodedFrame& frame,
-                                              RateControl rate_control) const;
-
-private:
-    mutable std::mutex mutex_;
-    std::deque<Taken> frames_;
-    std::int64_t begin_;
-    std::int64_t end_;
-};
-
-/// Where a run begins, if not with the first frame of a segment.
-struct RunStart {
+/// Where an encoder begins, if not with the first frame of a segment.
+struct EncodingStart {
     int frames = 0;  ///< Of the segment, that are left out.
     /// The number of a frame before which the reservoir is emptied.
     std::optional<std::int64_t> empty_before = {};
 };
 
 /// Worked on by one thread at a time, which changes; `frames` is for all.
-class Run {
+class SegmentEncoder {
 public:
-    /// A run that begins with `segment`. `keep_raw`: also publish the encoder's own bytes.
-    Run(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings, const Segment& segment,
-        bool keep_raw, const RunStart& start = {});
+    /// Begins with `segment`. `keep_raw`: also publish the encoder's own bytes.
+    SegmentEncoder(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings,
+                   const Segment& segment, bool keep_raw, const EncodingStart& start = {});
 
-    /// Encodes up to `frames` frames' worth of `segment`, from where the run stands, until `stop`.
+    /// Encodes up to `frames` frames' worth of `segment`, from where it stands, until `stop`.
     /// Returns the number of samples.
     Result<int> encode(const Segment& segment, int frames, const std::atomic<bool>& stop);
     /// The end of the file: gives the encoder's last frames.
     Result<void> flush();
 
     /// From now on every frame is compared with that of the same number in `other`.
-    void compare_with(const Run* other) noexcept;
+    void compare_with(const SegmentEncoder* other) noexcept;
     /// Frames from that one on are left out of the comparison.
     void compare_until(std::int64_t frame) noexcept { compare_end_ = frame; }
     /// The first of the frames in a row that were equal, up to the newest, if at least `length` of
@@ -81,16 +48,17 @@ public:
     void agree_from(std::int64_t frame) noexcept;
     /// Frames that differed after `length` in a row had been equal.
     [[nodiscard]] std::int64_t parted_frames() const noexcept { return parted_frames_; }
-    /// How far the other run must be before this one goes on: frames that come out late included.
+    /// How far the other encoder must be before this one goes on: frames that come out late
+    /// included.
     [[nodiscard]] std::int64_t wanted_frames() const noexcept;
 
     [[nodiscard]] std::int64_t unusable_samples() const noexcept {
         return encoder_->unusable_samples();
     }
-    [[nodiscard]] const PublishedFrames& frames() const noexcept { return frames_; }
-    [[nodiscard]] PublishedFrames& frames() noexcept { return frames_; }
+    [[nodiscard]] const FrameQueue& frames() const noexcept { return frames_; }
+    [[nodiscard]] FrameQueue& frames() noexcept { return frames_; }
 
-    /// Where the run stands: the sample of its present segment that comes next.
+    /// Where it stands: the sample of its present segment that comes next.
     int sample = 0;
 
 private:
@@ -104,13 +72,13 @@ private:
     int frame_samples_;
     bool keep_raw_;
     std::int64_t first_frame_;
-    PublishedFrames frames_;
+    FrameQueue frames_;
     std::int64_t fed_samples_ = 0;
     std::optional<std::int64_t> empty_before_;
-    const Run* other_ = nullptr;
+    const SegmentEncoder* other_ = nullptr;
     std::int64_t compare_end_ = std::numeric_limits<std::int64_t>::max();
     std::optional<std::int64_t> agreed_from_;  // The first frame of those in a row that are equal.
-    int telling_frames_ = 0;                   // Those of them that tell something.
+    int distinctive_frames_ = 0;               // Those of them that tell something.
     std::int64_t agree_from_ = 0;
     std::vector<std::byte> previous_data_;
     std::int64_t parted_frames_ = 0;

@@ -183,7 +183,7 @@ class CatalogueServer:
         )
         url, headers = f"{self._base_url}{request.path}", list(request.headers)
         exchange = session.start(
-            _loop.port(), request.method, url, headers, request.body, options, "whole"
+            _loop.port(), request.method, url, headers, request.body, options, "buffered"
         )
         return Answer(await _loop.outcome(exchange, None, None))
 
