@@ -117,7 +117,7 @@ PyObject* new_by_call(PyTypeObject* type, PyObject* arguments, PyObject* keyword
 
 }  // namespace
 
-void refuse_half_made(py::handle module) {
+void forbid_uninitialized(py::handle module) {
     for (const auto& [name, value] : py::dict(module.attr("__dict__"))) {
         if (!PyType_Check(value.ptr())) continue;
         auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());

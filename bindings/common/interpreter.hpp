@@ -57,7 +57,7 @@ inline void refuse_pickling(const py::object& self) {
 
 /// Makes `T.__new__(T)` a TypeError for the module's classes: an object that was never initialised
 /// has nothing in it. Called when all of them are there.
-void refuse_half_made(py::handle module);
+void forbid_uninitialized(py::handle module);
 
 /// The C++ object of one of `py::class_<T>`, which nothing is derived from. Looks nothing up: while
 /// garbage is collected all threads stand still, and one may have locked pybind11's tables.

@@ -83,7 +83,7 @@ public:
             variant_, body,
             [this](const contract::Accepted& accepted) { keep(accepted, py::dict()); },
             [this](std::string_view name, const contract::ValueSource& value) {
-                names_.take_turns();
+                names_.yield_periodically();
                 values_[names_.str(name)] = to_python(value, names_);
             });
     }

@@ -21,29 +21,29 @@ using std::chrono::milliseconds;
 /// A signal ends a wait at once on the main thread, where Python's handlers run, unless it came
 /// just before the wait began: that one is seen a turn later. Other threads look now and then
 /// whether the interpreter wants them.
-constexpr milliseconds turn_of_main{20};
-constexpr milliseconds turn_of_others{100};
+constexpr milliseconds main_thread_interval{20};
+constexpr milliseconds other_thread_interval{100};
 
-milliseconds turn() noexcept {
+milliseconds poll_interval() noexcept {
     static thread_local const bool is_main = ::gettid() == ::getpid();
-    return is_main ? turn_of_main : turn_of_others;
+    return is_main ? main_thread_interval : other_thread_interval;
 }
 
 /// Exchanges that nobody holds any more and that have not ended: their bodies may be Python's,
 /// which an I/O thread must not drop. Never freed: that thread may outlive `main`.
-struct Left {
+struct DeferredRelease {
     std::shared_ptr<transport::Exchange> exchange;
     py::object body;
 };
 
-struct AllLeft {
+struct DeferredReleases {
     GilLock lock;
-    std::vector<Left> exchanges;
+    std::vector<DeferredRelease> exchanges;
     std::vector<std::shared_ptr<transport::Exchange>> of_parent;
 };
 
-AllLeft& left_behind() {
-    static auto* const all = new AllLeft;  // NOLINT: see above.
+DeferredReleases& deferred_releases() {
+    static auto* const all = new DeferredReleases;  // NOLINT: see above.
     return *all;
 }
 
@@ -51,27 +51,27 @@ AllLeft& left_behind() {
 PyObject* name_of_done = nullptr;
 PyObject* name_of_set_result = nullptr;
 
-void give_back(const py::object& body) noexcept {
-    if (body) py::cast<MultipartObject&>(body).give_back();
+void release(const py::object& body) noexcept {
+    if (body) py::cast<MultipartObject&>(body).release();
 }
 
 }  // namespace
 
-void bury_ended() {
-    AllLeft& all = left_behind();
+void reap_finished() {
+    DeferredReleases& all = deferred_releases();
     // Apart: what closes a file of Python's may begin or end other exchanges.
-    std::vector<Left> ended;
+    std::vector<DeferredRelease> ended;
     {
         const std::scoped_lock lock(all.lock);
         const auto middle = std::ranges::partition(
-            all.exchanges, [](const Left& left) { return !left.exchange->ended(); });
+            all.exchanges, [](const DeferredRelease& left) { return !left.exchange->ended(); });
         ended.assign(std::make_move_iterator(middle.begin()),
                      std::make_move_iterator(middle.end()));
         all.exchanges.erase(middle.begin(), middle.end());
     }
-    for (const Left& left : ended) {
+    for (const DeferredRelease& left : ended) {
         left.exchange->release_body();
-        give_back(left.body);
+        release(left.body);
     }
 }
 
@@ -80,19 +80,19 @@ void intern_names_of_futures() {
     name_of_set_result = owned(PyUnicode_InternFromString("set_result")).release().ptr();
 }
 
-void Members::add(ExchangeHandle* handle) {
+void LoopExchanges::add(ExchangeHandle* handle) {
     const std::scoped_lock lock(lock_);
     handles_.insert(handle);
     handle->exchange().owner = handle;
 }
 
-void Members::remove(ExchangeHandle* handle, transport::Exchange& exchange) {
+void LoopExchanges::remove(ExchangeHandle* handle, transport::Exchange& exchange) {
     const std::scoped_lock lock(lock_);
     handles_.erase(handle);
     exchange.owner = nullptr;
 }
 
-std::vector<std::shared_ptr<transport::Exchange>> Members::exchanges() const {
+std::vector<std::shared_ptr<transport::Exchange>> LoopExchanges::exchanges() const {
     std::vector<std::shared_ptr<transport::Exchange>> found;
     const std::scoped_lock lock(lock_);
     found.reserve(handles_.size());
@@ -101,7 +101,7 @@ std::vector<std::shared_ptr<transport::Exchange>> Members::exchanges() const {
     return found;
 }
 
-void Members::tell(const transport::Exchange& exchange) {
+void LoopExchanges::tell(const transport::Exchange& exchange) {
     py::object future;
     {
         const std::scoped_lock lock(lock_);
@@ -115,26 +115,26 @@ void Members::tell(const transport::Exchange& exchange) {
 
 ExchangeHandle::ExchangeHandle(std::shared_ptr<transport::Exchange> exchange,
                                transport::Lease lease, py::object body,
-                               std::shared_ptr<Members> members)
+                               std::shared_ptr<LoopExchanges> loop_exchanges)
     : exchange_(std::move(exchange)),
-      members_(std::move(members)),
+      loop_exchanges_(std::move(loop_exchanges)),
       lease_(std::move(lease)),
       body_(std::move(body)) {
-    if (members_) members_->add(this);
-    bury_ended();
+    if (loop_exchanges_) loop_exchanges_->add(this);
+    reap_finished();
 }
 
 ExchangeHandle::~ExchangeHandle() {
-    if (members_) members_->remove(this, *exchange_);
+    if (loop_exchanges_) loop_exchanges_->remove(this, *exchange_);
     if (!exchange_->of_this_process()) {
         leave_to_parent();
         return;
     }
     if (!ended()) close();
     if (ended()) {
-        let_go_of_body();
+        drop_body();
     } else if (body_) {
-        AllLeft& all = left_behind();
+        DeferredReleases& all = deferred_releases();
         const std::scoped_lock lock(all.lock);
         all.exchanges.push_back({.exchange = exchange_, .body = std::move(body_)});
     }
@@ -143,7 +143,7 @@ ExchangeHandle::~ExchangeHandle() {
 /// In a child of a fork: whatever belongs to the exchange is the parent's, locks and sockets too.
 void ExchangeHandle::leave_to_parent() noexcept {
     lease_.end();
-    AllLeft& all = left_behind();
+    DeferredReleases& all = deferred_releases();
     const std::scoped_lock lock(all.lock);
     all.of_parent.push_back(std::move(exchange_));
     body_.release();
@@ -161,7 +161,7 @@ py::object ExchangeHandle::body() const {
     return body_;
 }
 
-void ExchangeHandle::let_go_of_body() noexcept {
+void ExchangeHandle::drop_body() noexcept {
     py::object body;
     {
         const std::scoped_lock lock(lock_);
@@ -169,15 +169,15 @@ void ExchangeHandle::let_go_of_body() noexcept {
     }
     if (!body) return;
     exchange_->release_body();
-    give_back(body);
+    release(body);
 }
 
 void ExchangeHandle::drive() {
-    transport::Stopped stopped = transport::Stopped::time_up;
+    transport::RunResult stopped = transport::RunResult::timed_out;
     {
         const Claim mine(driven_);
         if (mine && lease_) {
-            without_gil([&] { stopped = lease_.run(*exchange_, turn()); });
+            without_gil([&] { stopped = lease_.run(*exchange_, poll_interval()); });
         } else if (!closed_) {
             throw std::runtime_error("nobody works on this request any more");
         } else {
@@ -185,8 +185,8 @@ void ExchangeHandle::drive() {
             without_gil([] { std::this_thread::sleep_for(milliseconds(1)); });
         }
     }
-    if (closed_) give_lease_back();
-    if (stopped != transport::Stopped::news && PyErr_CheckSignals() != 0) {
+    if (closed_) return_lease();
+    if (stopped != transport::RunResult::news && PyErr_CheckSignals() != 0) {
         throw py::error_already_set();
     }
     report_progress();
@@ -213,7 +213,7 @@ void ExchangeHandle::work_until(const Reached& reached) {
         close();
         throw;
     }
-    if (ended()) give_lease_back();
+    if (ended()) return_lease();
 }
 
 void ExchangeHandle::wait_for_news() {
@@ -235,7 +235,7 @@ void ExchangeHandle::close() {
 }
 
 /// Where somebody else has it, that one does.
-void ExchangeHandle::give_lease_back() noexcept {
+void ExchangeHandle::return_lease() noexcept {
     const Claim mine(driven_);
     if (!mine) return;
     if (lease_.idle()) {
@@ -255,7 +255,7 @@ py::tuple ExchangeHandle::outcome() {
     if (!ended()) throw std::runtime_error("this request has not ended yet");
     const transport::Outcome& outcome = exchange_->outcome();
     if (outcome.failure) raise_failure(*outcome.failure, body());
-    let_go_of_body();
+    drop_body();
     const auto elapsed = std::chrono::duration<double>(outcome.elapsed).count();
     return py::make_tuple(outcome.head ? outcome.head->status : 0,
                           py::bytes(outcome.head ? outcome.head->fields : std::string()),

@@ -18,9 +18,9 @@ namespace polymux::bindings {
 class ExchangeHandle;
 
 /// An event loop, and its exchanges that Python holds. GIL held.
-class Members {
+class LoopExchanges {
 public:
-    explicit Members(py::weakref loop) : loop_(std::move(loop)) {}
+    explicit LoopExchanges(py::weakref loop) : loop_(std::move(loop)) {}
 
     /// Before its exchange is started.
     void add(ExchangeHandle* handle);
@@ -43,7 +43,7 @@ class ExchangeHandle {
 public:
     /// `lease` where the calling thread drives it; `body` where Python objects are sent.
     ExchangeHandle(std::shared_ptr<transport::Exchange> exchange, transport::Lease lease,
-                   py::object body, std::shared_ptr<Members> members = {});
+                   py::object body, std::shared_ptr<LoopExchanges> loop_exchanges = {});
     ExchangeHandle(const ExchangeHandle&) = delete;
     ExchangeHandle& operator=(const ExchangeHandle&) = delete;
     /// Cancels what still runs.
@@ -60,11 +60,11 @@ public:
 
     [[nodiscard]] bool ended() const noexcept { return exchange_->ended(); }
     [[nodiscard]] bool has_news() const noexcept { return exchange_->has_news(); }
-    [[nodiscard]] bool is_of(const std::shared_ptr<Members>& members) const noexcept {
-        return members_ == members;
+    [[nodiscard]] bool is_of(const std::shared_ptr<LoopExchanges>& loop_exchanges) const noexcept {
+        return loop_exchanges_ == loop_exchanges;
     }
     [[nodiscard]] bool is_of_loop(py::handle loop) const {
-        return members_ != nullptr && members_->is_of(loop);
+        return loop_exchanges_ != nullptr && loop_exchanges_->is_of(loop);
     }
     [[nodiscard]] transport::Exchange& exchange() const noexcept { return *exchange_; }
     [[nodiscard]] const std::shared_ptr<transport::Exchange>& shared_exchange() const noexcept {
@@ -93,14 +93,14 @@ private:
     template <typename Reached>
     void work_until(const Reached& reached);
     void drive();
-    void give_lease_back() noexcept;
+    void return_lease() noexcept;
     [[nodiscard]] py::object body() const;
-    void let_go_of_body() noexcept;
+    void drop_body() noexcept;
     void leave_to_parent() noexcept;
     void check_process() const;
 
     std::shared_ptr<transport::Exchange> exchange_;
-    std::shared_ptr<Members> members_;
+    std::shared_ptr<LoopExchanges> loop_exchanges_;
     // The lease is that of who drives; another who closes meanwhile leaves its end to that one.
     transport::Lease lease_;
     std::atomic<bool> driven_ = false;
@@ -115,7 +115,7 @@ private:
 void intern_names_of_futures();
 
 /// Lets go of the bodies of exchanges that nobody holds any more, where those have ended. GIL held.
-void bury_ended();
+void reap_finished();
 
 /// Raises what went wrong; `body` may know better. GIL held.
 [[noreturn]] void raise_failure(const Error& failure, py::handle body);

@@ -28,8 +28,8 @@ using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
 constexpr std::chrono::milliseconds progress_interval{50};
 
-/// `FetchRest`: bytes that are there, entity tag, length of all.
-using Rest = std::tuple<std::uint64_t, std::string, std::optional<std::uint64_t>>;
+/// `FetchResume`: bytes that are there, entity tag, length of all.
+using Resume = std::tuple<std::uint64_t, std::string, std::optional<std::uint64_t>>;
 
 /// The operator's part of the options, checked once.
 struct Policy {
@@ -76,25 +76,26 @@ FetchLimits make_limits(std::uint64_t body_bytes, std::uint32_t header_bytes,
     return limits;
 }
 
-/// Signal handlers and the caller's progress, both in turns of the fetching thread.
-class Turns {
+/// Signal handlers and the caller's progress, both on the fetching thread.
+class ProgressReporter {
 public:
-    Turns(py::object on_progress, PythonCalls& calls) : calls_(calls) {
+    ProgressReporter(py::object on_progress, PythonCalls& calls) : calls_(calls) {
         if (!on_progress.is_none()) on_progress_ = Reference(std::move(on_progress));
     }
 
-    Result<void> take(const FetchProgress& progress) {
+    Result<void> poll(const FetchProgress& progress) {
         return calls_.call([&] {
             if (PyErr_CheckSignals() != 0) throw py::error_already_set();
             const auto now = std::chrono::steady_clock::now();
-            if (now - last_report_ < progress_interval || progress.body_bytes == told_) return;
+            if (now - last_report_ < progress_interval || progress.body_bytes == reported_bytes_)
+                return;
             last_report_ = now;
             report(progress);
         });
     }
     /// GIL held.
     void report(const FetchProgress& progress) {
-        told_ = progress.body_bytes;
+        reported_bytes_ = progress.body_bytes;
         if (!on_progress_) return;
         bindings::invoke(on_progress_.get(),
                          py::make_tuple(progress.body_bytes, progress.expected_bytes));
@@ -104,7 +105,7 @@ private:
     PythonCalls& calls_;
     Reference on_progress_;
     std::chrono::steady_clock::time_point last_report_{};
-    std::uint64_t told_ = 0;
+    std::uint64_t reported_bytes_ = 0;
 };
 
 py::dict to_dict(const Fetched& fetched) {
@@ -120,49 +121,52 @@ py::dict to_dict(const Fetched& fetched) {
 }
 
 /// Tells a callable, which its caller holds, of the answer whose body comes next.
-Result<void> tell(py::handle on_start, const FetchStart& start, PythonCalls& calls) {
+Result<void> report_start(py::handle on_start, const FetchStart& start, PythonCalls& calls) {
     return calls.call([&] {
-        bindings::invoke(on_start, py::make_tuple(start.status, start.offset, start.whole_bytes,
+        bindings::invoke(on_start, py::make_tuple(start.status, start.offset, start.total_bytes,
                                                   to_text(start.etag), start.is_encoded));
     });
 }
 
 py::dict fetch(const py::bytes& url, const Policy& policy, const FetchLimits& limits,
                const py::object& destination, const py::object& on_progress,
-               const CancelToken& cancel, const std::optional<Rest>& rest,
+               const CancelToken& cancel, const std::optional<Resume>& resume,
                const py::object& on_start) {
     const std::string text = url;
     const auto calls = std::make_shared<PythonCalls>();
     const auto sink = make_body_sink(destination, calls);
-    Turns turns(on_progress, *calls);
+    ProgressReporter reporter(on_progress, *calls);
     transport::FetchOptions options{
         .policy = policy.rules, .limits = limits, .certificate_bundle = policy.certificate_bundle};
-    if (rest)
-        std::tie(options.rest.have_bytes, options.rest.etag, options.rest.whole_bytes) = *rest;
+    if (resume)
+        std::tie(options.resume.offset_bytes, options.resume.etag, options.resume.total_bytes) =
+            *resume;
     if (!on_start.is_none()) {
-        options.started = [&](const FetchStart& start) { return tell(on_start, start, *calls); };
+        options.started = [&](const FetchStart& start) {
+            return report_start(on_start, start, *calls);
+        };
     }
     Result<Fetched> fetched = Error{};
     without_gil([&] {
         const auto write = [&](std::span<const std::byte> piece) { return sink->write(piece); };
-        const auto turn = [&](const FetchProgress& progress) { return turns.take(progress); };
-        fetched = transport::fetch(text, options, write, turn, cancel);
+        const auto poll = [&](const FetchProgress& progress) { return reporter.poll(progress); };
+        fetched = transport::fetch(text, options, write, poll, cancel);
     });
     if (calls->failed()) calls->raise();
     const Fetched& done = value_or_raise(std::move(fetched));
-    turns.report({.body_bytes = done.offset + done.body_bytes, .expected_bytes = {}});
+    reporter.report({.body_bytes = done.offset + done.body_bytes, .expected_bytes = {}});
     py::dict result = to_dict(done);
     if (py::object bytes = sink->take_bytes()) result["data"] = std::move(bytes);
     return result;
 }
 
-std::tuple<std::string, std::uint16_t, std::vector<std::string>> judged_destination(
+std::tuple<std::string, std::uint16_t, std::vector<std::string>> resolve_destination(
     const py::bytes& url, const Policy& policy, const FetchLimits& limits,
     const CancelToken& cancel) {
     const std::string text = url;
     const transport::FetchOptions options{.policy = policy.rules, .limits = limits};
     Result<transport::Destination> found = Error{};
-    without_gil([&] { found = transport::judged_destination(text, options, cancel); });
+    without_gil([&] { found = transport::resolve_destination(text, options, cancel); });
     const transport::Destination& destination = value_or_raise(std::move(found));
     std::vector<std::string> addresses;
     addresses.reserve(destination.addresses.size());
@@ -218,9 +222,9 @@ void register_fetch(py::module_& module) {
         .def_readonly("redirects", &FetchLimits::redirects);
     module.def("fetch", &fetch, py::arg("url"), py::arg("policy"), py::arg("limits"),
                py::arg("destination"), py::arg("on_progress"), py::arg("cancel"),
-               py::arg("rest") = py::none(), py::arg("on_start") = py::none(),
-               "Fetches what a stranger named; see polymux.fetch.fetcher.");
-    module.def("judged_destination", &judged_destination, py::arg("url"), py::arg("policy"),
+               py::arg("resume") = py::none(), py::arg("on_start") = py::none(),
+               "Fetches what a stranger named; see polymux.fetch.");
+    module.def("resolve_destination", &resolve_destination, py::arg("url"), py::arg("policy"),
                py::arg("limits"), py::arg("cancel"),
                "Host, port and addresses that a URL leads to, judged as `fetch` judges them.");
     module.def("reserved_networks", &reserved_networks,

@@ -53,7 +53,7 @@ private:
         if (count == saturated) {
             py::list list;
             for (const element item : array) {
-                names_.take_turns();
+                names_.yield_periodically();
                 list.append(build(item));
             }
             return list;
@@ -61,7 +61,7 @@ private:
         py::object list = owned(PyList_New(static_cast<Py_ssize_t>(count)));
         Py_ssize_t index = 0;
         for (const element item : array) {
-            names_.take_turns();
+            names_.yield_periodically();
             // Nobody else has the list yet, so setting cannot fail.
             PyList_SetItem(list.ptr(), index++, build(item).release().ptr());
         }
@@ -71,7 +71,7 @@ private:
     py::object build_dict(const simdjson::dom::object& object) {
         py::object dict = owned(PyDict_New());
         for (const auto& [name, value] : object) {
-            names_.take_turns();
+            names_.yield_periodically();
             const py::object key = names_.str(name);
             const py::object member = build(value);
             if (PyDict_SetItem(dict.ptr(), key.ptr(), member.ptr()) != 0) {

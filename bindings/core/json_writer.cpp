@@ -126,7 +126,7 @@ void Writer::text(PyObject* object, const Place* at) {
     } else {
         real = json::append_ucs4(buffer_, {static_cast<const std::uint32_t*>(data), length});
     }
-    if (!real) raise_at(at, half_a_pair);
+    if (!real) raise_at(at, lone_surrogate);
 }
 
 void Writer::member_name(char before, PyObject* name, const Place* at) {

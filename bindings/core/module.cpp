@@ -30,7 +30,7 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     register_multipart(module);
     register_transport(module);
     watch_interpreter_exit();
-    refuse_half_made(module);
+    forbid_uninitialized(module);
 }
 
 }  // namespace polymux::bindings

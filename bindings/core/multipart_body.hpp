@@ -28,7 +28,7 @@ using UploadedFile = std::tuple<std::string, std::string, py::object, std::strin
 
 /// What the core did on a thread without the GIL, memory running out included.
 template <typename T, typename Work>
-Result<T> outside(const Work& work) {
+Result<T> without_gil_result(const Work& work) {
     Result<T> result = Error{};
     without_gil([&] {
         try {
@@ -76,14 +76,14 @@ public:
     /// Up to `size` bytes; None where the next ones must be fed first.
     py::object read_or_none(py::ssize_t size) {
         if (size <= 0) throw py::value_error("read takes a number of bytes of at least 1");
-        const Turn turn(*this);
+        const ReadGuard guard(*this);
         if (calls_->failed()) calls_->raise();
         PyObject* bytes = PyBytes_FromStringAndSize(nullptr, size);
         if (bytes == nullptr) throw py::error_already_set();
         auto owned = py::reinterpret_steal<py::object>(bytes);
         const std::span<char> buffer(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(size));
-        const auto count =
-            outside<std::size_t>([&] { return body_->read(std::as_writable_bytes(buffer)); });
+        const auto count = without_gil_result<std::size_t>(
+            [&] { return body_->read(std::as_writable_bytes(buffer)); });
         if (!count) raise_failure(count.error());
         report_progress(body_->sent_bytes(), body_->finished());
         if (*count == 0 && body_->starved()) return py::none();
@@ -111,13 +111,13 @@ public:
     }
 
     void rewind() {
-        const Turn turn(*this);
+        const ReadGuard guard(*this);
         calls_->clear();
-        const auto rewound = outside<void>([&] { return body_->rewind(); });
+        const auto rewound = without_gil_result<void>([&] { return body_->rewind(); });
         if (!rewound) raise_failure(rewound.error());
         const std::scoped_lock lock(lock_);
         last_progress_ = {};
-        told_bytes_ = {};
+        reported_bytes_ = {};
     }
 
     /// The async iterator that the body waits for.
@@ -160,23 +160,23 @@ public:
         calls_->clear();
     }
 
-    /// For an exchange to send: until `give_back` it alone reads, on any thread.
-    std::shared_ptr<request::MultipartBody> lend() {
-        occupy();
+    /// For an exchange to send: until `release` it alone reads, on any thread.
+    std::shared_ptr<request::MultipartBody> acquire() {
+        lock_reader();
         calls_->clear();
         return body_;
     }
-    void give_back() noexcept { busy_ = false; }
+    void release() noexcept { busy_ = false; }
     /// Tells the callback, where there is one, how much of a lent body was sent.
     void report_progress(std::uint64_t sent_bytes, bool finished) {
         py::object callback;
         {
             const std::scoped_lock lock(lock_);
-            if (!on_progress_ || told_bytes_ == sent_bytes) return;
+            if (!on_progress_ || reported_bytes_ == sent_bytes) return;
             const auto now = steady_clock::now();
             if (!finished && now - last_progress_ < progress_interval) return;
             last_progress_ = now;
-            told_bytes_ = sent_bytes;
+            reported_bytes_ = sent_bytes;
             callback = py::reinterpret_borrow<py::object>(on_progress_.get());
         }
         // Qualified, else std::invoke is found for an object, and would pass the tuple itself.
@@ -190,7 +190,7 @@ public:
     }
 
 private:
-    void occupy() {
+    void lock_reader() {
         if (cleared_) throw std::runtime_error("this body is being destroyed");
         if (busy_.exchange(true)) {
             throw std::runtime_error(
@@ -200,12 +200,12 @@ private:
 
     /// One reader at a time: the file object of a part may well come back here, and so may other
     /// threads while the GIL is released.
-    class Turn {
+    class ReadGuard {
     public:
-        explicit Turn(MultipartObject& body) : body_(body) { body_.occupy(); }
-        ~Turn() { body_.busy_ = false; }
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
+        explicit ReadGuard(MultipartObject& body) : body_(body) { body_.lock_reader(); }
+        ~ReadGuard() { body_.busy_ = false; }
+        ReadGuard(const ReadGuard&) = delete;
+        ReadGuard& operator=(const ReadGuard&) = delete;
 
     private:
         MultipartObject& body_;
@@ -240,7 +240,7 @@ private:
         may_block_ = true;
         if (kind == "path") {
             const std::string path = object.cast<py::bytes>();
-            return value_or_raise(outside<std::unique_ptr<request::PartSource>>(
+            return value_or_raise(without_gil_result<std::unique_ptr<request::PartSource>>(
                 [&path] { return request::file_part(path); }));
         }
         if (kind != "file" && kind != "iterable") {
@@ -275,7 +275,7 @@ private:
     mutable GilLock lock_;  // For the three that follow.
     Reference on_progress_;
     steady_clock::time_point last_progress_{};
-    std::optional<std::uint64_t> told_bytes_;
+    std::optional<std::uint64_t> reported_bytes_;
     std::atomic<bool> busy_{false};
     bool may_block_ = false;
     bool cleared_ = false;

@@ -19,7 +19,7 @@ std::string encoded(PyObject* text, Py_ssize_t count, const Place* at) {
     if (!bytes) {
         if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) throw py::error_already_set();
         PyErr_Clear();
-        raise_at(at, half_a_pair);
+        raise_at(at, lone_surrogate);
     }
     return std::string(PyBytes_AS_STRING(bytes.ptr()),
                        static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));

@@ -8,7 +8,7 @@
 
 #include "errors.hpp"
 #include "exchange_handle.hpp"
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 #include "polymux/transport/session.hpp"
 
 namespace polymux::bindings {
@@ -54,26 +54,26 @@ CallOptions make_options(Milliseconds connect_ms, Milliseconds write_ms, Millise
             .longest_event_bytes = longest_event_bytes};
 }
 
-transport::Reading reading_of(const std::string& name) {
-    if (name == "whole") return transport::Reading::whole;
-    if (name == "chat") return transport::Reading::chat;
-    if (name == "pieces") return transport::Reading::pieces;
+transport::ResponseMode response_mode_of(const std::string& name) {
+    if (name == "buffered") return transport::ResponseMode::buffered;
+    if (name == "chat") return transport::ResponseMode::chat;
+    if (name == "raw") return transport::ResponseMode::raw;
     throw py::value_error("an answer is read whole, as a chat, or in pieces");
 }
 
-/// A request as Python gives it: (method, URL, header fields, body, reading, options).
+/// A request as Python gives it: (method, URL, header fields, body, response mode, options).
 struct Given {
     std::string method;
     std::string url;
     std::vector<std::string> headers;
     py::object body;  // bytes, a MultipartBody, or None.
-    std::string reading;
+    std::string response_mode;
 };
 
 transport::Task task_of(const Given& given, const CallOptions& options) {
     transport::Task task{
         .request = {.method = given.method, .url = given.url, .headers = given.headers},
-        .reading = reading_of(given.reading),
+        .response_mode = response_mode_of(given.response_mode),
         .deadlines = options.deadlines,
         .retries = options.retries,
         .longest_answer_bytes = options.longest_answer_bytes};
@@ -81,50 +81,52 @@ transport::Task task_of(const Given& given, const CallOptions& options) {
     if (PyBytes_Check(given.body.ptr())) {
         task.request.body = std::string(py::reinterpret_borrow<py::bytes>(given.body));
     } else if (!given.body.is_none()) {
-        task.request.body = py::cast<MultipartObject&>(given.body).lend();
+        task.request.body = py::cast<MultipartObject&>(given.body).acquire();
     }
     return task;
 }
 
 /// The Python body that an exchange borrows; null for bytes.
-py::object lent(const Given& given) {
+py::object borrowed_body(const Given& given) {
     const bool plain = given.body.is_none() || PyBytes_Check(given.body.ptr());
     return plain ? py::object() : given.body;
 }
 
-class PyPort {
+class PyLoopNotifier {
 public:
-    explicit PyPort(const py::object& loop)
-        : port_(value_or_raise(transport::Port::create())),
-          members_(std::make_shared<Members>(py::weakref(loop))) {}
-    PyPort(const PyPort&) = delete;
-    PyPort& operator=(const PyPort&) = delete;
-    ~PyPort() {
-        port_->close();
-        bury_ended();
+    explicit PyLoopNotifier(const py::object& loop)
+        : notifier_(value_or_raise(transport::LoopNotifier::create())),
+          loop_exchanges_(std::make_shared<LoopExchanges>(py::weakref(loop))) {}
+    PyLoopNotifier(const PyLoopNotifier&) = delete;
+    PyLoopNotifier& operator=(const PyLoopNotifier&) = delete;
+    ~PyLoopNotifier() {
+        notifier_->close();
+        reap_finished();
     }
-    int descriptor() const noexcept { return port_->descriptor(); }
-    const std::shared_ptr<transport::Port>& port() const noexcept { return port_; }
+    int descriptor() const noexcept { return notifier_->descriptor(); }
+    const std::shared_ptr<transport::LoopNotifier>& notifier() const noexcept { return notifier_; }
 
     /// Completes the futures of all exchanges that have news.
     void dispatch() {
         std::vector<std::shared_ptr<transport::Exchange>> ready;
-        port_->take(ready);
-        for (const auto& exchange : ready) members_->tell(*exchange);
-        bury_ended();
+        notifier_->take(ready);
+        for (const auto& exchange : ready) loop_exchanges_->tell(*exchange);
+        reap_finished();
     }
 
     /// Ends all exchanges of a loop that is no more.
     void close() {
-        for (const auto& exchange : members_->exchanges()) {
+        for (const auto& exchange : loop_exchanges_->exchanges()) {
             if (exchange->of_this_process()) exchange->cancel();
         }
     }
-    const std::shared_ptr<Members>& members() const noexcept { return members_; }
+    const std::shared_ptr<LoopExchanges>& loop_exchanges() const noexcept {
+        return loop_exchanges_;
+    }
 
 private:
-    std::shared_ptr<transport::Port> port_;
-    std::shared_ptr<Members> members_;
+    std::shared_ptr<transport::LoopNotifier> notifier_;
+    std::shared_ptr<LoopExchanges> loop_exchanges_;
 };
 
 class PySession {
@@ -150,14 +152,15 @@ public:
         });
         if (!lease) raise_unstarted(lease.error(), given);
         return std::make_unique<ExchangeHandle>(std::move(exchange), *std::move(lease),
-                                                lent(given));
+                                                borrowed_body(given));
     }
 
-    std::unique_ptr<ExchangeHandle> start(const PyPort& port, const Given& given,
+    std::unique_ptr<ExchangeHandle> start(const PyLoopNotifier& notifier, const Given& given,
                                           const CallOptions& options) {
-        auto exchange = std::make_shared<transport::Exchange>(task_of(given, options), port.port());
-        auto handle = std::make_unique<ExchangeHandle>(exchange, transport::Lease(), lent(given),
-                                                       port.members());
+        auto exchange =
+            std::make_shared<transport::Exchange>(task_of(given, options), notifier.notifier());
+        auto handle = std::make_unique<ExchangeHandle>(
+            exchange, transport::Lease(), borrowed_body(given), notifier.loop_exchanges());
         Result<void> started;
         without_gil([&] { started = session_.start(exchange); });
         if (!started) raise(started.error());
@@ -166,13 +169,14 @@ public:
 
     void close() {
         without_gil([this] { session_.close(); });
-        bury_ended();
+        reap_finished();
     }
     bool repeatable() const noexcept { return session_.repeatable(); }
 
 private:
     [[noreturn]] static void raise_unstarted(const Error& error, const Given& given) {
-        if (const py::object body = lent(given)) py::cast<MultipartObject&>(body).give_back();
+        if (const py::object body = borrowed_body(given))
+            py::cast<MultipartObject&>(body).release();
         raise(error);
     }
 
@@ -180,12 +184,12 @@ private:
 };
 
 Given given_of(std::string method, std::string url, std::vector<std::string> headers,
-               py::object body, std::string reading) {
+               py::object body, std::string response_mode) {
     return {.method = std::move(method),
             .url = std::move(url),
             .headers = std::move(headers),
             .body = std::move(body),
-            .reading = std::move(reading)};
+            .response_mode = std::move(response_mode)};
 }
 
 void register_handles(py::module_& module) {
@@ -200,10 +204,10 @@ void register_handles(py::module_& module) {
         .def("set_waiter", &ExchangeHandle::set_waiter, py::arg("future"))
         .def(
             "belongs_to",
-            [](const ExchangeHandle& self, const PyPort& port) {
-                return self.is_of(port.members());
+            [](const ExchangeHandle& self, const PyLoopNotifier& notifier) {
+                return self.is_of(notifier.loop_exchanges());
             },
-            py::arg("port"))
+            py::arg("notifier"))
         .def("report_progress", &ExchangeHandle::report_progress)
         .def("resume_sending", [](const ExchangeHandle& self) { self.exchange().resume_sending(); })
         .def_property_readonly("head", &ExchangeHandle::head)
@@ -213,13 +217,13 @@ void register_handles(py::module_& module) {
                                [](const ExchangeHandle& self) { return self.exchange().starved(); })
         .def_property_readonly(
             "sent_bytes", [](const ExchangeHandle& self) { return self.exchange().sent_bytes(); });
-    py::class_<PyPort>(module, "Port", py::is_final(), plain_metaclass(),
-                       "Where an event loop learns of news.")
+    py::class_<PyLoopNotifier>(module, "LoopNotifier", py::is_final(), plain_metaclass(),
+                               "Where an event loop learns of news.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<const py::object&>(), py::arg("loop"))
-        .def("dispatch", &PyPort::dispatch)
-        .def("close", &PyPort::close)
-        .def_property_readonly("descriptor", &PyPort::descriptor);
+        .def("dispatch", &PyLoopNotifier::dispatch)
+        .def("close", &PyLoopNotifier::close)
+        .def_property_readonly("descriptor", &PyLoopNotifier::descriptor);
 }
 
 }  // namespace
@@ -259,7 +263,7 @@ void register_transport(py::module_& module) {
             [](PySession& self, std::string method, std::string url,
                std::vector<std::string> headers, py::object body, const CallOptions& options) {
                 return self.perform(given_of(std::move(method), std::move(url), std::move(headers),
-                                             std::move(body), "whole"),
+                                             std::move(body), "buffered"),
                                     options);
             },
             py::arg("method"), py::arg("url"), py::arg("headers"), py::arg("body"),
@@ -268,25 +272,25 @@ void register_transport(py::module_& module) {
             "open",
             [](PySession& self, std::string method, std::string url,
                std::vector<std::string> headers, py::object body, const CallOptions& options,
-               std::string reading) {
+               std::string response_mode) {
                 return self.open(given_of(std::move(method), std::move(url), std::move(headers),
-                                          std::move(body), std::move(reading)),
+                                          std::move(body), std::move(response_mode)),
                                  options);
             },
             py::arg("method"), py::arg("url"), py::arg("headers"), py::arg("body"),
-            py::arg("options"), py::arg("reading"))
+            py::arg("options"), py::arg("response_mode"))
         .def(
             "start",
-            [](PySession& self, const PyPort& port, std::string method, std::string url,
+            [](PySession& self, const PyLoopNotifier& notifier, std::string method, std::string url,
                std::vector<std::string> headers, py::object body, const CallOptions& options,
-               std::string reading) {
-                return self.start(port,
+               std::string response_mode) {
+                return self.start(notifier,
                                   given_of(std::move(method), std::move(url), std::move(headers),
-                                           std::move(body), std::move(reading)),
+                                           std::move(body), std::move(response_mode)),
                                   options);
             },
-            py::arg("port"), py::arg("method"), py::arg("url"), py::arg("headers"), py::arg("body"),
-            py::arg("options"), py::arg("reading"))
+            py::arg("notifier"), py::arg("method"), py::arg("url"), py::arg("headers"),
+            py::arg("body"), py::arg("options"), py::arg("response_mode"))
         .def("close", &PySession::close)
         .def_property_readonly("repeatable", &PySession::repeatable);
 }

@@ -12,7 +12,7 @@ py::object to_list(const contract::ValueSource& value, MemberNames& names) {
     py::object list = owned(PyList_New(static_cast<Py_ssize_t>(value.size())));
     Py_ssize_t index = 0;
     value.items([&](const contract::ValueSource& item) {
-        names.take_turns();
+        names.yield_periodically();
         // Nobody else has the list yet, so setting cannot fail.
         PyList_SetItem(list.ptr(), index++, to_python(item, names).release().ptr());
         return true;
@@ -23,7 +23,7 @@ py::object to_list(const contract::ValueSource& value, MemberNames& names) {
 py::object to_dict(const contract::ValueSource& value, MemberNames& names) {
     py::object dict = owned(PyDict_New());
     value.members([&](std::string_view name, const contract::ValueSource& member) {
-        names.take_turns();
+        names.yield_periodically();
         const py::object key = names.str(name);
         const py::object item = to_python(member, names);
         if (PyDict_SetItem(dict.ptr(), key.ptr(), item.ptr()) != 0) throw py::error_already_set();

@@ -25,12 +25,12 @@ public:
 
     /// Called for every object that is made: now and then other threads have their turn, as values
     /// come by the million.
-    void take_turns() {
-        if (++made_ % made_in_a_turn == 0) without_gil([] {});
+    void yield_periodically() {
+        if (++made_ % objects_per_yield == 0) without_gil([] {});
     }
 
 private:
-    static constexpr std::size_t made_in_a_turn = 16 * 1024;
+    static constexpr std::size_t objects_per_yield = 16 * 1024;
 
     std::size_t made_ = 0;
     struct Name {

@@ -13,7 +13,7 @@ namespace polymux::bindings {
 namespace {
 
 /// A name as UTF-8 that can always be shown, and that leaves no copy in the str.
-std::string shown(PyObject* name) {
+std::string display_value(PyObject* name) {
     if (!PyUnicode_Check(name)) return "?";
     const py::object bytes = owned(PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace"));
     return std::string(PyBytes_AS_STRING(bytes.ptr()),
@@ -26,7 +26,7 @@ std::string path_text(const Place* at) {
     std::string path;
     for (auto place = places.rbegin(); place != places.rend(); ++place) {
         if ((*place)->name != nullptr) {
-            contract::append_member(path, shown((*place)->name));
+            contract::append_member(path, display_value((*place)->name));
         } else {
             contract::append_item(path, static_cast<std::size_t>((*place)->index));
         }

@@ -64,7 +64,7 @@ void split_pair(PyObject* pair, PyObject*& name, PyObject*& value, const Place* 
 /// Raises the TypeError for an object that JSON has nothing for.
 [[noreturn]] void raise_no_json(const Place* at, PyObject* object);
 
-constexpr std::string_view half_a_pair =
+constexpr std::string_view lone_surrogate =
     "holds half of a surrogate pair, which is no character and cannot be sent";
 
 }  // namespace polymux::bindings

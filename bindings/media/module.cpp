@@ -53,7 +53,7 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     register_video(module);
     watch_interpreter_exit();
     register_exit_handler();
-    refuse_half_made(module);
+    forbid_uninitialized(module);
 }
 
 }  // namespace polymux::bindings

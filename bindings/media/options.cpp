@@ -17,16 +17,16 @@
 namespace polymux::bindings {
 namespace {
 
-using media::Carry;
 using media::ConvertOptions;
 using media::Limits;
+using media::MetadataMode;
 using media::Preset;
 using media::Verify;
 
 constexpr std::array<std::pair<const char*, Preset>, 3> presets{
     {{"ffmpeg", Preset::ffmpeg}, {"best", Preset::best}, {"fast", Preset::fast}}};
-constexpr std::array<std::pair<const char*, Carry>, 2> carries{
-    {{"copy", Carry::copy}, {"none", Carry::none}}};
+constexpr std::array<std::pair<const char*, MetadataMode>, 2> carries{
+    {{"copy", MetadataMode::copy}, {"none", MetadataMode::none}}};
 constexpr std::array<std::pair<const char*, Verify>, 2> verifications{
     {{"first-seam", Verify::first_seam}, {"all", Verify::all}}};
 

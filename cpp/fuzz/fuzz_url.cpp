@@ -12,8 +12,8 @@
 
 #include "check.hpp"
 #include "polymux/transport/address.hpp"
+#include "transport/checked_url.hpp"
 #include "transport/curl.hpp"
-#include "transport/guarded_url.hpp"
 #include "url_oracle.hpp"
 
 using namespace polymux;
@@ -31,7 +31,7 @@ void check_address(const std::uint8_t* data, std::size_t size) {
     Address address;
     address.is_ipv6 = size >= 16;
     std::memcpy(address.bytes.data(), data, address.is_ipv6 ? 16 : std::min<std::size_t>(size, 4));
-    POLYMUX_FUZZ_CHECK((why_refused(address) == nullptr) == oracle_says_public(address));
+    POLYMUX_FUZZ_CHECK((blocking_network(address) == nullptr) == oracle_says_public(address));
     POLYMUX_FUZZ_CHECK(parse_address(to_text(address)) == address);
 }
 
@@ -64,7 +64,7 @@ void check_host(std::string host) {
     POLYMUX_FUZZ_CHECK(host.front() != '.' && host.back() != '.');
 }
 
-void check_allowed(const GuardedUrl& url) {
+void check_allowed(const CheckedUrl& url) {
     for (const char each : url.text)
         POLYMUX_FUZZ_CHECK(each > ' ' && each < '\x7f' && each != '\\');
     // The text says the same as the handle, to a parser that has not seen the original.
@@ -82,7 +82,7 @@ void check_allowed(const GuardedUrl& url) {
         check_host(part(handle, CURLUPART_HOST));
     }
     // Judged again it is the same, so that a redirect to it is no other URL.
-    const auto second = guard_url(url.text, {});
+    const auto second = check_url(url.text, {});
     POLYMUX_FUZZ_CHECK(second.has_value() && second->text == url.text);
 }
 
@@ -94,11 +94,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (data[0] % 4 == 0) {
         check_address(data + 1, size - 1);
     } else if (data[0] % 4 == 1) {
-        static const auto base = guard_url("https://media.example/a/b?c", {});
+        static const auto base = check_url("https://media.example/a/b?c", {});
         const auto location = resolve_location(*base, text);
         if (!location) return 0;
-        if (const auto url = guard_url(*location, {}); url) check_allowed(*url);
-    } else if (const auto url = guard_url(text, {}); url) {
+        if (const auto url = check_url(*location, {}); url) check_allowed(*url);
+    } else if (const auto url = check_url(text, {}); url) {
         check_allowed(*url);
     }
     return 0;

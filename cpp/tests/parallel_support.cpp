@@ -117,7 +117,7 @@ void Threads::work() {
     }
 }
 
-Crew Threads::crew() {
+HelperPool Threads::helper_pool() {
     return {.spare =
                 [this] {
                     const std::scoped_lock lock(mutex_);
@@ -192,7 +192,7 @@ Result<Encoded> try_in_parallel(const Pcm& pcm, const EncoderSettings& settings,
     job.plan = plan_segments({.encoder = settings, .forced_frames = setup.segment_frames});
     job.threads = setup.threads;
     job.verify = setup.verify;
-    job.crew = helpers.crew();
+    job.helper_pool = helpers.helper_pool();
     job.token = setup.token;
     job.extra_stuffing_bytes = setup.extra_stuffing_bytes;
     job.before_step = setup.before_step;

@@ -1,4 +1,4 @@
-// Sounds, a crew of threads, and conversions with and without it.
+// Sounds, a helper_pool of threads, and conversions with and without it.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ public:
     ~Threads();
     Threads(const Threads&) = delete;
     Threads& operator=(const Threads&) = delete;
-    [[nodiscard]] media::mp3::Crew crew();
+    [[nodiscard]] media::mp3::HelperPool helper_pool();
 
 private:
     void work();

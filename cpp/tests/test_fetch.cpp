@@ -60,7 +60,7 @@ TEST_CASE("a destination is judged as a fetch is, and nothing connects to it") {
     const auto resolver = [&](const std::string&, int) { return Result(answer); };
     const FetchOptions options = options_for(server.port(), resolver);
     const CancelToken cancel;
-    const auto found = judged_destination(url_of(server.port()), options, cancel);
+    const auto found = resolve_destination(url_of(server.port()), options, cancel);
     REQUIRE(found.has_value());
     CHECK(found->host == "media.example");
     CHECK(found->port == server.port());
@@ -69,7 +69,7 @@ TEST_CASE("a destination is judged as a fetch is, and nothing connects to it") {
     for (const std::string& url :
          {url_of(server.port()), std::string("http://127.0.0.1:1/"), std::string("http://[::1]/"),
           std::string("file:///etc/passwd"), std::string("http://a:b@media.example/")}) {
-        const auto refused = judged_destination(url, options, cancel);
+        const auto refused = resolve_destination(url, options, cancel);
         REQUIRE_FALSE(refused.has_value());
         CHECK(refused.error().code == ErrorCode::url_refused);
     }

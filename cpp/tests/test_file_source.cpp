@@ -320,7 +320,7 @@ TEST_SUITE("path text") {
         CHECK(quoted_path("\xe0\x80\xaf") == "'\\xe0\\x80\\xaf'");
         CHECK(quoted_path("\xed\xa0\x80") == "'\\xed\\xa0\\x80'");  // Surrogate.
         CHECK(quoted_path("\xf4\x90\x80\x80") == "'\\xf4\\x90\\x80\\x80'");
-        CHECK(quoted_path("\xe6\x97") == "'\\xe6\\x97'");  // Cut off.
+        CHECK(quoted_path("\xe6\x97") == "'\\xe6\\x97'");  // Crop off.
     }
 
     TEST_CASE("the middle of a long path is left out, never half a character") {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "media/formats.hpp"
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 #include "polymux/media/pcm.hpp"
 #include "polymux/media/probe.hpp"
 #include "support.hpp"

@@ -199,7 +199,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("a layouter of other rules is noticed, and one encoder does it all") {
+    TEST_CASE("a assembler of other rules is noticed, and one encoder does it all") {
         for (const EncoderSettings& settings : {cbr(128'000), vbr(2), abr(112'000)}) {
             const Encoded found = encode_in_parallel(mix(), settings, {.extra_stuffing_bytes = 1});
             CHECK(found.summary.fell_back);

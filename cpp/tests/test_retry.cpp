@@ -55,29 +55,29 @@ TEST_SUITE("retry") {
     }
 
     TEST_CASE("only what may end better is tried again") {
-        CHECK(worth_retrying(answered(head(429))));
-        CHECK(worth_retrying(answered(head(503))));
+        CHECK(should_retry(answered(head(429))));
+        CHECK(should_retry(answered(head(503))));
         for (const int status : {200, 301, 400, 401, 404, 409, 422, 501, 505, 507}) {
             CAPTURE(status);
-            CHECK_FALSE(worth_retrying(answered(head(status), true)));
+            CHECK_FALSE(should_retry(answered(head(status), true)));
         }
         for (const int status : {408, 425, 500, 502, 504, 529}) {
             CAPTURE(status);
-            CHECK_FALSE(worth_retrying(answered(head(status))));
-            CHECK(worth_retrying(answered(head(status), true)));
+            CHECK_FALSE(should_retry(answered(head(status))));
+            CHECK(should_retry(answered(head(status), true)));
         }
         const Error lost{.code = ErrorCode::connection_lost, .message = "gone"};
-        CHECK_FALSE(worth_retrying({.failure = &lost}));
-        CHECK(worth_retrying({.failure = &lost, .nothing_sent = true}));
-        CHECK(worth_retrying({.failure = &lost, .repeatable = true}));
+        CHECK_FALSE(should_retry({.failure = &lost}));
+        CHECK(should_retry({.failure = &lost, .nothing_sent = true}));
+        CHECK(should_retry({.failure = &lost, .repeatable = true}));
         const ResponseHead begun = head(200);
-        CHECK_FALSE(worth_retrying({.failure = &lost, .head = &begun, .repeatable = true}));
+        CHECK_FALSE(should_retry({.failure = &lost, .head = &begun, .repeatable = true}));
         const Error refused{.code = ErrorCode::connect_failed, .message = "nobody"};
-        CHECK(worth_retrying({.failure = &refused}));
+        CHECK(should_retry({.failure = &refused}));
         const Error untrusted{.code = ErrorCode::tls_failed, .message = "who?"};
-        CHECK_FALSE(worth_retrying({.failure = &untrusted, .repeatable = true}));
+        CHECK_FALSE(should_retry({.failure = &untrusted, .repeatable = true}));
         const Error late{.code = ErrorCode::timed_out, .message = "late", .stage = "total"};
-        CHECK_FALSE(worth_retrying({.failure = &late, .repeatable = true}));
+        CHECK_FALSE(should_retry({.failure = &late, .repeatable = true}));
     }
 
     TEST_CASE("the wait is random below a bound that doubles, or what the server asks for") {

@@ -193,7 +193,7 @@ TEST_CASE("parameters that decide what is stored change the hash, others do not"
     CHECK(changes(&Parameters::lowest_level));
     CHECK(changes(&Parameters::slice_frames));
     CHECK(changes(&Parameters::usual_frames));
-    CHECK(changes(&Parameters::usual_bins));
+    CHECK(changes(&Parameters::baseline_bins));
     Parameters asked = parameters;
     asked.query_fan = 9;
     asked.most_query_s = 20;

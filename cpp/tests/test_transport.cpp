@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "file_descriptor.hpp"
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 #include "polymux/transport/session.hpp"
 #include "transport/engine.hpp"
 
@@ -93,8 +93,8 @@ const std::string streamed =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: " +
     std::to_string(event.size()) + "\r\n\r\n" + event;
 
-Task task(const std::string& url, Reading reading = Reading::whole) {
-    return {.request = {.url = url, .body = std::string("{}")}, .reading = reading};
+Task task(const std::string& url, ResponseMode response_mode = ResponseMode::buffered) {
+    return {.request = {.url = url, .body = std::string("{}")}, .response_mode = response_mode};
 }
 
 /// Drives an exchange to its end; how its stream ended, where it is one.
@@ -112,13 +112,13 @@ stream::StreamState run(Lease& lease, const std::shared_ptr<Exchange>& exchange)
     return state;
 }
 
-/// Takes what a port has until `count` exchanges have ended.
-void drain(Port& port, int count) {
+/// Takes what a notifier has until `count` exchanges have ended.
+void drain(LoopNotifier& notifier, int count) {
     int ended = 0;
     std::vector<std::shared_ptr<Exchange>> ready;
     stream::ChatBatch batch;
     while (ended < count) {
-        port.take(ready);
+        notifier.take(ready);
         for (const auto& exchange : ready) {
             const bool over = exchange->ended();
             exchange->take(batch);
@@ -168,51 +168,51 @@ TEST_SUITE("transport") {
         CHECK(server.accepted() <= 8);
     }
 
-    TEST_CASE("the session's thread carries many at once, and a port tells of their ends") {
+    TEST_CASE("the session's thread carries many at once, and a notifier tells of their ends") {
         const Server server(plain);
         Session session({});
-        auto port = Port::create();
-        REQUIRE(port);
+        auto notifier = LoopNotifier::create();
+        REQUIRE(notifier);
         std::vector<std::shared_ptr<Exchange>> exchanges;
         for (int i = 0; i < 300; ++i) {
-            exchanges.push_back(std::make_shared<Exchange>(task(server.url()), *port));
+            exchanges.push_back(std::make_shared<Exchange>(task(server.url()), *notifier));
             REQUIRE(session.start(exchanges.back()));
         }
-        drain(**port, 300);
+        drain(**notifier, 300);
         for (const auto& exchange : exchanges) CHECK(exchange->outcome().body == "fine");
     }
 
     TEST_CASE("a round wakes a loop once, however many exchanges have news") {
         const Server server("");  // It never answers.
         auto engine = Engine::create(std::make_shared<SessionCommon>(SessionOptions{}), 8);
-        auto port = Port::create();
+        auto notifier = LoopNotifier::create();
         REQUIRE(engine);
-        REQUIRE(port);
-        Inbox& inbox = *(*engine)->inbox();
+        REQUIRE(notifier);
+        Mailbox& mailbox = *(*engine)->mailbox();
         std::vector<std::shared_ptr<Exchange>> exchanges;
         for (int i = 0; i < 100; ++i) {
-            exchanges.push_back(std::make_shared<Exchange>(task(server.url()), *port));
-            inbox.post(Inbox::Wish::start, exchanges.back());
+            exchanges.push_back(std::make_shared<Exchange>(task(server.url()), *notifier));
+            mailbox.post(Mailbox::Command::start, exchanges.back());
         }
-        (*engine)->round(0ms);
+        (*engine)->run_once(0ms);
         for (const auto& exchange : exchanges) exchange->cancel();
-        (*engine)->round(0ms);
+        (*engine)->run_once(0ms);
         for (const auto& exchange : exchanges) CHECK(exchange->ended());
         std::uint64_t writes = 0;
-        REQUIRE(::read((*port)->descriptor(), &writes, sizeof writes) == sizeof writes);
+        REQUIRE(::read((*notifier)->descriptor(), &writes, sizeof writes) == sizeof writes);
         CHECK(writes == 1);
-        (*port)->close();  // Else it and what nobody takes from it hold each other.
+        (*notifier)->close();  // Else it and what nobody takes from it hold each other.
     }
 
     TEST_CASE("streams are cancelled from other threads at any moment") {
         const Server server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
         Session session({});
-        auto port = Port::create();
-        REQUIRE(port);
+        auto notifier = LoopNotifier::create();
+        REQUIRE(notifier);
         std::vector<std::shared_ptr<Exchange>> exchanges;
         for (int i = 0; i < 100; ++i) {
             exchanges.push_back(
-                std::make_shared<Exchange>(task(server.url(), Reading::chat), *port));
+                std::make_shared<Exchange>(task(server.url(), ResponseMode::chat), *notifier));
             REQUIRE(session.start(exchanges.back()));
         }
         std::thread canceller([&exchanges] {
@@ -221,7 +221,7 @@ TEST_SUITE("transport") {
                 std::this_thread::yield();
             }
         });
-        drain(**port, 100);
+        drain(**notifier, 100);
         canceller.join();
         for (const auto& exchange : exchanges) {
             REQUIRE(exchange->outcome().failure);
@@ -232,8 +232,8 @@ TEST_SUITE("transport") {
     TEST_CASE("closing a session ends what its thread and its leases do") {
         const Server server("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");  // And then nothing.
         Session session({});
-        auto port = Port::create();
-        const auto carried = std::make_shared<Exchange>(task(server.url()), *port);
+        auto notifier = LoopNotifier::create();
+        const auto carried = std::make_shared<Exchange>(task(server.url()), *notifier);
         REQUIRE(session.start(carried));
         std::thread driver([&] {
             auto lease = session.lease();
@@ -244,17 +244,17 @@ TEST_SUITE("transport") {
         while (server.accepted() < 2) std::this_thread::sleep_for(1ms);
         session.close();
         driver.join();
-        drain(**port, 1);
+        drain(**notifier, 1);
         CHECK(carried->outcome().failure->code == ErrorCode::cancelled);
         CHECK_FALSE(session.lease());
-        CHECK_FALSE(session.start(std::make_shared<Exchange>(task(server.url()), *port)));
+        CHECK_FALSE(session.start(std::make_shared<Exchange>(task(server.url()), *notifier)));
     }
 
     TEST_CASE("a stream that breaks off, and deadlines") {
         const Server server(streamed);
         Session session({});
         auto lease = session.lease();
-        const auto exchange = std::make_shared<Exchange>(task(server.url(), Reading::chat));
+        const auto exchange = std::make_shared<Exchange>(task(server.url(), ResponseMode::chat));
         CHECK(run(*lease, exchange) == stream::StreamState::interrupted);
         CHECK_FALSE(exchange->outcome().failure);
 

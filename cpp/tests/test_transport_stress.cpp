@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "file_descriptor.hpp"
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 #include "polymux/transport/session.hpp"
 
 using namespace polymux;
@@ -131,9 +131,9 @@ private:
 Task task_of(const Server& server, unsigned number) {
     constexpr std::string_view paths[] = {"/whole", "/stream", "/endless", "/never"};
     Task task{.request = {.url = server.url(paths[number % 4]), .body = std::string("{}")},
-              .reading = number % 4 == 0   ? Reading::whole
-                         : number % 3 == 0 ? Reading::pieces
-                                           : Reading::chat};
+              .response_mode = number % 4 == 0   ? ResponseMode::buffered
+                               : number % 3 == 0 ? ResponseMode::raw
+                                                 : ResponseMode::chat};
     task.deadlines.total = 20s;
     return task;
 }
@@ -142,8 +142,8 @@ Task task_of(const Server& server, unsigned number) {
 void take_all(Exchange& exchange) {
     stream::ChatBatch batch;
     std::string bytes;
-    if (exchange.task().reading == Reading::chat) exchange.take(batch);
-    if (exchange.task().reading == Reading::pieces) exchange.take(bytes);
+    if (exchange.task().response_mode == ResponseMode::chat) exchange.take(batch);
+    if (exchange.task().response_mode == ResponseMode::raw) exchange.take(bytes);
     static_cast<void>(exchange.head());
     static_cast<void>(exchange.sent_bytes());
 }
@@ -159,7 +159,8 @@ void check_ended(const std::vector<std::shared_ptr<Exchange>>& exchanges) {
     }
 }
 
-void wait_for_ends(Port& port, const std::vector<std::shared_ptr<Exchange>>& exchanges) {
+void wait_for_ends(LoopNotifier& notifier,
+                   const std::vector<std::shared_ptr<Exchange>>& exchanges) {
     std::vector<std::shared_ptr<Exchange>> ready;
     const auto all_ended = [&exchanges] {
         for (const auto& exchange : exchanges)
@@ -167,9 +168,9 @@ void wait_for_ends(Port& port, const std::vector<std::shared_ptr<Exchange>>& exc
         return true;
     };
     while (!all_ended()) {
-        pollfd waited{port.descriptor(), POLLIN, 0};
+        pollfd waited{notifier.descriptor(), POLLIN, 0};
         ::poll(&waited, 1, 100);
-        port.take(ready);
+        notifier.take(ready);
         for (const auto& exchange : ready) take_all(*exchange);
         ready.clear();
     }
@@ -181,9 +182,9 @@ TEST_SUITE("transport under threads") {
     TEST_CASE("N02 exchanges of a session's thread, cancelled by others at any moment") {
         const Server server;
         auto session = std::make_unique<Session>(SessionOptions{});
-        const auto made = Port::create();
+        const auto made = LoopNotifier::create();
         REQUIRE(made);
-        Port& port = **made;
+        LoopNotifier& notifier = **made;
         for (unsigned round = 0; round < rounds; ++round) {
             std::vector<std::shared_ptr<Exchange>> exchanges;
             for (unsigned i = 0; i < exchanges_of_a_round; ++i)
@@ -201,12 +202,12 @@ TEST_SUITE("transport under threads") {
                     }
                 });
             }
-            wait_for_ends(port, exchanges);
+            wait_for_ends(notifier, exchanges);
             for (std::thread& one : threads) one.join();
             check_ended(exchanges);
         }
         session.reset();
-        port.close();
+        notifier.close();
     }
 
     TEST_CASE("N02 exchanges that their callers drive, cancelled by others at any moment") {
@@ -240,12 +241,12 @@ TEST_SUITE("transport under threads") {
         const Server server;
         for (unsigned round = 0; round < rounds; ++round) {
             auto session = std::make_unique<Session>(SessionOptions{});
-            const auto port = Port::create();
-            REQUIRE(port);
+            const auto notifier = LoopNotifier::create();
+            REQUIRE(notifier);
             std::vector<std::shared_ptr<Exchange>> started;
             std::thread starter([&] {
                 for (unsigned i = 0; i < exchanges_of_a_round; ++i) {
-                    auto exchange = std::make_shared<Exchange>(task_of(server, i), *port);
+                    auto exchange = std::make_shared<Exchange>(task_of(server, i), *notifier);
                     if (!session->start(exchange)) return;
                     started.push_back(std::move(exchange));
                 }
@@ -268,26 +269,26 @@ TEST_SUITE("transport under threads") {
             starter.join();
             driver.join();
             session.reset();
-            wait_for_ends(**port, started);
+            wait_for_ends(**notifier, started);
             check_ended(started);
-            (*port)->close();
+            (*notifier)->close();
         }
     }
 
     TEST_CASE("N02 consumers that let go of what goes on still") {
         const Server server;
         auto session = std::make_unique<Session>(SessionOptions{});
-        std::vector<std::shared_ptr<Port>> ports;
+        std::vector<std::shared_ptr<LoopNotifier>> notifiers;
         for (unsigned round = 0; round < rounds; ++round) {
-            const auto port = Port::create();
-            REQUIRE(port);
-            ports.push_back(*port);
+            const auto notifier = LoopNotifier::create();
+            REQUIRE(notifier);
+            notifiers.push_back(*notifier);
             std::vector<std::thread> threads;
             for (unsigned number = 0; number < 3; ++number) {
                 threads.emplace_back([&, number] {
                     for (unsigned i = 0; i < exchanges_of_a_round / 3; ++i) {
-                        auto exchange =
-                            std::make_shared<Exchange>(task_of(server, i + number + round), *port);
+                        auto exchange = std::make_shared<Exchange>(
+                            task_of(server, i + number + round), *notifier);
                         REQUIRE(session->start(exchange));
                         if (i % 2 == 0) std::this_thread::yield();
                         exchange->cancel();
@@ -297,6 +298,6 @@ TEST_SUITE("transport under threads") {
             for (std::thread& one : threads) one.join();
         }
         session.reset();
-        for (const auto& port : ports) port->close();
+        for (const auto& notifier : notifiers) notifier->close();
     }
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/guarded_url.hpp"
+#include "transport/checked_url.hpp"
 #include "transport/url_text.hpp"
 
 using namespace polymux;
@@ -14,7 +14,7 @@ using namespace polymux::transport;
 namespace {
 
 std::string outcome(std::string_view text, const FetchPolicy& policy = {}) {
-    const auto url = guard_url(text, policy);
+    const auto url = check_url(text, policy);
     if (url) return url->text;
     CHECK(url.error().code == ErrorCode::url_refused);
     CHECK(url.error().message.starts_with("the URL is refused: "));
@@ -233,7 +233,7 @@ TEST_CASE("what an operator may write for a host") {
 }
 
 TEST_CASE("where redirects lead") {
-    const auto from = guard_url("https://media.example/a/b?c", {});
+    const auto from = check_url("https://media.example/a/b?c", {});
     REQUIRE(from.has_value());
     const auto leads = [&](std::string_view location) {
         const auto resolved = resolve_location(*from, location);
@@ -245,7 +245,7 @@ TEST_CASE("where redirects lead") {
     CHECK(leads("../../../d") == "https://media.example/d");
     CHECK(leads("//other.example/d") == "https://other.example/d");
     CHECK(leads("http://other.example/") == "http://other.example/");
-    CHECK(leads("file:///etc/passwd") == "file:///etc/passwd");  // For `guard_url` to refuse.
+    CHECK(leads("file:///etc/passwd") == "file:///etc/passwd");  // For `check_url` to refuse.
     CHECK(leads("http:/other.example/") == "http:/other.example/");
     CHECK(outcome(leads("///other.example/")) == "refused");
     CHECK(outcome(leads("http:other.example")) == "refused");

@@ -276,7 +276,7 @@ TEST_SUITE("video reader") {
 
     TEST_CASE("what is kept of a picture has the wanted proportions") {
         const auto cut = [](int width, int height, double aspect, int to_width, int to_height) {
-            const Cut kept = middle_of(width, height, aspect, to_width, to_height);
+            const Crop kept = center_crop(width, height, aspect, to_width, to_height);
             return std::array<int, 4>{kept.left, kept.top, kept.width, kept.height};
         };
         CHECK(cut(1920, 1080, 1.0, 512, 512) == std::array<int, 4>{420, 0, 1080, 1080});

@@ -35,7 +35,7 @@ CONNECTORS = {
     # The clients, to the server that they were given.
     "client/connection.py": {"core.Session"},
     # Addresses of strangers, judged.
-    "fetch/fetcher.py": {"core.fetch", "core.judged_destination"},
+    "fetch/fetcher.py": {"core.fetch", "core.resolve_destination"},
     # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
     "downloads/engine.py": {"urlopen", "YoutubeDL"},
     "downloads/ytdlp.py": {"extract_info", "urlopen"},

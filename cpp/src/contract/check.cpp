@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "contract/check_field.hpp"
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 #include "polymux/contract/path_text.hpp"
 
 namespace polymux::contract {
@@ -48,7 +48,7 @@ public:
 
     void body(const ObjectType& type, const ValueSource& value, Accept accept, PassOn pass_on) {
         if (value.type() != type_object) {
-            problem({}, "the request's body must be an object, not " + shown(value));
+            problem({}, "the request's body must be an object, not " + display_value(value));
             return;
         }
         object(type, value, {}, &accept, &pass_on);
@@ -249,16 +249,16 @@ void Checker::rules(const ObjectType& type, std::uint64_t present, const RuleVal
 std::string Report::message(const Operation& operation) const {
     constexpr std::size_t longest_bytes = 1900;
     std::string text(operation.name);
-    if (count == 1) return cut(text + ": " + problems.front().message, longest_bytes);
+    if (count == 1) return truncated(text + ": " + problems.front().message, longest_bytes);
     text += ": " + std::to_string(count) + (count < most_counted ? "" : " or more") + " problems";
     for (std::size_t index = 0; index < problems.size(); ++index) {
         text += (index == 0 ? ": " : "; ") + problems[index].message;
     }
     if (count > problems.size()) {
         const std::string more = "; and " + std::to_string(count - problems.size()) + " more";
-        return cut(text, longest_bytes - more.size()) + more;
+        return truncated(text, longest_bytes - more.size()) + more;
     }
-    return cut(text, longest_bytes);
+    return truncated(text, longest_bytes);
 }
 
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body, Side side,

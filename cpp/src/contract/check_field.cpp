@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "contract/check_text.hpp"
-#include "contract/shown.hpp"
-#include "polymux/spellings.hpp"
+#include "contract/display.hpp"
+#include "polymux/text_parsing.hpp"
 
 namespace polymux::contract {
 
@@ -56,7 +56,7 @@ std::string check_number(const Field& field, const Number& number) {
 
 std::string must_be(const Field& field) {
     const auto types = static_cast<std::uint16_t>(field.types & ~unsigned{type_null});
-    std::string text = ": must be " + described(types);
+    std::string text = ": must be " + type_names(types);
     if (!field.unit.empty()) text.append(", in ").append(field.unit);
     return text;
 }
@@ -67,19 +67,19 @@ FieldOutcome numeric_text(const Field& field, const ValueSource& value) {
     const std::string_view text = value.text_head(longest_number + 1);
     Number number;
     if ((field.types & type_integer) != 0) {
-        const auto written = text.size() > longest_number ? std::nullopt : read_integer(text);
-        if (!written) return {.message = '=' + shown(value) + must_be(field)};
+        const auto written = text.size() > longest_number ? std::nullopt : parse_integer(text);
+        if (!written) return {.message = '=' + display_value(value) + must_be(field)};
         number = {.value = static_cast<double>(written->value),
                   .integer = written->value,
                   .is_integer = true,
                   .fits = written->fits};
     } else {
-        const auto written = text.size() > longest_number ? std::nullopt : read_number(text);
-        if (!written) return {.message = '=' + shown(value) + must_be(field)};
+        const auto written = text.size() > longest_number ? std::nullopt : parse_number(text);
+        if (!written) return {.message = '=' + display_value(value) + must_be(field)};
         number.value = *written;
     }
     outcome.message = check_number(field, number);
-    if (!outcome.message.empty()) outcome.message.insert(0, '=' + shown(value));
+    if (!outcome.message.empty()) outcome.message.insert(0, '=' + display_value(value));
     outcome.number = number;
     return outcome;
 }
@@ -88,8 +88,8 @@ FieldOutcome form_text(const Field& field, const ValueSource& value) {
     if ((field.types & type_string) != 0) return {.message = check_text(field, value)};
     if ((field.types & numeric) != 0) return numeric_text(field, value);
     if ((field.types & type_boolean) != 0) {
-        const std::optional<bool> read = read_boolean(value.text_head(longest_number));
-        if (!read) return {.message = '=' + shown(value) + must_be(field)};
+        const std::optional<bool> read = parse_boolean(value.text_head(longest_number));
+        if (!read) return {.message = '=' + display_value(value) + must_be(field)};
         return {.boolean = read};
     }
     return {.message = (field.types & type_file) != 0 ? ": must be a file, not a text"
@@ -114,7 +114,7 @@ FieldOutcome check_field(const Field& field, const ValueSource& value) {
     if (type == type_string && field.written_as_text) return numeric_text(field, value);
     const bool integer_as_number = type == type_integer && (field.types & type_number) != 0;
     if ((field.types & type) == 0 && !integer_as_number) {
-        return {.message = '=' + shown(value) + must_be(field)};
+        return {.message = '=' + display_value(value) + must_be(field)};
     }
     switch (type) {
         case type_string:
@@ -122,7 +122,7 @@ FieldOutcome check_field(const Field& field, const ValueSource& value) {
         case type_integer:
         case type_number: {
             std::string message = check_number(field, value.number());
-            if (!message.empty()) message.insert(0, '=' + shown(value));
+            if (!message.empty()) message.insert(0, '=' + display_value(value));
             return {.message = std::move(message)};
         }
         case type_array:
@@ -134,7 +134,7 @@ FieldOutcome check_field(const Field& field, const ValueSource& value) {
 
 std::string check_passed_number(const ValueSource& value) {
     std::string message(check_size(value.number()));
-    if (!message.empty()) message.insert(0, '=' + shown(value));
+    if (!message.empty()) message.insert(0, '=' + display_value(value));
     return message;
 }
 
@@ -153,7 +153,7 @@ void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSou
     if (value.type() == type_string) {
         const std::string_view text = value.text_head(longest_number);
         kept_.push_back({.field = &field,
-                         .number = field.format == Format::time ? read_time(text) : std::nullopt,
+                         .number = field.format == Format::time ? parse_time(text) : std::nullopt,
                          .text = std::string(text)});
     } else if ((value.type() & numeric) != 0) {
         kept_.push_back({.field = &field, .number = value.number().value});

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "contract/check_field.hpp"
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 
 namespace polymux::contract {
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "ascii.hpp"
-#include "contract/shown.hpp"
-#include "polymux/spellings.hpp"
+#include "contract/display.hpp"
+#include "polymux/text_parsing.hpp"
 
 namespace polymux::contract {
 
@@ -22,7 +22,7 @@ bool is_control(char c) {
 std::string quoted_choices(const Field& field) {
     std::string text;
     for (const std::string_view choice : field.choices) {
-        text += (text.empty() ? "" : ", ") + shown_text(choice);
+        text += (text.empty() ? "" : ", ") + quoted_text(choice);
     }
     return text;
 }
@@ -30,7 +30,7 @@ std::string quoted_choices(const Field& field) {
 std::string check_choice(const Field& field, const ValueSource& value) {
     const std::string_view text = value.text_head(longest_choice);
     if (std::ranges::find(field.choices, text) != field.choices.end()) return {};
-    return '=' + shown(value) + ": must be one of " + quoted_choices(field);
+    return '=' + display_value(value) + ": must be one of " + quoted_choices(field);
 }
 
 std::string check_length(const Field& field, const ValueSource& value) {
@@ -43,12 +43,12 @@ std::string check_length(const Field& field, const ValueSource& value) {
     const std::size_t length = value.text_length(limit);
     if (length < field.min_length) {
         if (length == 0) return ": must not be empty";
-        return '=' + shown(value) + ": must have at least " + std::to_string(field.min_length) +
-               " characters";
+        return '=' + display_value(value) + ": must have at least " +
+               std::to_string(field.min_length) + " characters";
     }
     if (length > field.max_length) {
-        return '=' + shown(value) + ": must have at most " + std::to_string(field.max_length) +
-               " characters";
+        return '=' + display_value(value) + ": must have at most " +
+               std::to_string(field.max_length) + " characters";
     }
     return {};
 }
@@ -83,7 +83,7 @@ bool has_accepted_scheme(const Field& field, std::string_view text) {
 std::string check_address(const Field& field, const ValueSource& value) {
     const std::string_view text = value.text_head(longest_address + 1);
     const auto refused = [&text](const std::string& why) {
-        return '=' + shown_address(text) + ": " + why;
+        return '=' + quoted_url(text) + ": " + why;
     };
     if (!has_accepted_scheme(field, text))
         return refused("must be an address: " + scheme_names(field));
@@ -99,9 +99,9 @@ std::string check_address(const Field& field, const ValueSource& value) {
 
 std::string check_number_text(const Field& field, const ValueSource& value,
                               std::optional<double> read, const char* form) {
-    if (!read) return '=' + shown(value) + ": must be " + form;
+    if (!read) return '=' + display_value(value) + ": must be " + form;
     if ((field.minimum && *read < *field.minimum) || (field.maximum && *read > *field.maximum)) {
-        return '=' + shown(value) + ": must be " + range_text(field);
+        return '=' + display_value(value) + ": must be " + range_text(field);
     }
     return {};
 }
@@ -123,26 +123,26 @@ std::string check_format(const Field& field, const ValueSource& value) {
         case Format::none:
             return {};
         case Format::bitrate:
-            return check_number_text(field, value, read_bitrate(text),
+            return check_number_text(field, value, parse_bits_per_second(text),
                                      "a bitrate such as 128000 or \"128k\"");
         case Format::time:
             return check_number_text(
-                field, value, read_time(text),
+                field, value, parse_time(text),
                 "a time: seconds such as 93.5, or \"[HH:]MM:SS[.mmm]\" such as \"1:33.5\"");
         case Format::resolution:
-            if (read_resolution(text)) return {};
-            return '=' + shown(value) +
+            if (parse_resolution(text)) return {};
+            return '=' + display_value(value) +
                    ": must be \"best\", or lines from 144 to 4320 such as \"720p\" or \"720\"";
         case Format::languages:
             if (text.size() <= longest_name && are_languages(text)) return {};
-            return '=' + shown(value) +
+            return '=' + display_value(value) +
                    ": must be names of languages joined by plus, such as \"eng\" or \"deu+fra\"";
         case Format::name:
             if (text.empty()) return ": must not be empty";
             if (value.text_length(longest_name + 1) <= longest_name &&
                 std::ranges::none_of(text, is_control))
                 return {};
-            return '=' + shown(value) +
+            return '=' + display_value(value) +
                    ": must have at most 256 characters, none of them control characters";
     }
     return {};

@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 #include "polymux/contract/check.hpp"
 
 namespace polymux::contract {
@@ -30,7 +30,7 @@ Error not_taken(const Operation& operation, const char* name) {
 Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
     const Variant* const found = operation.find_variant(model);
     if (found == nullptr) {
-        return refused(operation, "there is no model " + shown_text(model) +
+        return refused(operation, "there is no model " + quoted_text(model) +
                                       "; there are: " + models(operation));
     }
     return found;
@@ -66,7 +66,7 @@ Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model,
                                       FunctionRef<bool(std::string_view field)> is_given) {
     if (model && !operation.selects_model()) {
-        return refused(operation, "takes no model selector; " + shown_text(*model) + " was given");
+        return refused(operation, "takes no model selector; " + quoted_text(*model) + " was given");
     }
     if (model) return variant_of(operation, *model);
     const auto chosen = std::ranges::find_if(operation.variants, [&](const Variant& variant) {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "ascii.hpp"
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 #include "polymux/contract/check.hpp"
 
 namespace polymux::contract {
@@ -57,7 +57,7 @@ std::string shown_bytes(std::string_view field) {
     for (char& byte : plain) {
         if (byte < ' ' || byte > '~') byte = '?';
     }
-    return shown_text(plain);
+    return quoted_text(plain);
 }
 
 Error refused(std::string message) {

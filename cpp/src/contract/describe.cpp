@@ -1,7 +1,7 @@
 #include <array>
 #include <string>
 
-#include "contract/shown.hpp"
+#include "contract/display.hpp"
 #include "polymux/contract/contract.hpp"
 #include "polymux/request/json_text.hpp"
 

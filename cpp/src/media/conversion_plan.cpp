@@ -136,12 +136,12 @@ mp3::Id3Content tag_content(const AVFormatContext& format, int audio_stream,
     std::optional<std::int64_t> duration_ms;
     if (options.end_s) duration_ms = to_ms(*options.end_s - options.start_s.value_or(0));
     mp3::Id3Content content;
-    if (options.identical_file || options.tags == Carry::copy) {
+    if (options.identical_file || options.tags == MetadataMode::copy) {
         content.tags = std::move(carried.tags);
         content.chapters = shift_chapters(std::move(carried.chapters), offset_ms, duration_ms);
     }
     if (options.replace_tags) content.tags = *options.replace_tags;
-    if (!options.identical_file && options.cover == Carry::copy) {
+    if (!options.identical_file && options.cover == MetadataMode::copy) {
         content.cover = std::move(carried.cover);
     }
     if (options.replace_cover) content.cover = options.replace_cover;

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "media/guard.hpp"
 #include "media/mp3/segment_plan.hpp"
+#include "media/opened_input.hpp"
 #include "media/reader.hpp"
 #include "polymux/media/convert.hpp"
 #include "polymux/media/mp3/encoder.hpp"

@@ -4,9 +4,9 @@
 #include <new>
 
 #include "media/conversion_plan.hpp"
-#include "media/guard.hpp"
 #include "media/mp3/mp3_writer.hpp"
 #include "media/mp3/parallel_encoder.hpp"
+#include "media/opened_input.hpp"
 #include "media/reader.hpp"
 
 namespace polymux::media {

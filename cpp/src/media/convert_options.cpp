@@ -7,7 +7,7 @@
 #include "media/range.hpp"
 #include "polymux/media/convert.hpp"
 #include "polymux/media/mp3/frame.hpp"
-#include "polymux/spellings.hpp"
+#include "polymux/text_parsing.hpp"
 
 namespace polymux::media {
 
@@ -117,7 +117,7 @@ Result<void> validate(const ConvertOptions& options) {
 }
 
 Result<int> parse_bitrate(std::string_view text) {
-    const std::optional<double> value = read_bitrate(text);
+    const std::optional<double> value = parse_bits_per_second(text);
     constexpr double highest = 1e9;  // Whether it is a legal bitrate is for `validate` to say.
     if (!value || *value > highest) return unknown_bitrate(text);
     return static_cast<int>(std::lround(*value));

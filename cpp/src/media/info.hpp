@@ -1,7 +1,7 @@
 // Reading an open container's description into MediaInfo.
 #pragma once
 
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 #include "polymux/media/info.hpp"
 
 namespace polymux::media {

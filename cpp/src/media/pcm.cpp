@@ -3,7 +3,7 @@
 #include <new>
 #include <vector>
 
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 #include "media/range.hpp"
 #include "media/reader.hpp"
 

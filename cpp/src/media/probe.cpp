@@ -2,8 +2,8 @@
 
 #include <new>
 
-#include "media/guard.hpp"
 #include "media/info.hpp"
+#include "media/opened_input.hpp"
 
 namespace polymux::media {
 

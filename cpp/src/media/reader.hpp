@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "media/ffmpeg.hpp"
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 #include "media/resampler.hpp"
 #include "media/trim.hpp"
 #include "polymux/media/convert.hpp"

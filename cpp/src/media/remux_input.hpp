@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 #include "media/remux_timeline.hpp"
 #include "polymux/media/convert.hpp"
 #include "polymux/media/remux.hpp"

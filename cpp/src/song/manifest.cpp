@@ -206,7 +206,7 @@ Result<LoadedManifest> load_manifest(const std::string& folder, const Parameters
 
 Result<void> replace_manifest(const std::string& folder, const Manifest& manifest,
                               const Parameters& parameters) {
-    auto file = NewFile::create(folder, std::string(manifest_name));
+    auto file = AtomicFile::create(folder, std::string(manifest_name));
     if (!file) return std::move(file.error());
     if (auto written = (*file)->append(encode(manifest, parameters)); !written) return written;
     return (*file)->commit();

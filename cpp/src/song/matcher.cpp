@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "song/contrast.hpp"
-#include "song/judgement.hpp"
+#include "song/decision.hpp"
 #include "song/verifier.hpp"
 #include "song/votes.hpp"
 

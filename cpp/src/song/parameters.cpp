@@ -38,7 +38,7 @@ constexpr int code_version = 1;
 std::uint64_t Parameters::hash() const noexcept {
     Hash hash;
     for (const int value : {code_version, key_bits, frequency_bits, sample_rate_hz, hop_samples,
-                            bands, slice_frames, usual_frames, usual_bins, pair_fan,
+                            bands, slice_frames, usual_frames, baseline_bins, pair_fan,
                             pair_least_frames, pair_most_frames, pair_most_bins, gap_frames}) {
         hash.take(value);
     }

@@ -17,13 +17,13 @@ PeakPicker::PeakPicker(const Parameters& parameters, const SpectrogramShape& spe
     : spectrogram_(spectrogram),
       shape_(shape),
       slice_frames_(parameters.slice_frames),
-      usual_bins_(parameters.usual_bins),
+      usual_bins_(parameters.baseline_bins),
       units_per_bin_(units_of_shortest_bin / static_cast<float>(spectrogram.length_samples)),
       finder_(spectrogram.bins, shape.box_frames, shape.box_bins, parameters.lowest_level),
       by_band_(static_cast<std::size_t>(shape.bands)),
       chunk_end_(shape.chunk_rows == 0 ? std::numeric_limits<std::uint64_t>::max()
                                        : shape.chunk_rows) {
-    usual_.sums.resize(spectrogram.bins);
+    baseline_.sums.resize(spectrogram.bins);
     next_.sums.resize(spectrogram.bins);
     const float ratio = parameters.highest_hz / parameters.lowest_hz;
     for (int band = 1; band < shape.bands; ++band) {
@@ -35,16 +35,16 @@ PeakPicker::PeakPicker(const Parameters& parameters, const SpectrogramShape& spe
 
 void PeakPicker::take(std::span<const float> row) {
     finder_.take(row, found_);
-    Usual& usual = rows_ < chunk_end_ ? usual_ : next_;
+    Baseline& baseline = rows_ < chunk_end_ ? baseline_ : next_;
     for (std::size_t bin = 0; bin < row.size(); ++bin) {
-        usual.sums[bin] += row[bin];
+        baseline.sums[bin] += row[bin];
     }
-    ++usual.rows;
+    ++baseline.rows;
     ++rows_;
     if (next_.rows > static_cast<std::uint64_t>(shape_.box_frames)) {
         end_chunk(chunk_end_);
         chunk_end_ += shape_.chunk_rows;
-        std::swap(usual_, next_);
+        std::swap(baseline_, next_);
         std::fill(next_.sums.begin(), next_.sums.end(), 0.0F);
         next_.rows = 0;
     }
@@ -52,10 +52,10 @@ void PeakPicker::take(std::span<const float> row) {
 
 void PeakPicker::finish() {
     finder_.finish(found_);
-    for (std::size_t bin = 0; bin < usual_.sums.size(); ++bin) {
-        usual_.sums[bin] += next_.sums[bin];
+    for (std::size_t bin = 0; bin < baseline_.sums.size(); ++bin) {
+        baseline_.sums[bin] += next_.sums[bin];
     }
-    usual_.rows += next_.rows;
+    baseline_.rows += next_.rows;
     end_chunk(std::numeric_limits<std::uint64_t>::max());
 }
 
@@ -63,31 +63,31 @@ void PeakPicker::end_chunk(std::uint64_t end_row) {
     const auto end = std::find_if(found_.begin(), found_.end(), [end_row](const FoundPeak& peak) {
         return peak.frame >= end_row;
     });
-    if (usual_.rows > 0) {
+    if (baseline_.rows > 0) {
         pick(smoothed(), std::span(found_.begin(), end));
     }
     found_.erase(found_.begin(), end);
 }
 
 std::vector<float> PeakPicker::smoothed() const {
-    const auto bins = static_cast<std::ptrdiff_t>(usual_.sums.size());
-    std::vector<double> running(usual_.sums.size() + 1);
-    for (std::size_t bin = 0; bin < usual_.sums.size(); ++bin) {
-        running[bin + 1] = running[bin] + static_cast<double>(usual_.sums[bin]);
+    const auto bins = static_cast<std::ptrdiff_t>(baseline_.sums.size());
+    std::vector<double> running(baseline_.sums.size() + 1);
+    for (std::size_t bin = 0; bin < baseline_.sums.size(); ++bin) {
+        running[bin + 1] = running[bin] + static_cast<double>(baseline_.sums[bin]);
     }
-    std::vector<float> usual(usual_.sums.size());
+    std::vector<float> baseline(baseline_.sums.size());
     for (std::ptrdiff_t bin = 0; bin < bins; ++bin) {
         const std::ptrdiff_t first = std::max<std::ptrdiff_t>(bin - usual_bins_, 0);
         const std::ptrdiff_t end = std::min(bin + usual_bins_ + 1, bins);
         const double sum =
             running[static_cast<std::size_t>(end)] - running[static_cast<std::size_t>(first)];
-        usual[static_cast<std::size_t>(bin)] = static_cast<float>(
-            sum / static_cast<double>(end - first) / static_cast<double>(usual_.rows));
+        baseline[static_cast<std::size_t>(bin)] = static_cast<float>(
+            sum / static_cast<double>(end - first) / static_cast<double>(baseline_.rows));
     }
-    return usual;
+    return baseline;
 }
 
-void PeakPicker::pick(std::span<const float> usual, std::span<const FoundPeak> peaks) {
+void PeakPicker::pick(std::span<const float> baseline, std::span<const FoundPeak> peaks) {
     const auto rows_per_slice = static_cast<std::uint32_t>(slice_frames_ / shape_.stride);
     std::vector<PickedPeak> slice;
     std::uint32_t number = 0;
@@ -101,7 +101,7 @@ void PeakPicker::pick(std::span<const float> usual, std::span<const FoundPeak> p
         slice.push_back(
             {.frame = std::max(frame, 0.0F),
              .frequency = (static_cast<float>(spectrogram_.first_bin) + peak.bin) * units_per_bin_,
-             .prominence = peak.level - usual[std::min(bin, usual.size() - 1)]});
+             .prominence = peak.level - baseline[std::min(bin, baseline.size() - 1)]});
     }
     pick_slice(slice);
 }

@@ -45,7 +45,7 @@ public:
     [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
 private:
-    struct Usual {
+    struct Baseline {
         std::vector<float> sums;  // Of a minute's rows: exact enough.
         std::uint64_t rows = 0;
     };
@@ -66,8 +66,8 @@ private:
     std::vector<FoundPeak> found_;
     std::vector<std::vector<PickedPeak>> by_band_;
     std::vector<PickedPeak> picked_;
-    Usual usual_;
-    Usual next_;
+    Baseline baseline_;
+    Baseline next_;
     std::uint64_t rows_ = 0;
     std::uint64_t chunk_end_;
 };

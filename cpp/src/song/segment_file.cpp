@@ -32,18 +32,18 @@ bool sync(int descriptor) noexcept {
 
 }  // namespace
 
-NewFile::NewFile(std::string folder, std::string name)
+AtomicFile::AtomicFile(std::string folder, std::string name)
     : folder_(std::move(folder)), name_(std::move(name)) {
     buffer_.reserve(buffer_bytes);
 }
 
-NewFile::~NewFile() {
+AtomicFile::~AtomicFile() {
     if (unfinished_) ::unlink(unfinished_path().c_str());
 }
 
-Result<std::unique_ptr<NewFile>> NewFile::create(const std::string& folder,
-                                                 const std::string& name) {
-    std::unique_ptr<NewFile> made(new NewFile(folder, name));
+Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& folder,
+                                                       const std::string& name) {
+    std::unique_ptr<AtomicFile> made(new AtomicFile(folder, name));
     const std::string path = made->unfinished_path();
     // Somebody may have the old one open: it is left to them.
     ::unlink(path.c_str());
@@ -54,7 +54,7 @@ Result<std::unique_ptr<NewFile>> NewFile::create(const std::string& folder,
     return made;
 }
 
-Result<void> NewFile::append(std::span<const std::byte> bytes) {
+Result<void> AtomicFile::append(std::span<const std::byte> bytes) {
     if (buffer_.size() + bytes.size() > buffer_bytes) {
         if (auto flushed = flush(); !flushed) return flushed;
     }
@@ -67,12 +67,12 @@ Result<void> NewFile::append(std::span<const std::byte> bytes) {
     return {};
 }
 
-Result<void> NewFile::replace_front(std::span<const std::byte> bytes) {
+Result<void> AtomicFile::replace_front(std::span<const std::byte> bytes) {
     if (auto flushed = flush(); !flushed) return flushed;
     return write_at(0, bytes);
 }
 
-Result<void> NewFile::commit() {
+Result<void> AtomicFile::commit() {
     if (auto flushed = flush(); !flushed) return flushed;
     const Pool::Blocking waiting_for_the_disk;
     if (!sync(file_.get()) || file_.close() != 0) return failure(errno);
@@ -84,11 +84,11 @@ Result<void> NewFile::commit() {
     return {};
 }
 
-std::string NewFile::unfinished_path() const {
+std::string AtomicFile::unfinished_path() const {
     return folder_ + "/" + name_ + std::string(unfinished_ending);
 }
 
-Error NewFile::failure(int os_errno) const {
+Error AtomicFile::failure(int os_errno) const {
     const std::string path = folder_ + "/" + name_;
     return Error{.code = ErrorCode::output_failed,
                  .message = "cannot write " + quoted_path(path) + ": " +
@@ -98,14 +98,14 @@ Error NewFile::failure(int os_errno) const {
                  .os_errno = os_errno};
 }
 
-Result<void> NewFile::flush() {
+Result<void> AtomicFile::flush() {
     if (auto written = write_at(flushed_bytes_, buffer_); !written) return written;
     flushed_bytes_ += buffer_.size();
     buffer_.clear();
     return {};
 }
 
-Result<void> NewFile::write_at(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
+Result<void> AtomicFile::write_at(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t count =
             ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset_bytes));
@@ -117,7 +117,7 @@ Result<void> NewFile::write_at(std::uint64_t offset_bytes, std::span<const std::
     return {};
 }
 
-Result<MappedFile> MappedFile::open(const std::string& path, Reading reading) {
+Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
     auto file = open_regular_file(path);
     if (!file) return std::move(file.error());
     if (file->size_bytes == 0) return MappedFile({});
@@ -128,8 +128,7 @@ Result<MappedFile> MappedFile::open(const std::string& path, Reading reading) {
                             std::generic_category().message(errno), errno);
     }
     // A hint: where it is not taken, reading is slower.
-    ::madvise(start, file->size_bytes,
-              reading == Reading::here_and_there ? MADV_RANDOM : MADV_SEQUENTIAL);
+    ::madvise(start, file->size_bytes, access == Access::random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return MappedFile({static_cast<const std::byte*>(start), file->size_bytes});
 }
 

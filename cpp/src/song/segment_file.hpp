@@ -21,13 +21,13 @@ inline constexpr std::string_view unfinished_ending = ".part";
 
 /// A file that comes into being, or replaces another, when it is complete and on the disk. It goes
 /// away again where `commit` is not called or fails.
-class NewFile final : public ByteTarget {
+class AtomicFile final : public ByteTarget {
 public:
     /// `folder/name`; while it is written its name has `unfinished_ending` too, and a file that
     /// somebody left under that name is gone.
-    static Result<std::unique_ptr<NewFile>> create(const std::string& folder,
-                                                   const std::string& name);
-    ~NewFile() override;
+    static Result<std::unique_ptr<AtomicFile>> create(const std::string& folder,
+                                                      const std::string& name);
+    ~AtomicFile() override;
 
     [[nodiscard]] Result<void> append(std::span<const std::byte> bytes) override;
     [[nodiscard]] Result<void> replace_front(std::span<const std::byte> bytes) override;
@@ -36,7 +36,7 @@ public:
     [[nodiscard]] Result<void> commit();
 
 private:
-    NewFile(std::string folder, std::string name);
+    AtomicFile(std::string folder, std::string name);
     [[nodiscard]] std::string unfinished_path() const;
     [[nodiscard]] Error failure(int os_errno) const;
     [[nodiscard]] Result<void> flush();
@@ -55,9 +55,9 @@ private:
 /// meanwhile: files of the index are replaced, never written to.
 class MappedFile {
 public:
-    enum class Reading : std::uint8_t { here_and_there, from_front_to_end };
+    enum class Access : std::uint8_t { random, sequential };
 
-    static Result<MappedFile> open(const std::string& path, Reading reading);
+    static Result<MappedFile> open(const std::string& path, Access access);
     MappedFile(MappedFile&& other) noexcept;
     MappedFile& operator=(MappedFile&& other) noexcept;
     MappedFile(const MappedFile&) = delete;

@@ -107,7 +107,7 @@ Result<SongSnapshot> SongSet::State::snapshot_of(const Manifest& manifest) {
             next.parts.push_back(without(std::move(part), removed));
             continue;
         }
-        auto part = open_part(folder, wanted, parameters, MappedFile::Reading::here_and_there);
+        auto part = open_part(folder, wanted, parameters, MappedFile::Access::random);
         if (part) {
             next.parts.push_back(without(*std::move(part), removed));
         } else if (is_shortage(part.error())) {
@@ -138,7 +138,7 @@ Result<bool> SongSet::State::load() {
             if (code != ErrorCode::undecodable && code != ErrorCode::input_not_found) {
                 return std::move(loaded.error());
             }
-            if (begins_anew) {
+            if (discards_published) {
                 pass_over(now);
                 return false;
             }
@@ -150,14 +150,14 @@ Result<bool> SongSet::State::load() {
         // A writer may have published once more, and deleted files that the last manifest named.
         const bool overtaken = stamp_of(manifest_path()) != loaded->stamp;
         if (!next->damaged.empty() && overtaken && attempt < load_attempts) continue;
-        if (begins_anew && !next->damaged.empty()) {
+        if (discards_published && !next->damaged.empty()) {
             pass_over(loaded->stamp);
             return false;
         }
         const std::int64_t covered = loaded->manifest.covered_sequence;
         std::erase_if(removals,
                       [covered](const Removal& removal) { return removal.sequence <= covered; });
-        begins_anew = false;
+        discards_published = false;
         show(*std::move(next), loaded->stamp);
         return true;
     }
@@ -234,7 +234,7 @@ void SongSet::clear() {
     const std::lock_guard changing(state_->changing);
     const std::uint64_t generation = state_->shown()->generation;
     state_->removals.clear();
-    state_->begins_anew = true;
+    state_->discards_published = true;
     state_->show({.parts = {}, .generation = generation, .covered_sequence = 0, .damaged = {}});
 }
 

@@ -31,8 +31,8 @@ Result<PartPointer> merge_two(const PartPointer& one, const PartPointer& other,
 
 Result<std::shared_ptr<SongPart>> open_file(const std::string& folder, std::uint64_t number,
                                             const Parameters& parameters,
-                                            MappedFile::Reading reading) {
-    auto file = MappedFile::open(folder + "/" + segment_name(number), reading);
+                                            MappedFile::Access access) {
+    auto file = MappedFile::open(folder + "/" + segment_name(number), access);
     if (!file) return std::move(file.error());
     auto owner = std::make_shared<const MappedFile>(*std::move(file));
     auto segment = Segment::open(owner->bytes(), parameters);
@@ -60,8 +60,8 @@ Result<PartPointer> part_of_bytes(std::vector<std::byte> bytes, const Parameters
 }
 
 Result<PartPointer> open_part(const std::string& folder, const ManifestSegment& wanted,
-                              const Parameters& parameters, MappedFile::Reading reading) {
-    auto part = open_file(folder, wanted.number, parameters, reading);
+                              const Parameters& parameters, MappedFile::Access access) {
+    auto part = open_file(folder, wanted.number, parameters, access);
     if (!part) return std::move(part.error());
     if ((*part)->segment.checksum() != wanted.checksum ||
         (*part)->segment.size_bytes() != wanted.size_bytes) {
@@ -76,7 +76,7 @@ Result<PartPointer> open_part(const std::string& folder, const ManifestSegment& 
 
 Result<PartPointer> open_new_part(const std::string& folder, std::uint64_t number,
                                   const Parameters& parameters) {
-    auto part = open_file(folder, number, parameters, MappedFile::Reading::here_and_there);
+    auto part = open_file(folder, number, parameters, MappedFile::Access::random);
     if (!part) return std::move(part.error());
     return PartPointer(*std::move(part));
 }
@@ -90,7 +90,7 @@ bool is_shortage(const Error& error) noexcept {
 Result<std::optional<std::string>> damage_of(const SongPart& part, const std::string& folder,
                                              const Parameters& parameters) {
     const auto opened =
-        open_part(folder, manifest_entry(part), parameters, MappedFile::Reading::from_front_to_end);
+        open_part(folder, manifest_entry(part), parameters, MappedFile::Access::sequential);
     if (!opened && is_shortage(opened.error())) return opened.error();
     auto whole = opened ? (*opened)->segment.verify() : Result<void>(opened.error());
     if (whole) return std::optional<std::string>();

@@ -25,7 +25,7 @@ Result<PartPointer> part_of_bytes(std::vector<std::byte> bytes, const Parameters
 
 /// A part in a file of that folder, which must be the one that the manifest means.
 Result<PartPointer> open_part(const std::string& folder, const ManifestSegment& wanted,
-                              const Parameters& parameters, MappedFile::Reading reading);
+                              const Parameters& parameters, MappedFile::Access access);
 
 /// A part in a file that was written just now.
 Result<PartPointer> open_new_part(const std::string& folder, std::uint64_t number,

@@ -123,7 +123,7 @@ public:
                 continue;
             }
             auto opened = open_part(folder_, manifest_entry(*part), parameters_,
-                                    MappedFile::Reading::from_front_to_end);
+                                    MappedFile::Access::sequential);
             if (!opened && is_shortage(opened.error())) return opened.error();
             Result<void> whole = opened ? (*opened)->segment.verify() : opened.error();
             if (whole) {
@@ -159,7 +159,7 @@ public:
 
 private:
     Result<PartPointer> write_file(std::span<const PartPointer> parts, std::uint64_t number) {
-        auto file = NewFile::create(folder_, segment_name(number));
+        auto file = AtomicFile::create(folder_, segment_name(number));
         if (!file) return std::move(file.error());
         if (auto merged = merge_segments(parameters_, inputs_of(parts), generation_, **file);
             !merged) {
@@ -189,7 +189,7 @@ Manifest manifest_of(const SongSnapshot& snapshot) {
 
 Result<void> SongSet::State::publish(std::int64_t covered_sequence) {
     if (auto made = make_folder(folder); !made) return made;
-    if (!begins_anew) {
+    if (!discards_published) {
         if (auto loaded = load(); !loaded) return std::move(loaded.error());
     }
     const std::shared_ptr<const SongSnapshot> before = shown();
@@ -222,7 +222,7 @@ Result<void> SongSet::State::publish(std::int64_t covered_sequence) {
         return replaced;
     }
     removals.clear();
-    begins_anew = false;
+    discards_published = false;
     delete_strays(folder, next.parts);
     show(std::move(next), stamp_of(manifest_path()));
     return {};

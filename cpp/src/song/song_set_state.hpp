@@ -27,7 +27,7 @@ struct SongSet::State {
     /// Held by whoever makes the next snapshot; guards what follows.
     std::mutex changing;
     std::vector<Removal> removals;
-    bool begins_anew = false;  ///< Since `clear`: what is published counts no more.
+    bool discards_published = false;  ///< Since `clear`: what is published counts no more.
 
     /// Held for a moment only; guards what follows.
     std::mutex showing;

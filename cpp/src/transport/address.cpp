@@ -97,12 +97,12 @@ const ReservedNetwork* why_inner_refused(const Address& address,
                                          std::span<const Network> allowed) noexcept {
     const ReservedNetwork* found = nullptr;
     if (ipv4_compatible.contains(address) || local_nat64.contains(address) || is_isatap(address)) {
-        found = why_refused(inner(address, 12), allowed);
+        found = blocking_network(inner(address, 12), allowed);
     } else if (six_to_four.contains(address)) {
-        found = why_refused(inner(address, 2), allowed);
+        found = blocking_network(inner(address, 2), allowed);
     } else if (teredo.contains(address)) {
-        found = why_refused(inner(address, 4), allowed);
-        if (found == nullptr) found = why_refused(inner(address, 12, 0xff), allowed);
+        found = blocking_network(inner(address, 4), allowed);
+        if (found == nullptr) found = blocking_network(inner(address, 12, 0xff), allowed);
     }
     return found;
 }
@@ -138,13 +138,13 @@ std::span<const ReservedNetwork> reserved_networks() noexcept {
     return table;
 }
 
-const ReservedNetwork* why_refused(const Address& address,
-                                   std::span<const Network> allowed) noexcept {
+const ReservedNetwork* blocking_network(const Address& address,
+                                        std::span<const Network> allowed) noexcept {
     if (std::ranges::any_of(allowed, [&](const Network& each) { return each.contains(address); })) {
         return nullptr;
     }
     if (ipv4_mapped.contains(address) || nat64.contains(address)) {
-        return why_refused(inner(address, 12), allowed);
+        return blocking_network(inner(address, 12), allowed);
     }
     const ReservedNetwork* const embedded = why_inner_refused(address, allowed);
     return embedded != nullptr ? embedded : in_table(address);

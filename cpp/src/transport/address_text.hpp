@@ -1,4 +1,4 @@
-// Reading addresses, at compile time too: the table of networks is written as people write it.
+// ResponseMode addresses, at compile time too: the table of networks is written as people write it.
 #pragma once
 
 #include <optional>

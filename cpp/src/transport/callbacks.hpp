@@ -23,6 +23,6 @@ private:
 };
 
 /// False where memory is out.
-bool set_callbacks(Transfer& transfer, Surroundings& surroundings);
+bool set_callbacks(Transfer& transfer, EngineContext& context);
 
 }  // namespace polymux::transport

@@ -47,11 +47,11 @@ std::atomic<std::uint64_t>* place_of(int descriptor, bool make) noexcept {
 
 }  // namespace
 
-void own(int descriptor) noexcept {
+void register_descriptor(int descriptor) noexcept {
     if (auto* const place = place_of(descriptor, true)) place->store(mark_of(descriptor));
 }
 
-void disown(int descriptor) noexcept {
+void unregister_descriptor(int descriptor) noexcept {
     if (auto* const place = place_of(descriptor, false)) place->store(0);
 }
 

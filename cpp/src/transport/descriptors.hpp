@@ -7,10 +7,10 @@
 namespace polymux::transport {
 
 /// Notes that an open descriptor is the transport's. Any thread.
-void own(int descriptor) noexcept;
+void register_descriptor(int descriptor) noexcept;
 
 /// Forgets one, before it is closed. Any thread.
-void disown(int descriptor) noexcept;
+void unregister_descriptor(int descriptor) noexcept;
 
 /// In a child of a fork: closes what was its parent's, here alone and without a word to the peers.
 /// Elsewhere, and the second time, it does nothing. Any thread.

@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "file_descriptor.hpp"
-#include "polymux/transport/port.hpp"
+#include "polymux/transport/loop_notifier.hpp"
 #include "transport/curl.hpp"
-#include "transport/inbox.hpp"
+#include "transport/mailbox.hpp"
 #include "transport/transfer.hpp"
 
 namespace polymux::transport {
 
-/// One thread at a time, but for the inbox.
+/// One thread at a time, but for the mailbox.
 class Engine {
 public:
     /// `kept_connections`: how many stay open between exchanges.
     static Result<std::unique_ptr<Engine>> create(std::shared_ptr<SessionCommon> session,
                                                   long kept_connections);
-    Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Inbox> inbox,
+    Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Mailbox> mailbox,
            FileDescriptor epoll, long kept_connections);
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -33,7 +33,7 @@ public:
     void start(std::shared_ptr<Exchange> exchange);
 
     /// Waits for something to do, at most so long, and does it. False where a signal came instead.
-    bool round(milliseconds longest);
+    bool run_once(milliseconds longest);
 
     /// Cancels every exchange; streams that have ended go on draining.
     void cancel_all(const std::string& message);
@@ -41,8 +41,8 @@ public:
     /// Drains for so long at most, and drops the connections on which more is to come.
     void end_draining(milliseconds longest);
 
-    [[nodiscard]] const std::shared_ptr<Inbox>& inbox() const noexcept { return inbox_; }
-    /// True once the inbox was told to stop.
+    [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const noexcept { return mailbox_; }
+    /// True once the mailbox was told to stop.
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
     /// True while nothing is at work.
     [[nodiscard]] bool idle() const noexcept { return active_ == 0; }
@@ -59,31 +59,33 @@ private:
         bool operator>(const Timer& other) const noexcept { return at > other.at; }
     };
 
-    /// One of libcurl's multi handles, with the timer that it asked for. Transfers of two lanes
+    /// One of libcurl's multi handles, with the timer that it asked for. Transfers of two of them
     /// never share a connection.
-    struct Lane {
+    struct Multi {
         Engine* engine = nullptr;
-        MultiHandle multi;  ///< Null until the lane is needed.
+        MultiHandle handle;  ///< Null until it is needed.
         steady_clock::time_point timer = steady_clock::time_point::max();
         std::size_t draining = 0;  ///< Transfers whose exchange has ended.
     };
 
     /// What epoll keeps for a descriptor, in the eight bytes that it has for it.
-    struct Watched {
-        std::uint32_t lane;
+    struct EpollKey {
+        std::uint32_t multi;
         curl_socket_t socket;
     };
 
-    static int on_socket(CURL* easy, curl_socket_t socket, int what, void* lane, void* known);
-    static int on_timer(CURLM* multi, long timeout_ms, void* lane);
+    static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* known);
+    static int on_timer(CURLM* multi, long timeout_ms, void* self);
 
-    Lane& lane_of(const Transfer& transfer) noexcept { return lanes_[transfer.alone() ? 1 : 0]; }
-    [[nodiscard]] const Lane& lane_for(const Exchange& exchange) const noexcept;
-    bool open(Lane& lane) noexcept;
-    bool watch(const Lane& lane, curl_socket_t socket, int what, bool known) noexcept;
+    Multi& multi_of(const Transfer& transfer) noexcept {
+        return multis_[transfer.has_own_connection() ? 1 : 0];
+    }
+    [[nodiscard]] const Multi& multi_for(const Exchange& exchange) const noexcept;
+    bool open(Multi& multi) noexcept;
+    bool watch(const Multi& multi, curl_socket_t socket, int what, bool known) noexcept;
     /// Does what was asked for; whether anything was.
-    bool read_inbox();
-    void handle(const Inbox::Item& item);
+    bool read_mailbox();
+    void execute(const Mailbox::Item& item);
     void cancel(Exchange& exchange);
     void resume(Exchange& exchange);
     Transfer* free_transfer();
@@ -94,32 +96,32 @@ private:
     void end(Transfer& transfer, std::optional<Error> failure = {});
     void remove(Transfer& transfer) noexcept;
     /// Whether any of libcurl's timers was due.
-    bool run_timers_of_curl();
+    bool run_curl_timers();
     void arm(Transfer& transfer);
     void check_deadlines();
-    void pass_deadline(Transfer& transfer, const Due& due);
+    void handle_timeout(Transfer& transfer, const PendingTimeout& timeout);
     [[nodiscard]] int wait_ms(milliseconds longest);
-    bool better_wait(const std::shared_ptr<Exchange>& exchange);
-    void start_waiting();
+    bool defer_while_draining(const std::shared_ptr<Exchange>& exchange);
+    void start_deferred();
     void begin(std::shared_ptr<Exchange> exchange);
     bool wait(milliseconds longest);
     bool try_again(Transfer& transfer, const Error* failure);
-    void flush_ports();
+    void flush_notifiers();
 
-    Surroundings surroundings_;
-    std::shared_ptr<Inbox> inbox_;
+    EngineContext context_;
+    std::shared_ptr<Mailbox> mailbox_;
     FileDescriptor epoll_;
-    std::vector<std::unique_ptr<Transfer>> slots_;  // Before `lanes_`, which know their handles.
+    std::vector<std::unique_ptr<Transfer>> slots_;  // Before `multis_`, which know their handles.
     /// The second is for transfers that have their connection to themselves.
-    std::array<Lane, 2> lanes_;
+    std::array<Multi, 2> multis_;
     std::vector<std::uint32_t> free_;
     std::size_t active_ = 0;  // Transfers that are at work, or wait to be.
     // Exchanges that give a draining transfer the time to free its connection.
-    std::vector<std::shared_ptr<Exchange>> waiting_;
-    steady_clock::time_point waiting_until_;
+    std::vector<std::shared_ptr<Exchange>> deferred_;
+    steady_clock::time_point deferred_until_;
     std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
-    std::vector<Inbox::Item> items_;
-    std::vector<std::weak_ptr<Port>> ports_;
+    std::vector<Mailbox::Item> items_;
+    std::vector<std::weak_ptr<LoopNotifier>> notifiers_;
     std::mt19937 random_;
     const long kept_connections_;
     bool stopped_ = false;

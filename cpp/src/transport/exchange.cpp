@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "polymux/transport/port.hpp"
-#include "transport/inbox.hpp"
+#include "polymux/transport/loop_notifier.hpp"
+#include "transport/mailbox.hpp"
 #include "transport/process.hpp"
 
 namespace polymux::transport {
@@ -52,8 +52,8 @@ bool ResponseHead::contradicts_itself(std::string_view name) const noexcept {
     return false;
 }
 
-Exchange::Exchange(Task task, std::shared_ptr<Port> port)
-    : task_(std::move(task)), port_(std::move(port)), process_(process_generation()) {}
+Exchange::Exchange(Task task, std::shared_ptr<LoopNotifier> notifier)
+    : task_(std::move(task)), notifier_(std::move(notifier)), process_(process_generation()) {}
 
 Exchange::~Exchange() = default;
 
@@ -64,13 +64,13 @@ bool Exchange::of_this_process() const noexcept {
 void Exchange::cancel() {
     cancel_asked_.store(true, std::memory_order_relaxed);
     const std::scoped_lock lock(mutex_);
-    if (inbox_) inbox_->post(Inbox::Wish::cancel, shared_from_this());
+    if (mailbox_) mailbox_->post(Mailbox::Command::cancel, shared_from_this());
 }
 
 void Exchange::resume_sending() {
     starved_.store(false, std::memory_order_relaxed);
     const std::scoped_lock lock(mutex_);
-    if (inbox_) inbox_->post(Inbox::Wish::send, shared_from_this());
+    if (mailbox_) mailbox_->post(Mailbox::Command::resume_sending, shared_from_this());
 }
 
 std::shared_ptr<const ResponseHead> Exchange::head() const {
@@ -86,26 +86,26 @@ bool Exchange::repeatable() const {
 void Exchange::take(stream::ChatBatch& batch) {
     const std::scoped_lock lock(mutex_);
     std::swap(batch, batch_);
-    took();
+    on_taken();
 }
 
 void Exchange::take(std::string& bytes) {
     const std::scoped_lock lock(mutex_);
     bytes.swap(bytes_);
-    took();
+    on_taken();
 }
 
-void Exchange::took() {
+void Exchange::on_taken() {
     undelivered_bytes_ = 0;
     news_.store(false, std::memory_order_relaxed);
-    if (std::exchange(held_, false) && inbox_) {
-        inbox_->post(Inbox::Wish::receive, shared_from_this());
+    if (std::exchange(paused_, false) && mailbox_) {
+        mailbox_->post(Mailbox::Command::resume_receiving, shared_from_this());
     }
 }
 
-void Exchange::begin(std::shared_ptr<Inbox> inbox) {
+void Exchange::begin(std::shared_ptr<Mailbox> mailbox) {
     const std::scoped_lock lock(mutex_);
-    inbox_ = std::move(inbox);
+    mailbox_ = std::move(mailbox);
 }
 
 void Exchange::set_head(std::shared_ptr<const ResponseHead> head, bool repeatable) {
@@ -115,21 +115,21 @@ void Exchange::set_head(std::shared_ptr<const ResponseHead> head, bool repeatabl
         repeatable_ = repeatable;
         news_.store(true, std::memory_order_release);
     }
-    tell();
+    notify();
 }
 
 bool Exchange::add_bytes(std::string_view bytes) {
     {
         const std::scoped_lock lock(mutex_);
         if (undelivered_bytes_ >= high_water_bytes) {
-            held_ = true;
+            paused_ = true;
             return false;
         }
         bytes_.append(bytes);
         undelivered_bytes_ += bytes.size();
         news_.store(true, std::memory_order_release);
     }
-    tell();
+    notify();
     return true;
 }
 
@@ -138,7 +138,7 @@ Exchange::Decoded Exchange::decode(std::string_view bytes, stream::ChunkParser& 
     {
         const std::scoped_lock lock(mutex_);
         if (undelivered_bytes_ >= high_water_bytes) {
-            held_ = true;
+            paused_ = true;
             return {.taken = false};
         }
         if (!decoder_) decoder_.emplace(task_.decoder);
@@ -150,7 +150,7 @@ Exchange::Decoded Exchange::decode(std::string_view bytes, stream::ChunkParser& 
         undelivered_bytes_ += bytes.size();
         news_.store(true, std::memory_order_release);
     }
-    tell();
+    notify();
     return decoded;
 }
 
@@ -166,20 +166,20 @@ void Exchange::end(Outcome outcome) {
         const std::scoped_lock lock(mutex_);
         outcome_ = std::move(outcome);
         if (!head_) head_ = outcome_.head;
-        inbox_.reset();
+        mailbox_.reset();
         decoder_.reset();
         ended_.store(true, std::memory_order_release);
     }
-    tell();
+    notify();
 }
 
-void Exchange::starve() {
+void Exchange::mark_starved() {
     starved_.store(true, std::memory_order_release);
-    tell();
+    notify();
 }
 
-void Exchange::tell() {
-    if (port_) port_->add(shared_from_this());
+void Exchange::notify() {
+    if (notifier_) notifier_->add(shared_from_this());
 }
 
 }  // namespace polymux::transport

@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "transport/certificates.hpp"
+#include "transport/checked_url.hpp"
 #include "transport/curl.hpp"
 #include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_hop.hpp"
-#include "transport/fetch_watch.hpp"
-#include "transport/guarded_url.hpp"
+#include "transport/fetch_monitor.hpp"
 #include "transport/look_up.hpp"
 #include "transport/url_text.hpp"
 
@@ -35,36 +35,37 @@ Error too_many(std::uint32_t redirects) {
 }
 
 /// All addresses of a URL's host, when they may be connected to.
-Result<std::vector<Address>> judged_addresses(const GuardedUrl& url, const FetchOptions& options,
-                                              int call, Clock::time_point deadline,
-                                              FetchWatch& watch) {
+Result<std::vector<Address>> checked_addresses(const CheckedUrl& url, const FetchOptions& options,
+                                               int call, Clock::time_point deadline,
+                                               FetchMonitor& monitor) {
     std::vector<Address> addresses;
     if (url.address) {
         addresses.push_back(*url.address);
     } else {
-        auto found = look_up(url.host, options.resolver, call, deadline, watch);
+        auto found = look_up(url.host, options.resolver, call, deadline, monitor);
         if (!found) return found.error();
         addresses = std::move(*found);
     }
-    if (auto judged = judge_addresses(addresses, url, options.policy); !judged) {
-        return judged.error();
+    if (auto checked = check_addresses(addresses, url, options.policy); !checked) {
+        return checked.error();
     }
     return addresses;
 }
 
 class Fetch {
 public:
-    Fetch(const FetchOptions& options, FetchSink sink, FetchTurn turn, const CancelToken& cancel)
+    Fetch(const FetchOptions& options, FetchSink sink, FetchCallback callback,
+          const CancelToken& cancel)
         : options_(options),
           sink_(sink),
-          rest_(options.rest),
-          watch_(milliseconds(options.limits.total_ms), turn, cancel) {}
+          resume_(options.resume),
+          monitor_(milliseconds(options.limits.total_ms), callback, cancel) {}
 
     Result<Fetched> run(const std::string& text) {
         auto fetched = follow(text);
         if (fetched && !*fetched) {
             // Without a rest to ask for there is none that does not fit.
-            rest_ = {};
+            resume_ = {};
             fetched = follow(text);
         }
         if (!fetched) return fetched.error();
@@ -76,29 +77,29 @@ private:
     Result<std::optional<Fetched>> follow(std::string text) {
         came_by_https_ = false;
         for (std::uint32_t redirects = 0;; ++redirects) {
-            auto url = guard_url(text, options_.policy);
+            auto url = check_url(text, options_.policy);
             if (!url) return at_redirect(url.error(), redirects);
             if (came_by_https_ && !url->is_https) {
                 return at_redirect(refused_url("it leads from https to http"), redirects);
             }
             came_by_https_ = url->is_https;
-            auto answer = hop(*url);
-            if (!answer) return at_redirect(answer.error(), redirects);
-            if (answer->is_no_rest) return std::optional<Fetched>();
-            if (!answer->location) {
-                return std::optional(fetched(std::move(*url), std::move(*answer), redirects));
+            auto response = hop(*url);
+            if (!response) return at_redirect(response.error(), redirects);
+            if (response->range_refused) return std::optional<Fetched>();
+            if (!response->location) {
+                return std::optional(fetched(std::move(*url), std::move(*response), redirects));
             }
             if (redirects == options_.limits.redirects) {
                 return too_many(redirects);
             }
-            auto next = resolve_location(*url, *answer->location);
+            auto next = resolve_location(*url, *response->location);
             if (!next) return at_redirect(next.error(), redirects + 1);
             text = std::move(*next);
         }
     }
 
-    Result<HopAnswer> hop(const GuardedUrl& url) {
-        if (auto goes_on = watch_.look(); !goes_on) return goes_on.error();
+    Result<HopResponse> hop(const CheckedUrl& url) {
+        if (auto goes_on = monitor_.check(); !goes_on) return goes_on.error();
         const auto deadline = Clock::now() + milliseconds(options_.limits.connect_ms);
         std::string bundle;
         const bool verified = !url.host_allowed || options_.policy.verify_allowed_hosts;
@@ -107,35 +108,35 @@ private:
             if (!found) return found.error();
             bundle = std::move(*found);
         }
-        auto addresses = judged_addresses(url, options_, look_ups_, deadline, watch_);
+        auto addresses = checked_addresses(url, options_, look_ups_, deadline, monitor_);
         if (!addresses) return addresses.error();
         if (!url.address) ++look_ups_;
         return run_hop({.url = url,
                         .addresses = *addresses,
                         .options = options_,
-                        .rest = rest_,
+                        .resume = resume_,
                         .certificate_bundle = std::move(bundle),
                         .connect_deadline = deadline,
                         .verified = verified},
-                       sink_, watch_);
+                       sink_, monitor_);
     }
 
-    static Fetched fetched(GuardedUrl url, HopAnswer answer, std::uint32_t redirects) {
-        const std::string* const type = find_header(answer.headers, "content-type");
+    static Fetched fetched(CheckedUrl url, HopResponse response, std::uint32_t redirects) {
+        const std::string* const type = find_header(response.headers, "content-type");
         return {.url = std::move(url.text),
-                .status = answer.status,
+                .status = response.status,
                 .content_type = type != nullptr ? *type : std::string(),
-                .headers = std::move(answer.headers),
-                .body_bytes = answer.body_bytes,
-                .received_bytes = answer.received_bytes,
+                .headers = std::move(response.headers),
+                .body_bytes = response.body_bytes,
+                .received_bytes = response.received_bytes,
                 .redirects = redirects,
-                .offset = answer.offset};
+                .offset = response.offset};
     }
 
     const FetchOptions& options_;
     FetchSink sink_;
-    FetchRest rest_;
-    FetchWatch watch_;
+    FetchResume resume_;
+    FetchMonitor monitor_;
     int look_ups_ = 0;
     bool came_by_https_ = false;
 };
@@ -173,32 +174,32 @@ Result<void> validate(const FetchLimits& limits) {
 }
 
 Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSink sink,
-                      FetchTurn turn, const CancelToken& cancel) {
+                      FetchCallback callback, const CancelToken& cancel) {
     try {
         if (auto valid = validate(options.limits); !valid) return valid.error();
         if (auto ready = initialise_curl(); !ready) return ready.error();
         close_inherited();
-        return Fetch(options, sink, turn, cancel)
+        return Fetch(options, sink, callback, cancel)
             .run(std::string(url.substr(0, longest_url_bytes + 1)));
     } catch (const std::bad_alloc&) {
         return no_memory();
     }
 }
 
-Result<Destination> judged_destination(std::string_view url, const FetchOptions& options,
-                                       const CancelToken& cancel) {
+Result<Destination> resolve_destination(std::string_view url, const FetchOptions& options,
+                                        const CancelToken& cancel) {
     try {
         if (auto valid = validate(options.limits); !valid) return valid.error();
         if (auto ready = initialise_curl(); !ready) return ready.error();
-        auto guarded = guard_url(url, options.policy);
-        if (!guarded) return guarded.error();
-        const auto no_turn = [](const FetchProgress&) -> Result<void> { return {}; };
-        FetchWatch watch(milliseconds(options.limits.total_ms), no_turn, cancel);
+        auto checked = check_url(url, options.policy);
+        if (!checked) return checked.error();
+        const auto ignore = [](const FetchProgress&) -> Result<void> { return {}; };
+        FetchMonitor monitor(milliseconds(options.limits.total_ms), ignore, cancel);
         const auto deadline = Clock::now() + milliseconds(options.limits.connect_ms);
-        auto addresses = judged_addresses(*guarded, options, 0, deadline, watch);
+        auto addresses = checked_addresses(*checked, options, 0, deadline, monitor);
         if (!addresses) return addresses.error();
-        return Destination{.host = std::move(guarded->host),
-                           .port = guarded->port,
+        return Destination{.host = std::move(checked->host),
+                           .port = checked->port,
                            .addresses = std::move(*addresses)};
     } catch (const std::bad_alloc&) {
         return no_memory();

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "transport/failures.hpp"
-#include "transport/fetch_watch.hpp"
+#include "transport/fetch_monitor.hpp"
 
 namespace polymux::transport {
 namespace {
@@ -14,7 +14,7 @@ Error failure(ErrorCode code, std::string message, std::string_view stage) {
 
 }  // namespace
 
-Error curl_failure(CURLcode outcome) {
+Error curl_error(CURLcode outcome) {
     switch (outcome) {
         case CURLE_COULDNT_RESOLVE_HOST:
             return failure(ErrorCode::connect_failed, "the host of the URL has no address",
@@ -24,7 +24,7 @@ Error curl_failure(CURLcode outcome) {
             return failure(ErrorCode::connect_failed,
                            "the host of the URL does not take connections", "connect");
         case CURLE_OPERATION_TIMEDOUT:
-            return passed_deadline("connect");
+            return timeout_error("connect");
         case CURLE_PEER_FAILED_VERIFICATION:
         case CURLE_SSL_ISSUER_ERROR:
             return failure(ErrorCode::tls_failed,
@@ -63,7 +63,7 @@ Error curl_failure(CURLcode outcome) {
     }
 }
 
-Error passed_deadline(std::string_view limit) {
+Error timeout_error(std::string_view limit) {
     const std::string_view what = limit == "connect" ? "there was no connection in time"
                                   : limit == "idle"  ? "the server sent nothing for too long"
                                   : limit == "rate"  ? "the server sent too slowly"

@@ -8,6 +8,6 @@
 namespace polymux::transport {
 
 /// The error for an outcome other than CURLE_OK that is libcurl's own finding.
-[[nodiscard]] Error curl_failure(CURLcode outcome);
+[[nodiscard]] Error curl_error(CURLcode outcome);
 
 }  // namespace polymux::transport

@@ -8,11 +8,11 @@
 #include <new>
 
 #include "polymux/version.hpp"
-#include "transport/answer_head.hpp"
-#include "transport/answer_rest.hpp"
+#include "transport/content_range.hpp"
 #include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_errors.hpp"
+#include "transport/fetch_head.hpp"
 #include "transport/host_name.hpp"
 #include "transport/socket_address.hpp"
 #include "transport/trust.hpp"
@@ -34,21 +34,21 @@ using HeaderList = std::unique_ptr<curl_slist, FreedBy<&curl_slist_free_all>>;
 /// connection is ever used again.
 class Hop {
 public:
-    Hop(const HopRequest& request, FetchSink sink, FetchWatch& watch)
+    Hop(const HopRequest& request, FetchSink sink, FetchMonitor& monitor)
         : request_(request),
           sink_(sink),
-          watch_(watch),
-          head_(request.options.limits, request.rest) {}
+          monitor_(monitor),
+          head_(request.options.limits, request.resume) {}
 
-    Result<HopAnswer> run();
+    Result<HopResponse> run();
 
 private:
     Result<void> set_up();
     Result<void> pin_addresses();
-    Result<void> ask_for_rest();
+    Result<void> request_range();
     Result<void> drive();
     Result<void> check_clocks();
-    Result<HopAnswer> finish(CURLcode outcome);
+    Result<HopResponse> finish(CURLcode outcome);
     Error failure_of(CURLcode outcome) const;
     [[nodiscard]] std::uint64_t received() const;
 
@@ -59,7 +59,7 @@ private:
     [[nodiscard]] bool may_connect(const Endpoint& peer) const {
         return peer.port == request_.url.port &&
                std::ranges::find(request_.addresses, peer.address) != request_.addresses.end() &&
-               judge_addresses({&peer.address, 1}, request_.url, request_.options.policy)
+               check_addresses({&peer.address, 1}, request_.url, request_.options.policy)
                    .has_value();
     }
     bool take_header(std::string_view line);
@@ -85,12 +85,12 @@ private:
 
     const HopRequest& request_;
     FetchSink sink_;
-    FetchWatch& watch_;
+    FetchMonitor& monitor_;
     HeaderList pinned_;  // Before the handles, which refer to it.
     HeaderList headers_;
     EasyHandle easy_;
     MultiHandle multi_;
-    AnswerHead head_;
+    FetchHead head_;
     std::optional<Error> failure_;
     bool connected_ = false;
     bool stopped_at_head_ = false;
@@ -124,14 +124,14 @@ curl_socket_t Hop::on_socket(void* self, curlsocktype, curl_sockaddr* address) n
         return CURL_SOCKET_BAD;
     }
     const int opened = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-    own(opened);
+    register_descriptor(opened);
     return opened;
 }
 
 /// A child of a fork may have the socket as well: then closing it here tells the peer nothing.
 int Hop::on_close(void*, curl_socket_t opened) noexcept {
     shutdown(opened, SHUT_RDWR);
-    disown(opened);
+    unregister_descriptor(opened);
     return close(opened);
 }
 
@@ -165,11 +165,11 @@ bool Hop::take_header(std::string_view line) {
 
 /// False where its body is not read: of a redirect, and of what is no rest.
 bool Hop::take_head() {
-    stopped_at_head_ = head_.leads_on() || head_.is_no_rest();
+    stopped_at_head_ = head_.is_redirect() || head_.range_refused();
     if (stopped_at_head_) return false;
-    watch_.progress.body_bytes = head_.offset();
-    watch_.progress.expected_bytes = head_.content_length();
-    if (watch_.progress.expected_bytes) *watch_.progress.expected_bytes += head_.offset();
+    monitor_.progress.body_bytes = head_.offset();
+    monitor_.progress.expected_bytes = head_.content_length();
+    if (monitor_.progress.expected_bytes) *monitor_.progress.expected_bytes += head_.offset();
     if (request_.options.started) {
         if (auto started = request_.options.started(head_.start()); !started) {
             fail(started.error());
@@ -193,8 +193,8 @@ bool Hop::take_body(std::span<const std::byte> piece) {
     const Clock::time_point before = Clock::now();
     auto taken = sink_(piece);
     if (taken) {
-        watch_.progress.body_bytes = head_.offset() + body_bytes_;
-        taken = watch_.look_if_due();
+        monitor_.progress.body_bytes = head_.offset() + body_bytes_;
+        taken = monitor_.check_if_due();
     }
     const Clock::time_point after = Clock::now();
     window_start_ += after - before;
@@ -226,16 +226,16 @@ Result<void> Hop::pin_addresses() {
     return {};
 }
 
-Result<void> Hop::ask_for_rest() {
-    const FetchRest& rest = request_.rest;
-    if (rest.have_bytes == 0) return {};
+Result<void> Hop::request_range() {
+    const FetchResume& resume = request_.resume;
+    if (resume.offset_bytes == 0) return {};
     // Not CURLOPT_RESUME_FROM, which ends in an error where a server answers with all of it.
-    const std::string range = std::to_string(rest.have_bytes) + '-';
+    const std::string range = std::to_string(resume.offset_bytes) + '-';
     if (curl_easy_setopt(easy_.get(), CURLOPT_RANGE, range.c_str()) != CURLE_OK) {
         return no_memory();
     }
-    if (!is_strong_etag(rest.etag)) return {};
-    headers_.reset(curl_slist_append(nullptr, ("If-Range: " + rest.etag).c_str()));
+    if (!is_strong_etag(resume.etag)) return {};
+    headers_.reset(curl_slist_append(nullptr, ("If-Range: " + resume.etag).c_str()));
     if (headers_ == nullptr) {
         return no_memory();
     }
@@ -288,7 +288,7 @@ Result<void> Hop::set_up() {
     if (!done) {
         return Error{.code = ErrorCode::internal, .message = "libcurl lacks what a fetch needs"};
     }
-    if (auto asked = ask_for_rest(); !asked) return asked;
+    if (auto asked = request_range(); !asked) return asked;
     return pin_addresses();
 }
 
@@ -296,20 +296,20 @@ Result<void> Hop::check_clocks() {
     const FetchLimits& limits = request_.options.limits;
     const Clock::time_point now = Clock::now();
     if (!connected_) {
-        return now < request_.connect_deadline ? Result<void>() : passed_deadline("connect");
+        return now < request_.connect_deadline ? Result<void>() : timeout_error("connect");
     }
     const std::uint64_t bytes = received();
     if (bytes != seen_bytes_) {
         seen_bytes_ = bytes;
         last_byte_ = now;
     }
-    if (now - last_byte_ >= milliseconds(limits.idle_ms)) return passed_deadline("idle");
+    if (now - last_byte_ >= milliseconds(limits.idle_ms)) return timeout_error("idle");
     if (!head_.complete() || limits.rate_bytes_per_s == 0) return {};
     const milliseconds window(limits.rate_window_ms);
     if (now - window_start_ < window) return {};
     const std::uint64_t least =
         std::uint64_t{limits.rate_bytes_per_s} * limits.rate_window_ms / 1000;
-    if (bytes - window_bytes_ < least) return passed_deadline("rate");
+    if (bytes - window_bytes_ < least) return timeout_error("rate");
     window_bytes_ = bytes;
     window_start_ = now;
     return {};
@@ -321,9 +321,10 @@ Result<void> Hop::drive() {
             return Error{.code = ErrorCode::internal, .message = "libcurl cannot go on"};
         }
         if (running == 0) return {};
-        if (auto goes_on = watch_.look(); !goes_on) return goes_on;
+        if (auto goes_on = monitor_.check(); !goes_on) return goes_on;
         if (auto in_time = check_clocks(); !in_time) return in_time;
-        curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(turn_interval.count()), nullptr);
+        curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(check_interval.count()),
+                        nullptr);
     }
 }
 
@@ -333,33 +334,34 @@ Error Hop::failure_of(CURLcode outcome) const {
     if (in_head && (outcome == CURLE_OUT_OF_MEMORY || outcome == curle_too_large)) {
         return {.code = ErrorCode::answer_too_large, .message = "the answer has a header too long"};
     }
-    return curl_failure(outcome);
+    return curl_error(outcome);
 }
 
-Result<HopAnswer> Hop::finish(CURLcode outcome) {
+Result<HopResponse> Hop::finish(CURLcode outcome) {
     if (failure_) return *failure_;
     if (outcome != CURLE_OK && !stopped_at_head_) return failure_of(outcome);
     // libcurl takes a head that breaks off for one that ended.
-    if (!head_.complete()) return curl_failure(CURLE_RECV_ERROR);
+    if (!head_.complete()) return curl_error(CURLE_RECV_ERROR);
     // Of a rest without a Content-Length nobody but its Content-Range knows where it ends.
     const bool is_rest = head_.offset() > 0 && !stopped_at_head_;
-    if (is_rest && body_bytes_ != head_.content_length()) return curl_failure(CURLE_PARTIAL_FILE);
-    HopAnswer answer{.status = head_.status(),
-                     .location = {},
-                     .is_no_rest = head_.is_no_rest(),
-                     .headers = std::move(head_.headers),
-                     .body_bytes = body_bytes_,
-                     .received_bytes = received(),
-                     .offset = head_.offset()};
-    if (!stopped_at_head_ || answer.is_no_rest) return answer;
-    answer.location = *find_header(answer.headers, "location");
-    const auto locations = std::ranges::count_if(
-        answer.headers, [](const auto& header) { return lower_case(header.first) == "location"; });
+    if (is_rest && body_bytes_ != head_.content_length()) return curl_error(CURLE_PARTIAL_FILE);
+    HopResponse response{.status = head_.status(),
+                         .location = {},
+                         .range_refused = head_.range_refused(),
+                         .headers = std::move(head_.headers),
+                         .body_bytes = body_bytes_,
+                         .received_bytes = received(),
+                         .offset = head_.offset()};
+    if (!stopped_at_head_ || response.range_refused) return response;
+    response.location = *find_header(response.headers, "location");
+    const auto locations = std::ranges::count_if(response.headers, [](const auto& header) {
+        return lower_case(header.first) == "location";
+    });
     if (locations > 1) return refused_url("a redirect leads to several places");
-    return answer;
+    return response;
 }
 
-Result<HopAnswer> Hop::run() {
+Result<HopResponse> Hop::run() {
     if (auto ready = set_up(); !ready) return ready.error();
     if (curl_multi_add_handle(multi_.get(), easy_.get()) != CURLM_OK) {
         return Error{.code = ErrorCode::internal, .message = "libcurl does not take a transfer"};
@@ -368,15 +370,15 @@ Result<HopAnswer> Hop::run() {
     int left = 0;
     const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left);
     const CURLcode outcome = message != nullptr ? message->data.result : CURLE_ABORTED_BY_CALLBACK;
-    auto answer = driven ? finish(outcome) : Result<HopAnswer>(driven.error());
+    auto response = driven ? finish(outcome) : Result<HopResponse>(driven.error());
     curl_multi_remove_handle(multi_.get(), easy_.get());
-    return answer;
+    return response;
 }
 
 }  // namespace
 
-Result<HopAnswer> run_hop(const HopRequest& request, FetchSink sink, FetchWatch& watch) {
-    return Hop(request, sink, watch).run();
+Result<HopResponse> run_hop(const HopRequest& request, FetchSink sink, FetchMonitor& monitor) {
+    return Hop(request, sink, monitor).run();
 }
 
 }  // namespace polymux::transport

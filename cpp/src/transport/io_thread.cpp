@@ -11,7 +11,7 @@ namespace polymux::transport {
 Result<std::unique_ptr<IoThread>> IoThread::start(std::unique_ptr<Engine> engine) {
     auto thread = std::make_unique<IoThread>();
     thread->shared_ = std::make_shared<Shared>();
-    thread->inbox_ = engine->inbox();
+    thread->mailbox_ = engine->mailbox();
     thread->shared_->engine = std::move(engine);
     auto handed_over = std::make_unique<std::shared_ptr<Shared>>(thread->shared_);
     // Signals are for the threads that know what to do with them.
@@ -38,7 +38,7 @@ void* IoThread::run(void* handed_over) {
         static_cast<std::shared_ptr<Shared>*>(handed_over));
     Shared& shared = **own;
     constexpr milliseconds for_ever{-1};
-    while (!shared.engine->stopped()) shared.engine->round(for_ever);
+    while (!shared.engine->stopped()) shared.engine->run_once(for_ever);
     shared.engine.reset();
     const std::scoped_lock lock(shared.mutex);
     shared.ended = true;
@@ -47,11 +47,11 @@ void* IoThread::run(void* handed_over) {
 }
 
 void IoThread::post(std::shared_ptr<Exchange> exchange) {
-    inbox_->post(Inbox::Wish::start, std::move(exchange));
+    mailbox_->post(Mailbox::Command::start, std::move(exchange));
 }
 
 void IoThread::stop(milliseconds longest) noexcept {
-    inbox_->stop();
+    mailbox_->stop();
     std::unique_lock lock(shared_->mutex);
     shared_->changed.wait_for(lock, longest, [this] { return shared_->ended; });
 }

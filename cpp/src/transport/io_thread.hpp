@@ -32,7 +32,7 @@ private:
     static void* run(void* shared);
 
     std::shared_ptr<Shared> shared_;
-    std::shared_ptr<Inbox> inbox_;
+    std::shared_ptr<Mailbox> mailbox_;
 };
 
 }  // namespace polymux::transport

@@ -137,7 +137,7 @@ Result<void> start(const std::shared_ptr<Question>& question) {
 }  // namespace
 
 Result<std::vector<Address>> look_up(const std::string& name, const Resolver& injected, int call,
-                                     Clock::time_point deadline, FetchWatch& watch) {
+                                     Clock::time_point deadline, FetchMonitor& monitor) {
     const auto question = std::make_shared<Question>();
     question->name = name;
     question->injected = injected;
@@ -149,13 +149,13 @@ Result<std::vector<Address>> look_up(const std::string& name, const Resolver& in
     if (auto started = start(question); !started) return started.error();
     for (;;) {
         pollfd answered{.fd = question->answered.get(), .events = POLLIN, .revents = 0};
-        ::poll(&answered, 1, static_cast<int>(turn_interval.count()));
+        ::poll(&answered, 1, static_cast<int>(check_interval.count()));
         {
             const std::scoped_lock lock(question->mutex);
             if (question->answer) break;
         }
-        if (auto goes_on = watch.look(); !goes_on) return goes_on.error();
-        if (Clock::now() >= deadline) return passed_deadline("connect");
+        if (auto goes_on = monitor.check(); !goes_on) return goes_on.error();
+        if (Clock::now() >= deadline) return timeout_error("connect");
     }
     Result<Addresses> found = std::move(*question->answer);
     if (found && found->empty()) return failed("the host of the URL has no address");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/fetch_watch.hpp"
+#include "transport/fetch_monitor.hpp"
 
 namespace polymux::transport {
 
@@ -15,8 +15,8 @@ inline constexpr int most_look_ups = 64;
 /// All addresses of `name` by the system's resolver, or by `injected` where it is not empty.
 ///
 /// `connect_failed` with stage "resolve"; `timed_out` with stage "connect" at `deadline`; what
-/// `watch` says. It returns then whether the resolver does or not.
+/// `monitor` says. It returns then whether the resolver does or not.
 Result<std::vector<Address>> look_up(const std::string& name, const Resolver& injected, int call,
-                                     Clock::time_point deadline, FetchWatch& watch);
+                                     Clock::time_point deadline, FetchMonitor& monitor);
 
 }  // namespace polymux::transport

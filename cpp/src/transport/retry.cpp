@@ -57,7 +57,7 @@ std::optional<milliseconds> retry_after(const ResponseHead& head) {
     return of_milliseconds(std::max(std::difftime(*then, now), 0.0) * milliseconds_per_second);
 }
 
-bool worth_retrying(const TryResult& result) noexcept {
+bool should_retry(const TryResult& result) noexcept {
     if (result.failure == nullptr) {
         const int status = result.head == nullptr ? 0 : result.head->status;
         return is_one_of(status, {429, 503}) ||

@@ -24,7 +24,7 @@ struct TryResult {
 };
 
 /// True where another try may come to something better, whatever the number of tries.
-bool worth_retrying(const TryResult& result) noexcept;
+bool should_retry(const TryResult& result) noexcept;
 
 /// Time to wait before try number `tries` + 1; `random` chooses from full jitter. None where the
 /// server wants to be left alone for longer than the policy allows.

@@ -3,7 +3,6 @@
 #include <mutex>
 #include <utility>
 
-#include "transport/certificates.hpp"
 #include "transport/engine.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/process.hpp"
@@ -27,30 +26,19 @@ Error closed_error() {
 
 }  // namespace
 
-SessionCommon::SessionCommon(SessionOptions given) : options(std::move(given)) {
-    for (const std::string& field : options.headers) header_nodes.add(field.c_str());
-    headers = header_nodes.link(nullptr);
-    auto bundle = certificate_bundle(options.certificates);
-    if (bundle) {
-        certificates = *std::move(bundle);
-    } else {
-        no_certificates = std::move(bundle.error());
-    }
-}
-
 /// What a session has in one process.
 struct Session::State {
     std::shared_ptr<SessionCommon> common;
     const unsigned process = process_generation();
     std::mutex mutex;
     std::vector<std::unique_ptr<Engine>> idle;
-    std::vector<std::shared_ptr<Inbox>> lent;  // Of the engines that are out.
+    std::vector<std::shared_ptr<Mailbox>> leased;  // Of the engines that are out.
     std::unique_ptr<IoThread> thread;
     bool closed = false;
 
-    void give_back(std::unique_ptr<Engine> engine) {
+    void return_engine(std::unique_ptr<Engine> engine) {
         const std::scoped_lock lock(mutex);
-        std::erase(lent, engine->inbox());
+        std::erase(leased, engine->mailbox());
         if (!closed && idle.size() < most_idle_engines) idle.push_back(std::move(engine));
     }
 
@@ -97,7 +85,7 @@ Result<Lease> Session::lease() {
     }
     const std::scoped_lock lock(current->mutex);
     if (current->closed) return closed_error();
-    current->lent.push_back(engine->inbox());
+    current->leased.push_back(engine->mailbox());
     return Lease(std::move(engine), current);
 }
 
@@ -124,7 +112,8 @@ void Session::close(milliseconds longest) noexcept {
         const std::scoped_lock lock(current->mutex);
         current->closed = true;
         idle.swap(current->idle);
-        for (const auto& inbox : current->lent) inbox->post(Inbox::Wish::close, nullptr);
+        for (const auto& mailbox : current->leased)
+            mailbox->post(Mailbox::Command::close_all, nullptr);
         thread = std::move(current->thread);
     }
     if (thread) thread->stop(longest);
@@ -157,17 +146,17 @@ void Lease::start(const std::shared_ptr<Exchange>& exchange) {
     engine_->start(exchange);
 }
 
-Stopped Lease::run(const Exchange& exchange, milliseconds longest) {
+RunResult Lease::run(const Exchange& exchange, milliseconds longest) {
     const auto until = steady_clock::now() + longest;
     auto left = longest;
     while (!exchange.has_news()) {
-        if (!engine_->round(left))
-            return exchange.has_news() ? Stopped::news : Stopped::interrupted;
+        if (!engine_->run_once(left))
+            return exchange.has_news() ? RunResult::news : RunResult::interrupted;
         if (exchange.has_news()) break;
         left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
-        if (left.count() <= 0) return Stopped::time_up;
+        if (left.count() <= 0) return RunResult::timed_out;
     }
-    return Stopped::news;
+    return RunResult::news;
 }
 
 bool Lease::idle() const noexcept {
@@ -183,7 +172,7 @@ void Lease::end() noexcept {
     }
     engine_->cancel_all("the request was cancelled");
     engine_->end_draining(longest_drain);
-    state->give_back(std::move(engine_));
+    state->return_engine(std::move(engine_));
 }
 
 }  // namespace polymux::transport

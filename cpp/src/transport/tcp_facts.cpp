@@ -27,4 +27,9 @@ bool is_reset(curl_socket_t socket, std::chrono::milliseconds longest) noexcept 
            (watched.revents & (POLLHUP | POLLERR)) != 0;
 }
 
+bool has_ended(curl_socket_t socket) noexcept {
+    char byte = 0;
+    return ::recv(socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 }  // namespace polymux::transport

@@ -20,4 +20,7 @@ TcpFacts tcp_facts(curl_socket_t socket) noexcept;
 /// Whether the peer has reset the connection, or does so before `longest` is over.
 bool is_reset(curl_socket_t socket, std::chrono::milliseconds longest) noexcept;
 
+/// Whether the peer has ended the connection.
+bool has_ended(curl_socket_t socket) noexcept;
+
 }  // namespace polymux::transport

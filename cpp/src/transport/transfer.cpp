@@ -1,12 +1,18 @@
 #include "transport/transfer.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "transport/callbacks.hpp"
 #include "transport/failures.hpp"
 #include "transport/retry.hpp"
+#include "transport/tcp_facts.hpp"
 #include "transport/trust.hpp"
 
 namespace polymux::transport {
@@ -28,8 +34,23 @@ constexpr std::int64_t longest_connect_ms = std::numeric_limits<int>::max();
 /// Of streams: an event comes when it is sent, and not when a coding has filled a block.
 constexpr std::string_view no_coding = "Accept-Encoding: identity";
 
+constexpr std::size_t most_field_bytes = std::size_t{256} << 10U;
+constexpr std::size_t most_fields = 1000;
+/// Of an answer whose status is no success.
+constexpr std::size_t longest_error_bytes = std::size_t{1} << 20U;
+constexpr std::size_t most_drained_bytes = std::size_t{64} << 10U;
+
+/// How long a reset may take to follow an end. Whoever waits holds up all others of the thread, so
+/// that it is done only where the request has just been sent.
+constexpr milliseconds reset_wait{5};
+constexpr milliseconds just_sent{200};
+/// Within what a server closes after a stream that is going to.
+constexpr milliseconds hold_off{50};
+constexpr milliseconds hold_off_interval{1000};
+constexpr milliseconds close_memory{60'000};
+
 /// Whether one of the header fields has this one's name.
-bool names(const std::vector<std::string>& fields, std::string_view wanted) noexcept {
+bool has_field(const std::vector<std::string>& fields, std::string_view wanted) noexcept {
     const std::size_t length = wanted.find(':');
     return std::ranges::any_of(fields, [&](const std::string& field) {
         return field.size() > length && field[length] == ':' &&
@@ -37,20 +58,52 @@ bool names(const std::vector<std::string>& fields, std::string_view wanted) noex
     });
 }
 
+Error too_large(std::string_view what, std::size_t limit_bytes) {
+    return {.code = ErrorCode::answer_too_large,
+            .message = "the answer is refused: " + std::string(what) + " more than " +
+                       std::to_string(limit_bytes),
+            .stage = "receive"};
+}
+
+/// "HTTP/1.1 200 OK" to 11 and 200.
+void read_status_line(std::string_view line, ResponseHead& head) {
+    constexpr std::size_t version_begins = 5;  // After "HTTP/".
+    constexpr int tens = 10;
+    const char* const end = line.data() + line.size();
+    int major = 1;
+    int minor = 0;
+    auto read = std::from_chars(line.data() + version_begins, end, major);
+    if (read.ptr != end && *read.ptr == '.') read = std::from_chars(read.ptr + 1, end, minor);
+    head.http_version = major * tens + minor;
+    while (read.ptr != end && *read.ptr == ' ') ++read.ptr;
+    std::from_chars(read.ptr, end, head.status);
+}
+
+bool is_coded(const ResponseHead& head) {
+    const std::string_view coding = head.field("content-encoding");
+    return !coding.empty() && coding != "identity";
+}
+
+/// Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one request
+/// wait for another.
+bool offers_http2(const Task& task, const SessionCommon& session) noexcept {
+    return session.options.http2 && task.request.url.starts_with("https:");
+}
+
 }  // namespace
 
-std::unique_ptr<Transfer> Transfer::create(Surroundings& surroundings) {
+std::unique_ptr<Transfer> Transfer::create(EngineContext& context) {
     EasyHandle easy(curl_easy_init());
     if (!easy) return nullptr;
-    auto made = std::make_unique<Transfer>(std::move(easy), surroundings);
-    if (!set_callbacks(*made, surroundings) || !made->set_constants()) return nullptr;
+    auto made = std::make_unique<Transfer>(std::move(easy), context);
+    if (!set_callbacks(*made, context) || !made->set_constants()) return nullptr;
     return made;
 }
 
 Transfer::~Transfer() = default;
 
 bool Transfer::set_constants() {
-    const SessionCommon& session = *surroundings_.session;
+    const SessionCommon& session = *context_.session;
     const SessionOptions& options = session.options;
     Setter set(handle());
     set(CURLOPT_PRIVATE, this);
@@ -83,7 +136,7 @@ bool Transfer::set_constants() {
 void Transfer::begin(std::shared_ptr<Exchange> exchange) {
     exchange_ = std::move(exchange);
     exchange_->transfer_ = this;
-    began_ = surroundings_.now;
+    began_ = context_.now;
     tries_ = 0;
 }
 
@@ -91,61 +144,51 @@ Result<void> Transfer::configure() {
     const Task& task = exchange_->task();
     ++tries_;
     phase_ = Phase::connecting;
-    try_began_ = surroundings_.now;
-    informed_ = false;
-    spoiled_ = streamed_ = any_chunk_ = paused_ = sent_all_ = asked_before_ = peer_had_nothing_ =
-        head_complete_ = false;
+    try_began_ = context_.now;
+    got_informational_ = false;
+    stale_connection_ = streamed_ = any_chunk_ = paused_ = sent_all_ = send_attempted_ =
+        peer_got_nothing_ = head_complete_ = false;
     head_.reset();
-    building_ = {};
-    fields_ = head_bytes_ = drained_bytes_ = text_offset_ = 0;
+    head_in_progress_ = {};
+    field_count_ = head_bytes_ = drained_bytes_ = text_offset_ = 0;
     collected_.clear();
     own_failure_.reset();
     detail_[0] = '\0';
     header_nodes_.clear();
     for (const std::string& field : task.request.headers) header_nodes_.add(field.c_str());
-    if (task.reading == Reading::chat && !names(task.request.headers, no_coding)) {
+    if (task.response_mode == ResponseMode::chat && !has_field(task.request.headers, no_coding)) {
         header_nodes_.add(no_coding.data());
     }
     if (auto body = set_body(); !body) return body;
     Setter set(handle());
-    set_way(set);
-    set(CURLOPT_HTTPHEADER, all_fields());
+    set_route(set);
+    set(CURLOPT_HTTPHEADER, header_list());
     const auto connect = task.deadlines.connect.value_or(milliseconds{longest_connect_ms});
     set(CURLOPT_CONNECTTIMEOUT_MS,
         static_cast<long>(
             std::clamp(std::int64_t{connect.count()}, std::int64_t{1}, longest_connect_ms)));
     set(CURLOPT_BUFFERSIZE,
-        task.reading == Reading::pieces ? file_buffer_bytes : stream_buffer_bytes);
-    set(CURLOPT_ACCEPT_ENCODING, task.reading == Reading::whole ? "" : nullptr);
-    const bool is_last = task.reading == Reading::chat && server_closes_after_streams();
-    set(CURLOPT_FORBID_REUSE, is_last || !surroundings_.session->options.reuse ? 1L : 0L);
+        task.response_mode == ResponseMode::raw ? file_buffer_bytes : stream_buffer_bytes);
+    set(CURLOPT_ACCEPT_ENCODING, task.response_mode == ResponseMode::buffered ? "" : nullptr);
+    const bool is_last = task.response_mode == ResponseMode::chat && server_closes_after_streams();
+    set(CURLOPT_FORBID_REUSE, is_last || !context_.session->options.reuse ? 1L : 0L);
     if (!set.succeeded()) return no_memory();
     return {};
 }
 
-namespace {
-
-/// Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one request
-/// wait for another.
-bool offers_http2(const Task& task, const SessionCommon& session) noexcept {
-    return session.options.http2 && task.request.url.starts_with("https:");
-}
-
-}  // namespace
-
-bool Transfer::goes_alone(const Task& task, const SessionCommon& session) noexcept {
+bool Transfer::needs_own_connection(const Task& task, const SessionCommon& session) noexcept {
     // An answer that is read in pieces may have to wait for its reader. On a connection with others
     // libcurl would go on reading, and keep all that the server sends of it.
-    return task.reading != Reading::whole && offers_http2(task, session) &&
+    return task.response_mode != ResponseMode::buffered && offers_http2(task, session) &&
            session.multiplexes.load(std::memory_order_relaxed);
 }
 
 /// Where the request goes, in which version of HTTP, and over whose connection.
-void Transfer::set_way(Setter& set) {
+void Transfer::set_route(Setter& set) {
     const Task& task = exchange_->task();
-    const SessionCommon& session = *surroundings_.session;
+    const SessionCommon& session = *context_.session;
     const bool http2 = offers_http2(task, session);
-    alone_ = goes_alone(task, session);
+    own_connection_ = needs_own_connection(task, session);
     if (url_ != task.request.url) {
         url_ = task.request.url;
         set(CURLOPT_URL, url_.c_str());
@@ -155,14 +198,14 @@ void Transfer::set_way(Setter& set) {
     // Requests that start together wait for the first one's connection, and share it. Where that is
     // known to be impossible, each has one of its own.
     const bool shares = session.multiplexes.load(std::memory_order_relaxed);
-    set(CURLOPT_PIPEWAIT, shares && !alone_ ? 1L : 0L);
+    set(CURLOPT_PIPEWAIT, shares && !own_connection_ ? 1L : 0L);
 }
 
 /// The request's header fields, and those of the session whose names it has not.
-curl_slist* Transfer::all_fields() {
-    const SessionCommon& session = *surroundings_.session;
+curl_slist* Transfer::header_list() {
+    const SessionCommon& session = *context_.session;
     const auto& given = exchange_->task().request.headers;
-    const auto is_given = [&given](const std::string& field) { return names(given, field); };
+    const auto is_given = [&given](const std::string& field) { return has_field(given, field); };
     if (std::ranges::none_of(session.options.headers, is_given)) {
         return header_nodes_.link(session.headers);
     }
@@ -206,32 +249,33 @@ Result<void> Transfer::set_body() {
     return {};
 }
 
-std::optional<Due> Transfer::due() const {
-    std::optional<Due> first;
+std::optional<PendingTimeout> Transfer::next_timeout() const {
+    std::optional<PendingTimeout> first;
     const auto consider = [&first](steady_clock::time_point since, std::string_view name,
                                    const std::optional<milliseconds>& length) {
         if (length && (!first || since + *length < first->at)) {
-            first = Due{.at = since + *length, .name = name, .length = *length};
+            first = PendingTimeout{.at = since + *length, .name = name, .length = *length};
         }
     };
     if (phase_ == Phase::backoff || phase_ == Phase::draining) {
-        first = Due{.at = until_, .name = {}};
+        first = PendingTimeout{.at = until_, .name = {}};
     }
     if (!exchange_) return first;
     const Deadlines& deadlines = exchange_->task().deadlines;
     consider(began_, "total", deadlines.total);
     if (paused_) return first;
-    const bool chat = exchange_->task().reading == Reading::chat && (!head_ || succeeded());
+    const bool chat =
+        exchange_->task().response_mode == ResponseMode::chat && (!head_ || succeeded());
     // libcurl's own count stops while a request waits for the connection that another begins.
     if (phase_ == Phase::connecting) consider(try_began_, "connect", deadlines.connect);
     if (phase_ == Phase::sending) consider(last_sent_, "write", deadlines.write);
-    const bool in_head = phase_ == Phase::waiting && answers();
+    const bool in_head = phase_ == Phase::waiting && has_response_byte();
     const bool before_chunk = chat && !any_chunk_ && phase_ == Phase::receiving;
     if (before_chunk || (phase_ == Phase::waiting && (chat || !in_head))) {
         consider(last_sent_, "first_byte", deadlines.first_byte);
     }
-    if (in_head && !(chat && informed_)) {
-        const auto last = surroundings_.now - tcp_facts(socket_).since_last_byte;
+    if (in_head && !(chat && got_informational_)) {
+        const auto last = context_.now - tcp_facts(socket_).since_last_byte;
         consider(std::max(last_received_, last), "idle", deadlines.idle);
     }
     // A server may send its head at once, and think for as long as it likes about the first chunk.
@@ -242,26 +286,27 @@ std::optional<Due> Transfer::due() const {
     return first;
 }
 
-steady_clock::time_point Transfer::next_look() const {
+steady_clock::time_point Transfer::next_check() const {
     steady_clock::time_point at = steady_clock::time_point::max();
-    if (const auto next = due()) at = next->at;
+    if (const auto next = next_timeout()) at = next->at;
     if (!exchange_) return at;
     const Deadlines& deadlines = exchange_->task().deadlines;
     for (const auto& length :
          {deadlines.write, deadlines.first_byte, deadlines.idle, deadlines.event}) {
-        if (length) at = std::min(at, surroundings_.now + *length);
+        if (length) at = std::min(at, context_.now + *length);
     }
     return at;
 }
 
 CURLcode Transfer::resume() noexcept {
     paused_ = false;
-    last_sent_ = last_received_ = last_chunk_ = surroundings_.now;
+    last_sent_ = last_received_ = last_chunk_ = context_.now;
     return curl_easy_pause(handle(), CURLPAUSE_CONT);
 }
 
 bool Transfer::decodes() const noexcept {
-    return phase_ == Phase::receiving && succeeded() && exchange_->task().reading == Reading::chat;
+    return phase_ == Phase::receiving && succeeded() &&
+           exchange_->task().response_mode == ResponseMode::chat;
 }
 
 bool Transfer::succeeded() const noexcept {
@@ -273,9 +318,9 @@ bool Transfer::succeeded() const noexcept {
 /// Whether a byte of an answer has come: of half a line libcurl hands nothing over. It takes the
 /// first byte of a body that it asks for in pieces for one, so that the kernel is asked there;
 /// over TLS that does not know what of it is an answer, and half of a first line counts for none.
-bool Transfer::answers() const noexcept {
+bool Transfer::has_response_byte() const noexcept {
     if (head_bytes_ > 0) return true;
-    if (!sends_at_once()) {
+    if (!sends_in_one_call()) {
         return url_.starts_with("http:") && tcp_facts(socket_).received_bytes > received_before_;
     }
     curl_off_t first_byte_us = 0;
@@ -285,7 +330,7 @@ bool Transfer::answers() const noexcept {
 
 bool Transfer::repeatable() const noexcept {
     return exchange_->task().retries.repeatable ||
-           surroundings_.session->repeatable.load(std::memory_order_relaxed);
+           context_.session->repeatable.load(std::memory_order_relaxed);
 }
 
 bool Transfer::can_rewind() const noexcept {
@@ -294,8 +339,8 @@ bool Transfer::can_rewind() const noexcept {
     return form == nullptr || tries_ == 0 || (*form)->can_rewind();
 }
 
-bool Transfer::take_spoiled() noexcept {
-    if (!std::exchange(spoiled_, false)) return false;
+bool Transfer::take_stale_connection() noexcept {
+    if (!std::exchange(stale_connection_, false)) return false;
     --tries_;
     return true;
 }
@@ -321,37 +366,38 @@ std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
     const TryResult result{
         .failure = failure,
         .head = head_.get(),
-        .nothing_sent = phase_ == Phase::connecting || peer_had_nothing_ || !sent_all_,
+        .nothing_sent = phase_ == Phase::connecting || peer_got_nothing_ || !sent_all_,
         .repeatable = repeatable()};
     const bool tries_left = tries_ <= static_cast<unsigned>(std::max(task.retries.max_retries, 0));
-    if (!tries_left || !can_rewind() || !worth_retrying(result)) return std::nullopt;
+    if (!tries_left || !can_rewind() || !should_retry(result)) return std::nullopt;
     const auto delay = delay_before_retry(task.retries, tries_, head_.get(), random);
     if (!delay) return std::nullopt;
     const auto total = task.deadlines.total;
-    if (total && surroundings_.now + *delay >= began_ + *total) return std::nullopt;
+    if (total && context_.now + *delay >= began_ + *total) return std::nullopt;
     return delay;
 }
 
 void Transfer::end(std::optional<Error> failure) {
     const std::shared_ptr<Exchange> exchange = std::exchange(exchange_, nullptr);
     exchange->transfer_ = nullptr;
-    if (phase_ == Phase::receiving && !failure && exchange->task().reading == Reading::chat) {
+    if (phase_ == Phase::receiving && !failure &&
+        exchange->task().response_mode == ResponseMode::chat) {
         // The rest of the answer is a few bytes as a rule; with them the connection is free.
         phase_ = Phase::draining;
-        until_ = surroundings_.now + drain_time;
-        surroundings_.draining.push_back(this);
+        until_ = context_.now + drain_time;
+        context_.draining.push_back(this);
     }
     exchange->end({.failure = std::move(failure),
                    .head = head_,
                    .body = std::move(collected_),
                    .tries = std::max(tries_, 1U),
-                   .elapsed = surroundings_.now - began_});
+                   .elapsed = context_.now - began_});
     collected_ = {};
 }
 
 void Transfer::reset() noexcept {
-    leave_socket();
-    std::erase(surroundings_.draining, this);
+    release_socket();
+    std::erase(context_.draining, this);
     counted_as_draining = false;
     phase_ = Phase::idle;
     exchange_.reset();
@@ -359,6 +405,318 @@ void Transfer::reset() noexcept {
     own_failure_.reset();
     ++serial;
     armed_at = steady_clock::time_point::max();
+}
+
+// What libcurl's callbacks do: the body goes out, the answer comes in.
+
+bool Transfer::sends_in_one_call() const noexcept {
+    const Request& request = exchange_->task().request;
+    const auto* text = std::get_if<std::string>(&request.body);
+    return std::holds_alternative<std::monostate>(request.body) ||
+           (text != nullptr && text->size() <= small_body_bytes);
+}
+
+void Transfer::mark_sent(steady_clock::time_point at) noexcept {
+    sent_all_ = true;
+    last_sent_ = at;
+    if (phase_ == Phase::sending) phase_ = Phase::waiting;
+}
+
+std::size_t Transfer::read(char* buffer, std::size_t size) {
+    const Request& request = exchange_->task().request;
+    last_sent_ = context_.now;
+    if (std::holds_alternative<std::string>(request.body)) return read_text(buffer, size);
+    auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
+    const auto count = form.read(std::as_writable_bytes(std::span(buffer, size)));
+    // Not the round's time: a source of the caller's may have waited meanwhile.
+    last_sent_ = steady_clock::now();
+    if (!count) {
+        own_failure_ = count.error();
+        return CURL_READFUNC_ABORT;
+    }
+    exchange_->sent_bytes_.store(form.sent_bytes(), std::memory_order_relaxed);
+    if (form.finished()) mark_sent(last_sent_);
+    paused_ = *count == 0 && form.starved();
+    if (paused_) exchange_->mark_starved();
+    return paused_ ? CURL_READFUNC_PAUSE : *count;
+}
+
+std::size_t Transfer::read_text(char* buffer, std::size_t size) {
+    const auto& text = std::get<std::string>(exchange_->task().request.body);
+    const std::size_t count = text.copy(buffer, size, text_offset_);
+    text_offset_ += count;
+    exchange_->sent_bytes_.store(text_offset_, std::memory_order_relaxed);
+    if (text_offset_ == text.size()) mark_sent(context_.now);
+    return count;
+}
+
+int Transfer::seek(curl_off_t offset) {
+    const Request& request = exchange_->task().request;
+    if (offset != 0) return CURL_SEEKFUNC_FAIL;
+    if (std::holds_alternative<std::string>(request.body)) {
+        text_offset_ = 0;
+        return CURL_SEEKFUNC_OK;
+    }
+    auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
+    return form.can_rewind() && form.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+std::size_t Transfer::fail(Error error) {
+    own_failure_ = std::move(error);
+    return 0;
+}
+
+std::size_t Transfer::on_header_line(std::string_view line) {
+    last_received_ = context_.now;
+    got_informational_ = false;
+    std::string_view field = line;
+    while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
+    // Informational answers and trailers count as well: there may be any number of them.
+    head_bytes_ += line.size();
+    if (head_complete_) return on_trailer(field, line.size());
+    if (head_bytes_ > most_field_bytes) {
+        return fail(too_large("bytes of header fields", most_field_bytes));
+    }
+    if (field.starts_with("HTTP/")) {
+        head_in_progress_ = {};
+        field_count_ = 0;
+        read_status_line(field, head_in_progress_);
+    } else if (field.empty()) {
+        constexpr int first_final_status = 200;
+        got_informational_ = head_in_progress_.status < first_final_status;
+        if (!got_informational_) on_head();
+    } else {
+        if (++field_count_ > most_fields) return fail(too_large("header fields", most_fields));
+        head_in_progress_.fields.append(field).append("\r\n");
+    }
+    return own_failure_ ? 0 : line.size();
+}
+
+/// The interface has none. libcurl keeps each of them for as long as the transfer lasts.
+std::size_t Transfer::on_trailer(std::string_view field, std::size_t line_bytes) {
+    if (phase_ == Phase::draining) return drain(line_bytes);
+    const bool too_many = !field.empty() && ++field_count_ > most_fields;
+    if (!too_many && head_bytes_ <= most_field_bytes) return line_bytes;
+    if (!succeeded()) return 0;  // The status still counts.
+    return fail(too_many ? too_large("header fields", most_fields)
+                         : too_large("bytes of header fields", most_field_bytes));
+}
+
+void Transfer::on_head() {
+    const Task& task = exchange_->task();
+    head_complete_ = true;
+    phase_ = Phase::receiving;
+    record_response();
+    head_ = std::make_shared<const ResponseHead>(std::move(head_in_progress_));
+    SessionCommon& session = *context_.session;
+    constexpr int http2 = 20;
+    session.multiplexes.store(head_->http_version >= http2, std::memory_order_relaxed);
+    if (!session.options.idempotent_field.empty() &&
+        !head_->field(session.options.idempotent_field).empty()) {
+        session.repeatable.store(true, std::memory_order_relaxed);
+    }
+    if (head_->field("transfer-encoding").empty() && head_->contradicts_itself("content-length")) {
+        fail({.code = ErrorCode::undecodable_answer,
+              .message = "the answer is refused: it declares two lengths of its body",
+              .stage = "receive"});
+    } else if (task.response_mode == ResponseMode::chat && succeeded() && is_coded(*head_)) {
+        fail({.code = ErrorCode::undecodable_answer,
+              .message = "the stream is compressed, which it was asked not to be: is there a "
+                         "proxy on the way that compresses what passes?",
+              .stage = "receive"});
+    } else if (is_buffered()) {
+        curl_off_t length = -1;
+        curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        if (succeeded() && length > 0 &&
+            static_cast<std::uint64_t>(length) > task.longest_answer_bytes) {
+            fail(too_large("bytes of body", task.longest_answer_bytes));
+        }
+    } else {
+        exchange_->set_head(head_, repeatable());
+    }
+}
+
+bool Transfer::is_buffered() const noexcept {
+    return !succeeded() || exchange_->task().response_mode == ResponseMode::buffered;
+}
+
+std::size_t Transfer::on_body(std::string_view bytes) {
+    last_received_ = context_.now;
+    if (phase_ == Phase::draining) return drain(bytes.size());
+    if (is_buffered()) return collect(bytes);
+    if (exchange_->task().response_mode == ResponseMode::chat) return decode(bytes);
+    paused_ = !exchange_->add_bytes(bytes);
+    return paused_ ? CURL_WRITEFUNC_PAUSE : bytes.size();
+}
+
+std::size_t Transfer::drain(std::size_t bytes) noexcept {
+    drained_bytes_ += bytes;
+    return drained_bytes_ > most_drained_bytes ? 0 : bytes;
+}
+
+std::size_t Transfer::collect(std::string_view bytes) {
+    if (!succeeded()) {
+        const std::size_t room = longest_error_bytes - collected_.size();
+        collected_.append(bytes.substr(0, room));
+        // What comes beyond that tells nobody anything; without it the status still counts.
+        return bytes.size() > room ? 0 : bytes.size();
+    }
+    const std::size_t longest = exchange_->task().longest_answer_bytes;
+    const std::size_t size = collected_.size() + bytes.size();
+    if (size > longest) return fail(too_large("bytes of body", longest));
+    // Left alone it would grow to twice of what is allowed. A large one gets its room in one step:
+    // pages that nothing is written to take no memory, and buffers left behind would.
+    if (size > collected_.capacity()) {
+        constexpr std::size_t large = std::size_t{1} << 20U;
+        constexpr std::size_t room = std::size_t{64} << 20U;
+        const std::size_t wanted = size < large ? size : std::max(size, room);
+        collected_.reserve(std::min(longest, std::max(wanted, 2 * collected_.capacity())));
+    }
+    collected_.append(bytes);
+    return bytes.size();
+}
+
+std::size_t Transfer::decode(std::string_view bytes) {
+    const auto decoded = exchange_->decode(bytes, context_.parser);
+    paused_ = !decoded.taken;
+    if (paused_) return CURL_WRITEFUNC_PAUSE;
+    if (decoded.chunks_came) {
+        any_chunk_ = true;
+        last_chunk_ = context_.now;
+    }
+    if (decoded.end == stream::StreamState::open) return bytes.size();
+    const bool well = decoded.end == stream::StreamState::finished;
+    end({});
+    if (well) return bytes.size();
+    phase_ = Phase::receiving;  // Nothing of the rest is wanted.
+    return 0;
+}
+
+// A connection that was used before may be closed by the server in the moment of the next request.
+// What the kernel knows of it then tells whether the server can have read that request: only where
+// it cannot is the request sent again.
+
+/// libcurl sends a request again by itself when a connection that it used before turns out to be
+/// closed. That is right only where the server has seen nothing of it.
+bool Transfer::before_send(int local_port) {
+    if (std::exchange(send_attempted_, true) && sent_all_ && !peer_got_nothing_ && !repeatable()) {
+        own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
+                                exchange_->task().request, exchange_->task().deadlines);
+        return false;
+    }
+    peer_got_nothing_ = sent_all_ = false;
+    long new_connections = 0;
+    release_socket();
+    curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
+    socket_ = context_.socket_at(local_port);
+    if (const auto found = context_.sockets.find(socket_);
+        found != context_.sockets.end() && found->second.user == nullptr) {
+        SocketUse& use = found->second;
+        use.user = this;
+        use.local_port = local_port;
+        use.kept = new_connections == 0;
+        if (use.kept) use.before = tcp_facts(socket_);
+    }
+    if (new_connections == 0 && is_connection_stale()) {
+        stale_connection_ = true;
+        return false;
+    }
+    last_sent_ = context_.now;
+    phase_ = Phase::sending;
+    if (sends_in_one_call()) {
+        mark_sent(context_.now);
+    } else {
+        received_before_ = tcp_facts(socket_).received_bytes;
+    }
+    return true;
+}
+
+/// A kept connection on which the server has something to say before it was asked, or which it has
+/// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
+/// tickets, which are no answer.
+bool Transfer::is_connection_stale() const noexcept {
+    const auto found = context_.sockets.find(socket_);
+    if (found == context_.sockets.end() || found->second.user != this) return false;
+    char byte = 0;
+    const auto count = ::recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+    if (count > 0) return url_.starts_with("http:");
+    return count == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/// Before an answer has begun, a kept connection closes: what had the peer of the request?
+void Transfer::on_socket_closed(curl_socket_t socket, const SocketUse& use) noexcept {
+    peer_got_nothing_ = false;
+    if (!use.kept || head_bytes_ > 0) return;
+    const TcpFacts facts = tcp_facts(socket);
+    if (use.before.sent_bytes > 0 && facts.sent_bytes == use.before.sent_bytes) {
+        peer_got_nothing_ = true;  // Not a byte has left.
+        return;
+    }
+    // A reset alone says nothing: it may come from whoever has read all of it.
+    if (detail_[0] != '\0') return;
+    // The peer's end of the connection acknowledges all that it received: where it came first, and
+    // acknowledges nothing of the request, the peer had given up before.
+    if (use.before.acknowledged_bytes > 0 &&
+        facts.acknowledged_bytes == use.before.acknowledged_bytes) {
+        peer_got_nothing_ = true;
+        return;
+    }
+    // Where the end is followed by a reset, a part of the request was there unread, or came later
+    // (RFC 2525, 2.17). Over HTTP/2 that may be something else of ours.
+    if (!has_ended(socket)) return;
+    const SessionCommon& session = *context_.session;
+    if (!url_.starts_with("http:") && session.multiplexes.load(std::memory_order_relaxed)) return;
+    const bool just_now = context_.now - last_sent_ < just_sent;
+    peer_got_nothing_ = is_reset(socket, just_now ? reset_wait : milliseconds{0});
+}
+
+/// Some servers, llama.cpp's among them, close after each stream though they promise to keep the
+/// connection, and first read what came meanwhile, so that nobody can tell whether they worked on
+/// it. So the first request that follows a stream at once waits until the server shows what it
+/// does; that is known then.
+std::optional<steady_clock::time_point> Transfer::hold_off_until() noexcept {
+    const SessionCommon& session = *context_.session;
+    if (!context_.stream_ended || repeatable() ||
+        session.after_streams.load(std::memory_order_relaxed) != AfterStreams::unknown) {
+        return std::nullopt;
+    }
+    const auto now = context_.now;
+    const auto until = *context_.stream_ended + hold_off;
+    if (now >= until) return std::nullopt;
+    if (context_.last_hold_off && now < *context_.last_hold_off + hold_off_interval)
+        return std::nullopt;
+    context_.last_hold_off = now;
+    return until;
+}
+
+void Transfer::record_response() noexcept {
+    streamed_ = exchange_->task().response_mode == ResponseMode::chat;
+    const auto found = context_.sockets.find(socket_);
+    if (found == context_.sockets.end() || !found->second.stream_ended) return;
+    found->second.stream_ended.reset();
+    context_.session->after_streams.store(AfterStreams::keeps, std::memory_order_relaxed);
+}
+
+/// As far as is known: it may have been a restart, so that what was learned is tried anew.
+bool Transfer::server_closes_after_streams() const noexcept {
+    SessionCommon& session = *context_.session;
+    if (session.after_streams.load(std::memory_order_relaxed) != AfterStreams::closes) return false;
+    const auto last = session.closed_after_stream.load(std::memory_order_relaxed);
+    if (context_.now - last < close_memory) return true;
+    session.after_streams.store(AfterStreams::unknown, std::memory_order_relaxed);
+    return false;
+}
+
+/// A connection that is kept has no user: whoever closes it later tells nobody of this exchange.
+void Transfer::release_socket() noexcept {
+    const auto found = context_.sockets.find(socket_);
+    if (found != context_.sockets.end() && found->second.user == this) {
+        found->second.user = nullptr;
+        if (std::exchange(streamed_, false)) {
+            found->second.stream_ended = context_.stream_ended = context_.now;
+        }
+    }
+    socket_ = CURL_SOCKET_BAD;
 }
 
 }  // namespace polymux::transport

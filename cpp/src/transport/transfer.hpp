@@ -10,7 +10,7 @@
 
 #include "polymux/transport/exchange.hpp"
 #include "transport/curl.hpp"
-#include "transport/surroundings.hpp"
+#include "transport/engine_context.hpp"
 
 namespace polymux::transport {
 
@@ -27,7 +27,7 @@ enum class Phase : std::uint8_t {
 };
 
 /// A deadline, with its name and length for messages. Without a name it is no failure.
-struct Due {
+struct PendingTimeout {
     steady_clock::time_point at;
     std::string_view name;
     milliseconds length{0};
@@ -40,9 +40,8 @@ inline constexpr std::size_t small_body_bytes = std::size_t{64} << 10U;
 class Transfer {
 public:
     /// Null where memory is out.
-    static std::unique_ptr<Transfer> create(Surroundings& surroundings);
-    Transfer(EasyHandle easy, Surroundings& surroundings)
-        : easy_(std::move(easy)), surroundings_(surroundings) {}
+    static std::unique_ptr<Transfer> create(EngineContext& context);
+    Transfer(EasyHandle easy, EngineContext& context) : easy_(std::move(easy)), context_(context) {}
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
     ~Transfer();
@@ -51,13 +50,14 @@ public:
     [[nodiscard]] Phase phase() const noexcept { return phase_; }
     [[nodiscard]] const std::shared_ptr<Exchange>& exchange() const noexcept { return exchange_; }
     /// The next thing that time will bring.
-    [[nodiscard]] std::optional<Due> due() const;
-    /// When to look at `due` again at the latest: whatever happens until then, it is not earlier.
-    [[nodiscard]] steady_clock::time_point next_look() const;
+    [[nodiscard]] std::optional<PendingTimeout> next_timeout() const;
+    /// When to look at `next_timeout` again at the latest: whatever happens until then, it is not
+    /// earlier.
+    [[nodiscard]] steady_clock::time_point next_check() const;
     /// True where it has its connection to itself, in the current try.
-    [[nodiscard]] bool alone() const noexcept { return alone_; }
+    [[nodiscard]] bool has_own_connection() const noexcept { return own_connection_; }
     /// Whether a try that began now would have its connection to itself.
-    static bool goes_alone(const Task& task, const SessionCommon& session) noexcept;
+    static bool needs_own_connection(const Task& task, const SessionCommon& session) noexcept;
     /// True where the answer is a chat stream, and one it can be.
     [[nodiscard]] bool decodes() const noexcept;
 
@@ -71,7 +71,7 @@ public:
 
     /// True where a try has ended before it began, over a connection that is closed now: it is
     /// begun anew, and does not count.
-    bool take_spoiled() noexcept;
+    bool take_stale_connection() noexcept;
     /// What a try that libcurl has ended came to; none where there is an answer.
     std::optional<Error> failure_of(CURLcode code);
     /// Time until the next try, where there is to be one.
@@ -87,9 +87,9 @@ public:
 
     /// Before a try: until when it rests, where a stream has just ended over a connection that it
     /// may get and nobody knows yet whether the server will close that.
-    std::optional<steady_clock::time_point> rests_until() noexcept;
+    std::optional<steady_clock::time_point> hold_off_until() noexcept;
     /// The socket that its request went over closes.
-    void socket_closes(curl_socket_t socket, const SocketUse& use) noexcept;
+    void on_socket_closed(curl_socket_t socket, const SocketUse& use) noexcept;
 
     /// For the engine: the slot, and whether a timer is armed for it.
     std::uint32_t slot = 0;
@@ -102,34 +102,34 @@ private:
 
     bool set_constants();
     Result<void> set_body();
-    void set_way(Setter& set);
-    curl_slist* all_fields();
+    void set_route(Setter& set);
+    curl_slist* header_list();
     std::size_t read(char* buffer, std::size_t size);
     std::size_t read_text(char* buffer, std::size_t size);
     int seek(curl_off_t offset);
-    bool may_send_again(int local_port);
-    [[nodiscard]] bool is_spoiled() const noexcept;
-    std::size_t take_field(std::string_view line);
-    std::size_t take_trailer(std::string_view field, std::size_t line_bytes);
-    void take_head();
-    std::size_t take_body(std::string_view bytes);
+    bool before_send(int local_port);
+    [[nodiscard]] bool is_connection_stale() const noexcept;
+    std::size_t on_header_line(std::string_view line);
+    std::size_t on_trailer(std::string_view field, std::size_t line_bytes);
+    void on_head();
+    std::size_t on_body(std::string_view bytes);
     std::size_t drain(std::size_t bytes) noexcept;
     std::size_t collect(std::string_view bytes);
     std::size_t decode(std::string_view bytes);
-    std::size_t refuse(Error error);
+    std::size_t fail(Error error);
     [[nodiscard]] bool succeeded() const noexcept;
-    [[nodiscard]] bool answers() const noexcept;
-    [[nodiscard]] bool collects() const noexcept;
+    [[nodiscard]] bool has_response_byte() const noexcept;
+    [[nodiscard]] bool is_buffered() const noexcept;
     [[nodiscard]] bool repeatable() const noexcept;
     [[nodiscard]] bool can_rewind() const noexcept;
-    void sent_all(steady_clock::time_point at) noexcept;
-    [[nodiscard]] bool sends_at_once() const noexcept;
-    void leave_socket() noexcept;
-    void learn_from_answer() noexcept;
+    void mark_sent(steady_clock::time_point at) noexcept;
+    [[nodiscard]] bool sends_in_one_call() const noexcept;
+    void release_socket() noexcept;
+    void record_response() noexcept;
     [[nodiscard]] bool server_closes_after_streams() const noexcept;
 
     EasyHandle easy_;
-    Surroundings& surroundings_;
+    EngineContext& context_;
     std::shared_ptr<Exchange> exchange_;
     Phase phase_ = Phase::idle;
 
@@ -144,19 +144,20 @@ private:
     steady_clock::time_point last_chunk_;
     steady_clock::time_point until_;     // Of draining and backoff.
     std::uint64_t received_before_ = 0;  // On its connection; of a body that goes in pieces.
-    bool alone_ = false;
+    bool own_connection_ = false;
     bool any_chunk_ = false;
     bool paused_ = false;  // For somebody here: no fault of the server.
     bool sent_all_ = false;
-    bool asked_before_ = false;  // libcurl has begun to send once in this try.
-    bool peer_had_nothing_ = false;
+    bool send_attempted_ = false;  // libcurl has begun to send once in this try.
+    bool peer_got_nothing_ = false;
     bool head_complete_ = false;
-    bool informed_ = false;  // An answer before the answer has come whole, and nothing since.
-    bool spoiled_ = false;   // The kept connection was no good.
-    bool streamed_ = false;  // Its answer is a stream.
+    bool got_informational_ =
+        false;  // An answer before the answer has come whole, and nothing since.
+    bool stale_connection_ = false;           // The kept connection was no good.
+    bool streamed_ = false;                   // Its answer is a stream.
     curl_socket_t socket_ = CURL_SOCKET_BAD;  // That the request went over last.
-    ResponseHead building_;
-    std::size_t fields_ = 0;
+    ResponseHead head_in_progress_;
+    std::size_t field_count_ = 0;
     std::size_t head_bytes_ = 0;
     std::shared_ptr<const ResponseHead> head_;
     std::string collected_;

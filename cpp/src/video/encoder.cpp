@@ -33,30 +33,31 @@ void set_number(Dictionary& options, const char* key, int value) {
 /// Pixels of a row of blocks, of so many as the widest registers hold.
 constexpr int whole_row = 16 * 16;
 
-void prepare_x264(AVCodecContext& /*encoder*/, Dictionary& options, const EncoderWish& wish) {
+void prepare_x264(AVCodecContext& /*encoder*/, Dictionary& options, const EncoderConfig& config) {
     options.set("preset", "medium");
-    set_number(options, "crf", rate_factor(wish.quality));
+    set_number(options, "crf", rate_factor(config.quality));
     // Its trees of blocks read beyond the end of other rows, what was in the memory before: the
     // same frames would make another file each time.
-    if (wish.width % whole_row != 0) options.set("mbtree", "0");
+    if (config.width % whole_row != 0) options.set("mbtree", "0");
 }
 
 /// It knows bit rates alone; six of x264's steps are twice the bits.
-void prepare_openh264(AVCodecContext& encoder, Dictionary& /*options*/, const EncoderWish& wish) {
-    const double bits_per_pixel = 0.15 * std::exp2((23.0 - rate_factor(wish.quality)) / 6.0);
-    const double bits = bits_per_pixel * wish.width * wish.height * wish.fps.per_second();
+void prepare_openh264(AVCodecContext& encoder, Dictionary& /*options*/,
+                      const EncoderConfig& config) {
+    const double bits_per_pixel = 0.15 * std::exp2((23.0 - rate_factor(config.quality)) / 6.0);
+    const double bits = bits_per_pixel * config.width * config.height * config.fps.per_second();
     encoder.bit_rate = static_cast<std::int64_t>(std::clamp(bits, 50'000.0, 100'000'000.0));
 }
 
-void prepare_nvenc(AVCodecContext& encoder, Dictionary& options, const EncoderWish& wish) {
+void prepare_nvenc(AVCodecContext& encoder, Dictionary& options, const EncoderConfig& config) {
     options.set("rc", "vbr");
-    set_number(options, "cq", rate_factor(wish.quality));
+    set_number(options, "cq", rate_factor(config.quality));
     encoder.bit_rate = 0;
 }
 
-void prepare_vp9(AVCodecContext& encoder, Dictionary& options, const EncoderWish& wish) {
+void prepare_vp9(AVCodecContext& encoder, Dictionary& options, const EncoderConfig& config) {
     encoder.bit_rate = 0;
-    set_number(options, "crf", vp9_rate_factor(wish.quality));
+    set_number(options, "crf", vp9_rate_factor(config.quality));
     options.set("deadline", "good");
     options.set("cpu-used", "4");
     // By columns of 256 pixels and more: threads that share rows may make another file each time.
@@ -66,7 +67,7 @@ void prepare_vp9(AVCodecContext& encoder, Dictionary& options, const EncoderWish
 struct Candidate {
     const char* name;
     VideoCodec codec;
-    void (*prepare)(AVCodecContext&, Dictionary&, const EncoderWish&);
+    void (*prepare)(AVCodecContext&, Dictionary&, const EncoderConfig&);
 };
 
 // Those of software first: they make the same file each time. Taken is what this FFmpeg has; none
@@ -78,48 +79,48 @@ constexpr std::array<Candidate, 4> candidates = {{
     {.name = "libvpx-vp9", .codec = VideoCodec::vp9, .prepare = &prepare_vp9},
 }};
 
-void describe(AVCodecContext& encoder, const EncoderWish& wish) {
-    encoder.width = wish.width;
-    encoder.height = wish.height;
+void describe(AVCodecContext& encoder, const EncoderConfig& config) {
+    encoder.width = config.width;
+    encoder.height = config.height;
     encoder.pix_fmt = AV_PIX_FMT_YUV420P;
-    encoder.time_base = {wish.fps.denominator, wish.fps.numerator};
-    encoder.framerate = {wish.fps.numerator, wish.fps.denominator};
+    encoder.time_base = {config.fps.denominator, config.fps.numerator};
+    encoder.framerate = {config.fps.numerator, config.fps.denominator};
     encoder.sample_aspect_ratio = {1, 1};
     encoder.color_primaries = AVCOL_PRI_BT709;
     encoder.color_trc = AVCOL_TRC_BT709;
     encoder.colorspace = AVCOL_SPC_BT709;
     encoder.color_range = AVCOL_RANGE_MPEG;
     encoder.chroma_sample_location = AVCHROMA_LOC_LEFT;
-    encoder.thread_count = wish.threads;
-    if (wish.global_header) encoder.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    encoder.thread_count = config.threads;
+    if (config.global_header) encoder.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
 }
 
 /// Empty where it does not start: no such hardware, a size that it does not take.
-UniqueCodecContext try_to_open(const Candidate& candidate, const EncoderWish& wish) {
+UniqueCodecContext try_to_open(const Candidate& candidate, const EncoderConfig& config) {
     const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name);
     if (codec == nullptr) return nullptr;
     UniqueCodecContext encoder(avcodec_alloc_context3(codec));
     if (!encoder) return nullptr;
-    describe(*encoder, wish);
+    describe(*encoder, config);
     Dictionary options;
-    candidate.prepare(*encoder, options, wish);
+    candidate.prepare(*encoder, options, config);
     if (avcodec_open2(encoder.get(), codec, options.address()) < 0) return nullptr;
     return encoder;
 }
 
 }  // namespace
 
-Result<UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderWish& wish) {
+Result<UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderConfig& config) {
     std::string tried;
     for (const Candidate& candidate : candidates) {
         if (codec != VideoCodec::automatic && candidate.codec != codec) continue;
-        if (UniqueCodecContext encoder = try_to_open(candidate, wish)) return encoder;
+        if (UniqueCodecContext encoder = try_to_open(candidate, config)) return encoder;
         tried += (tried.empty() ? "" : ", ") + std::string(candidate.name);
     }
     const bool only_h264 = codec == VideoCodec::h264;
     return Error{.code = ErrorCode::encoder_failed,
                  .message = "this FFmpeg has no encoder that can write a video of " +
-                            std::to_string(wish.width) + "x" + std::to_string(wish.height) +
+                            std::to_string(config.width) + "x" + std::to_string(config.height) +
                             " pixels (tried: " + tried + "); " +
                             (only_h264 ? "ask for vp9 or auto" : "install one with libvpx")};
 }

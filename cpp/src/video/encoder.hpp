@@ -7,7 +7,7 @@
 namespace polymux::video {
 
 /// What an encoder is opened with; width and height are even.
-struct EncoderWish {
+struct EncoderConfig {
     int width = 0;
     int height = 0;
     FrameRate fps = {};
@@ -17,6 +17,6 @@ struct EncoderWish {
 };
 
 /// Opens the first encoder that starts. Errors: encoder_failed, which names what was tried.
-Result<media::UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderWish& wish);
+Result<media::UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderConfig& config);
 
 }  // namespace polymux::video

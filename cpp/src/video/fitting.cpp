@@ -61,14 +61,14 @@ Error out_of_memory() {
 
 }  // namespace
 
-Cut middle_of(int width, int height, double pixel_aspect, int wanted_width,
-              int wanted_height) noexcept {
+Crop center_crop(int width, int height, double pixel_aspect, int wanted_width,
+                 int wanted_height) noexcept {
     const double shown_width = width * pixel_aspect;
     const double scale = std::max(wanted_width / shown_width, double{1.0} * wanted_height / height);
     const auto kept = [](double pixels, int all) {
         return static_cast<int>(std::clamp(std::round(pixels), 1.0, static_cast<double>(all)));
     };
-    Cut cut;
+    Crop cut;
     cut.width = kept(wanted_width / (scale * pixel_aspect), width);
     cut.height = kept(wanted_height / scale, height);
     cut.left = (width - cut.width) / 2;
@@ -89,7 +89,7 @@ Result<std::span<const std::byte>> FrameFitter::fit(AVFrame& frame, double pixel
     // Before the cut, which colours do not depend on.
     const int* colours = coefficients_of(frame);
     const bool full_range = has_full_range(frame);
-    const Cut cut = middle_of(frame.width, frame.height, pixel_aspect, width, height);
+    const Crop cut = center_crop(frame.width, frame.height, pixel_aspect, width, height);
     const int left = to_boundary(cut.left, pixels->log2_chroma_w);
     const int top = to_boundary(cut.top, pixels->log2_chroma_h);
     frame.crop_left = static_cast<std::size_t>(left);

@@ -12,7 +12,7 @@
 namespace polymux::video {
 
 /// The part of a picture that is kept.
-struct Cut {
+struct Crop {
     int left = 0;
     int top = 0;
     int width = 0;
@@ -21,8 +21,8 @@ struct Cut {
 
 /// The largest part in the middle of a picture of `width` x `height` pixels, each
 /// `pixel_aspect` times as wide as high, that has the proportions of the size wanted.
-[[nodiscard]] Cut middle_of(int width, int height, double pixel_aspect, int wanted_width,
-                            int wanted_height) noexcept;
+[[nodiscard]] Crop center_crop(int width, int height, double pixel_aspect, int wanted_width,
+                               int wanted_height) noexcept;
 
 /// Keeps libswscale's tables from frame to frame. One thread at a time.
 class FrameFitter {

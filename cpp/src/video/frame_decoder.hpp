@@ -7,7 +7,7 @@
 #include <string>
 
 #include "media/ffmpeg.hpp"
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 #include "polymux/video/reader.hpp"
 #include "video/orientation.hpp"
 

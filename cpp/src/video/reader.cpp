@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "media/guard.hpp"
+#include "media/opened_input.hpp"
 #include "video/fitting.hpp"
 #include "video/frame_decoder.hpp"
 

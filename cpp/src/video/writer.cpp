@@ -154,13 +154,14 @@ Result<void> Mp4Writer::open_muxer(const VideoWriterOptions& options) {
     // No clock and no version: the same frames make the same file.
     context->flags |= AVFMT_FLAG_BITEXACT;
     const int threads = options.threads > 0 ? options.threads : available_cores();
-    const EncoderWish wish{.width = made_even(format_.width),
-                           .height = made_even(format_.height),
-                           .fps = format_.fps,
-                           .quality = options.quality,
-                           .threads = std::min(threads, most_threads),
-                           .global_header = (context->oformat->flags & AVFMT_GLOBALHEADER) != 0};
-    Result<UniqueCodecContext> encoder = open_encoder(options.codec, wish);
+    const EncoderConfig config{
+        .width = made_even(format_.width),
+        .height = made_even(format_.height),
+        .fps = format_.fps,
+        .quality = options.quality,
+        .threads = std::min(threads, most_threads),
+        .global_header = (context->oformat->flags & AVFMT_GLOBALHEADER) != 0};
+    Result<UniqueCodecContext> encoder = open_encoder(options.codec, config);
     if (!encoder) return encoder.error();
     encoder_ = std::move(*encoder);
     encoder_name_ = encoder_->codec->name;

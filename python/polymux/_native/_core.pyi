@@ -183,18 +183,18 @@ def fetch(
     destination: tuple[str, object] | None,
     on_progress: Callable[[int, int | None], object] | None,
     cancel: CancelToken,
-    rest: tuple[int, str, int | None] | None = None,
+    resume: tuple[int, str, int | None] | None = None,
     on_start: Callable[[int, int, int | None, str, bool], object] | None = None,
 ) -> dict[str, Any]:
     """Fetches what a stranger named, on the calling thread and without the GIL.
 
     A destination is None for memory (member `data` then), `("descriptor", int)` or
-    `("file", object)`. Signal handlers run every 20 ms or so. `rest` is what is there already: its
-    bytes, their entity tag, and the length of all; `on_start` takes the status, the offset and the
-    length of all, the entity tag, and whether the body is encoded, before its first byte.
+    `("file", object)`. Signal handlers run every 20 ms or so. `resume` is what is there already:
+    its bytes, their entity tag, and the length of all. `on_start` takes the status, the offset and
+    the length of all, the entity tag, and whether the body is encoded, before its first byte.
     """
 
-def judged_destination(
+def resolve_destination(
     url: bytes, policy: FetchPolicy, limits: FetchLimits, cancel: CancelToken
 ) -> tuple[str, int, list[str]]:
     """Host, port and addresses that a URL leads to, judged as `fetch` judges them."""
@@ -414,7 +414,7 @@ class Exchange:
     def take_bytes(self) -> bytes: ...
     def set_waiter(self, future: Any) -> None: ...
     def report_progress(self) -> None: ...
-    def belongs_to(self, port: Port) -> bool: ...
+    def belongs_to(self, notifier: LoopNotifier) -> bool: ...
     def resume_sending(self) -> None: ...
     @property
     def head(self) -> Any: ...
@@ -428,7 +428,7 @@ class Exchange:
     def sent_bytes(self) -> int: ...
 
 @final
-class Port:
+class LoopNotifier:
     """Where an event loop learns of news."""
 
     def __init__(self, loop: AbstractEventLoop) -> None: ...
@@ -468,17 +468,17 @@ class Session:
         headers: list[str],
         body: bytes | MultipartBody | None,
         options: CallOptions,
-        reading: str,
+        response_mode: str,
     ) -> Exchange: ...
     def start(
         self,
-        port: Port,
+        notifier: LoopNotifier,
         method: str,
         url: str,
         headers: list[str],
         body: bytes | MultipartBody | None,
         options: CallOptions,
-        reading: str,
+        response_mode: str,
     ) -> Exchange: ...
     def close(self) -> None: ...
     @property

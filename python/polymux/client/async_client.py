@@ -86,7 +86,7 @@ class AsyncPredictions:
 
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
-        exchange = session.start(event_loop.port(), *request, "pieces")
+        exchange = session.start(event_loop.port(), *request, "raw")
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
             while not news.ended:
@@ -132,7 +132,7 @@ class AsyncPredictions:
         session = self._connection.session()
         request = prediction_request(self._connection, self._settings, method, target, timeout)
         with failures_told():
-            exchange = session.start(event_loop.port(), *request, "whole")
+            exchange = session.start(event_loop.port(), *request, "buffered")
             outcome = await event_loop.outcome(exchange, None, None)
             return checked_answer(Answer(outcome, self._connection))
 
@@ -208,7 +208,7 @@ class AsyncClient(ClientBase, AsyncOperations):
                 return await self._stream(
                     call, session.start(_loop.port(), *arguments, "chat"), on_upload
                 )
-            exchange = session.start(_loop.port(), *arguments, "whole")
+            exchange = session.start(_loop.port(), *arguments, "buffered")
             answer = call.answer(await _loop.outcome(exchange, call.body, on_upload))
         except Exception as error:
             call.tell_failure(error, started)

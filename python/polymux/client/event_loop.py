@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     OnUpload = Callable[[int, int | None], object]
 
 #: One for each running loop: a loop that is gone takes its port along.
-_PORTS: WeakKeyDictionary[asyncio.AbstractEventLoop, core.Port] = WeakKeyDictionary()
+_PORTS: WeakKeyDictionary[asyncio.AbstractEventLoop, core.LoopNotifier] = WeakKeyDictionary()
 #: Asynchronous generators, which a loop ends when it is shut down: so do the exchanges.
 _GUARDS: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncIterator[None]] = WeakKeyDictionary()
 _PROGRESS_INTERVAL_S = 0.05
@@ -22,13 +22,13 @@ _PROGRESS_INTERVAL_S = 0.05
 _MAX_WAITING_BYTES = 1 << 20
 
 
-def port() -> core.Port:
+def port() -> core.LoopNotifier:
     """The running loop's port."""
     loop = asyncio.get_running_loop()
     found = _PORTS.get(loop)
     if found is None:
         _forget_closed_loops()
-        found = _PORTS[loop] = core.Port(loop)
+        found = _PORTS[loop] = core.LoopNotifier(loop)
         loop.add_reader(found.descriptor, found.dispatch)
     return found
 
@@ -45,7 +45,9 @@ def _forget_closed_loops() -> None:
             _GUARDS.pop(loop, None)
 
 
-async def _end_with_loop(loop: asyncio.AbstractEventLoop, port: core.Port) -> AsyncIterator[None]:
+async def _end_with_loop(
+    loop: asyncio.AbstractEventLoop, port: core.LoopNotifier
+) -> AsyncIterator[None]:
     """Ends what runs for a loop that is shut down."""
     try:
         yield

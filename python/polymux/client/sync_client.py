@@ -108,7 +108,7 @@ class Predictions:
         """
         session = self._connection.session()
         request = events_request(self._connection, self._settings, prediction, timeout)
-        exchange = session.open(*request, "pieces")
+        exchange = session.open(*request, "raw")
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
             while not news.ended:

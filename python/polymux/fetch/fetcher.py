@@ -319,7 +319,7 @@ async def ajudged(
     native, kept = native_policy(policy or FetchPolicy()), limits or FetchLimits()
 
     def judge(token: _core.CancelToken, waited_ms: int) -> tuple[str, int, list[str]]:
-        return core.judged_destination(address, native, native_limits(kept, waited_ms), token)
+        return core.resolve_destination(address, native, native_limits(kept, waited_ms), token)
 
     host, port, addresses = await on_a_thread("look-up", judge, kept.total_ms)
     return Judged(host, port, tuple(addresses))

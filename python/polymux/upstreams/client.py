@@ -133,7 +133,7 @@ class UpstreamServer:
         options = self._admitted(usual, repeatable=repeatable)
         exchange = None
         try:
-            exchange = self._start(method, path, body, content_type, fields, options, "whole")
+            exchange = self._start(method, path, body, content_type, fields, options, "buffered")
             answer = Answer(await event_loop.outcome(exchange, body, None))
             self._breaker.count(None)
             if answer.status not in SUCCESSES:
@@ -233,7 +233,7 @@ class UpstreamServer:
         splitter = core.EventSplitter(self._max_event_bytes)
         exchange = None
         try:
-            exchange = self._start("GET", path, None, "", accepted, options, "pieces")
+            exchange = self._start("GET", path, None, "", accepted, options, "raw")
             ended = False
             while not ended:
                 await event_loop.news(exchange)

@@ -83,12 +83,12 @@ SYNC = {
     "Session": "session()",
     "Session, closed": "session().close()",
     "Session, used": "session().perform(*request())",
-    "Port": "core.Port(core)",
-    "Port, closed": "core.Port(core).close()",
-    "Exchange": 'list(iter(client.open(*request(b"{}"), "pieces").take_bytes, b""))',
-    "Exchange, dropped": 'client.open(*request(), "whole")',
+    "LoopNotifier": "core.LoopNotifier(core)",
+    "LoopNotifier, closed": "core.LoopNotifier(core).close()",
+    "Exchange": 'list(iter(client.open(*request(b"{}"), "raw").take_bytes, b""))',
+    "Exchange, dropped": 'client.open(*request(), "buffered")',
     "Exchange, closed": 'client.open(*request(), "chat").close()',
-    "Exchange of a body": 'client.open(*request(body()), "whole")',
+    "Exchange of a body": 'client.open(*request(body()), "buffered")',
     "perform": 'client.perform(*request(b"{}"))',
     "Client": "polymux.Client(url, key).close()",
     "ChatStream": 'list(polymux_client.free_chat("x", stream=True))',
@@ -105,7 +105,7 @@ SYNC = {
     "fetch, the rest refused": "refused_beginning()",
 }
 ASYNC = {
-    "Exchange": 'loop.outcome(client.start(loop.port(), *request(), "whole"), None, None)',
+    "Exchange": 'loop.outcome(client.start(loop.port(), *request(), "buffered"), None, None)',
     "Exchange, dropped": "dropped()",
     "AsyncClient": "used_client()",
     "AsyncChatStream": "read_stream()",
@@ -113,7 +113,7 @@ ASYNC = {
 }
 HELPERS = """
 async def dropped():
-    client.start(loop.port(), *request(), "whole")
+    client.start(loop.port(), *request(), "buffered")
 async def used_client():
     async with polymux.AsyncClient(url, key, retry=0) as one:
         await one.request("freellm", {"messages": "x"})
@@ -169,8 +169,8 @@ def test_half_made_copied_and_pickled(server: MisbehavingServer) -> None:
     code = (
         TIMES
         + """
-made = [options, client, core.Port(core), client.open(*request(), "whole"), core.CancelToken(),
-        core.MultipartBody([("a", "b")], [], None)]
+made = [options, client, core.LoopNotifier(core), client.open(*request(), "buffered"),
+        core.CancelToken(), core.MultipartBody([("a", "b")], [], None)]
 for one in made:
     for work in (copy.copy, copy.deepcopy,
                  *(lambda one, p=p: pickle.dumps(one, p) for p in range(6))):
@@ -211,9 +211,10 @@ def test_wrong_arguments_to_native_objects(server: MisbehavingServer) -> None:
 wrong = [None, 5, -1, 2**70, 1.5, "x", "", b"x", b"\\\\xff", [], {}, (), object(), key * 1000,
          "\\\\ud800", "a\\\\0b", client, options]
 import itertools
-exchange = client.open(*request(), "whole")
-calls = [client.perform, client.open, client.start, core.Session, core.Port, exchange.set_waiter]
-good = list(request()) + ["whole"]
+exchange = client.open(*request(), "buffered")
+calls = [client.perform, client.open, client.start, core.Session, core.LoopNotifier,
+         exchange.set_waiter]
+good = list(request()) + ["buffered"]
 for call in calls:
     for count in range(8):
         for one in wrong:

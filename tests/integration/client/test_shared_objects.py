@@ -222,7 +222,7 @@ def test_exchanges_that_are_dropped_while_they_are_told(server: MisbehavingServe
             loop = asyncio.get_running_loop()
             started = []
             for _ in range(THREADS):
-                exchange = own.start(event_loop.port(), *request(server.url, b"{}"), "whole")
+                exchange = own.start(event_loop.port(), *request(server.url, b"{}"), "buffered")
                 exchange.set_waiter(loop.create_future())
                 started.append([exchange])
             del exchange
@@ -251,7 +251,7 @@ def test_one_exchange(server: MisbehavingServer) -> None:
         assert eventually(lambda: exchange.ended)
 
     for _ in range(10):
-        use(own.open(*request(server.url, b"{}"), "pieces"))
+        use(own.open(*request(server.url, b"{}"), "raw"))
     own.close()
 
 
@@ -268,7 +268,7 @@ def test_one_body(server: MisbehavingServer) -> None:
         use_in_turns(
             lambda: body.read(10_000),
             body.rewind,
-            lambda: own.open(*request(server.url, body), "whole").close(),
+            lambda: own.open(*request(server.url, body), "buffered").close(),
             lambda: (body.sent_bytes, body.finished, setattr(body, "on_progress", tell)),
             times=10,
         )

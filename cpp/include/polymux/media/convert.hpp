@@ -28,7 +28,7 @@ namespace polymux::media {
 /// quality 7.
 enum class Preset : std::uint8_t { ffmpeg, best, fast };
 
-enum class Carry : std::uint8_t { copy, none };
+enum class MetadataMode : std::uint8_t { copy, none };
 
 /// How far seams of parallel encoding are checked beyond the 24 frames that always must agree:
 /// the encoder before the seam goes on through the whole next segment and every frame is compared.
@@ -47,9 +47,9 @@ struct ConvertOptions {
         {};  ///< Stream index as `probe` numbers; default ffmpeg's choice.
     std::optional<double> start_s = {};       ///< From this position, >= 0.
     std::optional<double> end_s = {};         ///< Up to this position, > start_s.
-    Carry tags = Carry::copy;                 ///< Text, comments and chapters.
+    MetadataMode tags = MetadataMode::copy;   ///< Text, comments and chapters.
     std::optional<Tags> replace_tags = {};    ///< Instead of the input's text tags.
-    Carry cover = Carry::copy;                ///< The picture, bit for bit.
+    MetadataMode cover = MetadataMode::copy;  ///< The picture, bit for bit.
     std::optional<Cover> replace_cover = {};  ///< Instead of the input's picture.
     int id3v2_version = 3;                    ///< 3 (ID3v2.3, read by everything) or 4.
     bool identical_file = false;  ///< Whole file as `ffmpeg -vn` writes it, tags included; `exact`.

@@ -134,7 +134,7 @@ struct Parameters {
     /// and over so many bins on each side.
     int slice_frames = 64;
     int usual_frames = 3'840;
-    int usual_bins = 16;
+    int baseline_bins = 16;
 
     /// The first finds candidates and judges them, the second judges them once more.
     std::array<WindowParameters, 2> windows = {

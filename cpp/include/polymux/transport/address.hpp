@@ -28,13 +28,13 @@ struct Network {
 
     [[nodiscard]] constexpr bool contains(const Address& address) const noexcept {
         if (address.is_ipv6 != first.is_ipv6) return false;
-        const auto whole_bytes = static_cast<std::size_t>(prefix_bits / 8);
-        for (std::size_t index = 0; index < whole_bytes; ++index) {
+        const auto total_bytes = static_cast<std::size_t>(prefix_bits / 8);
+        for (std::size_t index = 0; index < total_bytes; ++index) {
             if (address.bytes[index] != first.bytes[index]) return false;
         }
         const int rest_bits = prefix_bits % 8;
         if (rest_bits == 0) return true;
-        const int difference = address.bytes[whole_bytes] ^ first.bytes[whole_bytes];
+        const int difference = address.bytes[total_bytes] ^ first.bytes[total_bytes];
         return (difference >> (8 - rest_bits)) == 0;
     }
 
@@ -67,7 +67,7 @@ struct ReservedNetwork {
 ///
 /// Addresses that carry an IPv4 address are judged by that one too: IPv4-mapped and NAT64
 /// (64:ff9b::/96) by it alone, IPv4-compatible, 6to4, Teredo, local NAT64 and ISATAP by both.
-[[nodiscard]] const ReservedNetwork* why_refused(const Address& address,
-                                                 std::span<const Network> allowed = {}) noexcept;
+[[nodiscard]] const ReservedNetwork* blocking_network(
+    const Address& address, std::span<const Network> allowed = {}) noexcept;
 
 }  // namespace polymux::transport

@@ -60,15 +60,15 @@ struct Request {
 };
 
 /// What becomes of the body of a good answer.
-enum class Reading : std::uint8_t {
-    whole,   ///< Collected.
-    chat,    ///< Decoded as it comes.
-    pieces,  ///< Handed over as it comes.
+enum class ResponseMode : std::uint8_t {
+    buffered,  ///< Collected; handed over with the outcome.
+    chat,      ///< Decoded as it comes.
+    raw,       ///< Handed over as it comes.
 };
 
 struct Task {
     Request request;
-    Reading reading = Reading::whole;
+    ResponseMode response_mode = ResponseMode::buffered;
     Deadlines deadlines = {};
     RetryPolicy retries = {};
     stream::ChatDecoderOptions decoder = {};
@@ -98,16 +98,17 @@ struct Outcome {
     steady_clock::duration elapsed{};
 };
 
-class Inbox;
-class Port;
+class Mailbox;
+class LoopNotifier;
 class Transfer;
 
 /// Shared by who asks and by the engine that works. What the consumer may do is thread-safe, but
 /// one consumer takes.
 class Exchange : public std::enable_shared_from_this<Exchange> {
 public:
-    /// `port`: who is told of news, on an I/O thread; null where the consumer drives the engine.
-    explicit Exchange(Task task, std::shared_ptr<Port> port = {});
+    /// `notifier`: who is told of news, on an I/O thread; null where the consumer drives the
+    /// engine.
+    explicit Exchange(Task task, std::shared_ptr<LoopNotifier> notifier = {});
     Exchange(const Exchange&) = delete;
     Exchange& operator=(const Exchange&) = delete;
     ~Exchange();
@@ -152,12 +153,12 @@ public:
 
 private:
     friend class Engine;
-    friend class Inbox;
+    friend class Mailbox;
     friend class Transfer;
-    friend class Port;
+    friend class LoopNotifier;
 
     // The engine's side.
-    void begin(std::shared_ptr<Inbox> inbox);
+    void begin(std::shared_ptr<Mailbox> mailbox);
     void set_head(std::shared_ptr<const ResponseHead> head, bool repeatable);
     /// False where the consumer has enough to do and the bytes must wait.
     bool add_bytes(std::string_view bytes);
@@ -170,29 +171,29 @@ private:
     void finish_decoding(stream::ChunkParser& parser);
     void end(Outcome outcome);
     /// The body has run dry.
-    void starve();
-    void tell();
-    void took();  // With the mutex.
+    void mark_starved();
+    void notify();
+    void on_taken();  // With the mutex.
 
     Task task_;
-    std::shared_ptr<Port> port_;
+    std::shared_ptr<LoopNotifier> notifier_;
     const unsigned process_;
     std::atomic<bool> ended_ = false;
     std::atomic<bool> news_ = false;
     std::atomic<bool> cancel_asked_ = false;
     std::atomic<bool> starved_ = false;
     std::atomic<std::uint64_t> sent_bytes_ = 0;
-    bool marked_ = false;           // On the port's list; guarded by the port.
+    bool queued_ = false;           // On the notifier's list; guarded by the notifier.
     Transfer* transfer_ = nullptr;  // What works on it; the engine's alone.
 
     mutable std::mutex mutex_;  // For all that follows, until the end.
-    std::shared_ptr<Inbox> inbox_;
+    std::shared_ptr<Mailbox> mailbox_;
     std::shared_ptr<const ResponseHead> head_;
     std::optional<stream::ChatDecoder> decoder_;
     stream::ChatBatch batch_;
     std::string bytes_;
     std::size_t undelivered_bytes_ = 0;
-    bool held_ = false;  // The engine waits for the consumer.
+    bool paused_ = false;  // The engine waits for the consumer.
     bool repeatable_ = false;
     Outcome outcome_;
 };

@@ -50,19 +50,20 @@ Result<void> validate(const FetchLimits& limits);
 using Resolver = std::function<Result<std::vector<Address>>(const std::string& name, int call)>;
 
 /// What the caller has of a body already, from the beginning, so that the rest alone is asked for.
-struct FetchRest {
-    std::uint64_t have_bytes = 0;  ///< 0 asks for all of it.
+struct FetchResume {
+    std::uint64_t offset_bytes = 0;  ///< 0 asks for all of it.
     /// Of the answer that they came with, so that a rest of anything else does not come. What is no
     /// strong entity tag is not sent.
     std::string etag{};
-    std::optional<std::uint64_t> whole_bytes{};  ///< The length of all, where it is known.
+    std::optional<std::uint64_t> total_bytes{};  ///< The length of all, where it is known.
 };
 
 /// The answer whose body comes next, and what it takes to ask for its rest should it break off.
 struct FetchStart {
     int status = 0;
-    std::uint64_t offset = 0;  ///< Where its body begins: at `have_bytes` of the rest, or at 0.
-    std::optional<std::uint64_t> whole_bytes{};  ///< With what lies before the offset, as declared.
+    std::uint64_t offset =
+        0;  ///< Where its body begins: at `offset_bytes` of the request, or at 0.
+    std::optional<std::uint64_t> total_bytes{};  ///< With what lies before the offset, as declared.
     std::string etag{};                          ///< A strong entity tag; empty where it has none.
     bool is_encoded = false;  ///< What is handed over is not what a server counts a rest by.
 };
@@ -72,7 +73,7 @@ struct FetchOptions {
     FetchLimits limits{};
     std::string certificate_bundle{};  ///< Path in PEM; empty for the system's.
     Resolver resolver{};               ///< For tests; empty for the system's.
-    FetchRest rest{};
+    FetchResume resume{};
     /// Called before the first byte of the body, once; its error ends the fetch unchanged.
     std::function<Result<void>(const FetchStart&)> started{};
 };
@@ -99,7 +100,7 @@ struct Fetched {
 using FetchSink = FunctionRef<Result<void>(std::span<const std::byte>)>;
 
 /// Called every 25 ms or so, in waits too; its error ends the fetch unchanged.
-using FetchTurn = FunctionRef<Result<void>(const FetchProgress&)>;
+using FetchCallback = FunctionRef<Result<void>(const FetchProgress&)>;
 
 /// Fetches `url` with GET on the calling thread. Cancelling ends it within 50 ms.
 ///
@@ -111,10 +112,10 @@ using FetchTurn = FunctionRef<Result<void>(const FetchProgress&)>;
 /// Errors: `url_refused` (also by a redirect, and for too many of them, with "redirects" in
 /// `stage`), `connect_failed`, `tls_failed`, `connection_lost` (also where less came than was
 /// declared), `timed_out` with the limit's name in `stage` ("connect", "idle", "rate" or "total"),
-/// `answer_too_large`, `cancelled`, `invalid_argument` for limits, and those of `sink` and `turn`.
-/// None names an address.
+/// `answer_too_large`, `cancelled`, `invalid_argument` for limits, and those of `sink` and
+/// `callback`. None names an address.
 Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSink sink,
-                      FetchTurn turn, const CancelToken& cancel);
+                      FetchCallback callback, const CancelToken& cancel);
 
 /// Where a URL leads, for a proxy that connects by itself: to these addresses, and to no others.
 struct Destination {
@@ -127,7 +128,7 @@ struct Destination {
 /// that count are `connect_ms` and `total_ms`.
 ///
 /// Errors: `url_refused`, `connect_failed`, `timed_out`, `cancelled`, `invalid_argument`.
-Result<Destination> judged_destination(std::string_view url, const FetchOptions& options,
-                                       const CancelToken& cancel);
+Result<Destination> resolve_destination(std::string_view url, const FetchOptions& options,
+                                        const CancelToken& cancel);
 
 }  // namespace polymux::transport

@@ -32,10 +32,10 @@ struct SessionOptions {
 };
 
 /// Why `Lease::run` came back.
-enum class Stopped : std::uint8_t {
+enum class RunResult : std::uint8_t {
     news,         ///< The exchange has some.
     interrupted,  ///< A signal came.
-    time_up,
+    timed_out,
 };
 
 class Lease;
@@ -53,7 +53,7 @@ public:
     Result<Lease> lease();
 
     /// Starts an exchange on the session's thread, which begins with the first. News goes to the
-    /// exchange's port.
+    /// exchange's notifier.
     Result<void> start(const std::shared_ptr<Exchange>& exchange);
 
     /// Ends everything on its thread and closes all connections but those of leases, which close
@@ -87,7 +87,7 @@ public:
     [[nodiscard]] bool idle() const noexcept;
     void start(const std::shared_ptr<Exchange>& exchange);
     /// Works until there is news of the exchange, a signal, or `longest` has passed.
-    Stopped run(const Exchange& exchange, milliseconds longest);
+    RunResult run(const Exchange& exchange, milliseconds longest);
     /// Gives the engine back. A stream that has ended gets up to 20 ms for the rest of its answer,
     /// with which its connection is free for the next; else that is closed.
     void end() noexcept;

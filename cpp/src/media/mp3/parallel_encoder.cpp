@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "media/mp3/board.hpp"
+#include "media/mp3/parallel_scheduler.hpp"
 #include "media/mp3/stitcher.hpp"
 #include "polymux/pool.hpp"
 
@@ -28,12 +28,13 @@ std::string version_text() {
 /// have been seen, or the end.
 class Reader {
 public:
-    Reader(const ParallelJob& job, Board& board) : job_(job), board_(board) {}
+    Reader(const ParallelJob& job, ParallelScheduler& scheduler)
+        : job_(job), scheduler_(scheduler) {}
 
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] std::int64_t samples() const noexcept { return samples_; }
 
-    /// Reads one whole segment and puts it on the board. `alone`: nobody could help with it.
+    /// Reads one whole segment and gives it to the scheduler. `alone`: nobody could help with it.
     Result<void> read(bool alone) {
         const int frames = job_.plan.length_at(next_frame_, alone);
         const int frame_samples = shape_of(job_.encoder).frame_samples();
@@ -73,12 +74,12 @@ private:
 
     void publish(bool last) {
         segment_->set_last(last);
-        board_.add(std::move(segment_));
+        scheduler_.add(std::move(segment_));
         segment_ = nullptr;
     }
 
     const ParallelJob& job_;
-    Board& board_;
+    ParallelScheduler& scheduler_;
     std::shared_ptr<Segment> segment_;
     std::int64_t next_frame_ = 0;
     std::int64_t samples_ = 0;
@@ -90,17 +91,17 @@ class Coordinator {
 public:
     Coordinator(const ParallelJob& job, std::unique_ptr<Encoder> first_encoder)
         : job_(job),
-          board_(std::make_shared<Board>(
-              BoardOptions{
+          scheduler_(std::make_shared<ParallelScheduler>(
+              SchedulerOptions{
                   .encoder = job.encoder, .verify = job.verify, .before_step = job.before_step},
               std::move(first_encoder))),
-          reader_(job, *board_),
-          stitcher_(*board_, shape_of(job.encoder), version_text(),
+          reader_(job, *scheduler_),
+          stitcher_(*scheduler_, shape_of(job.encoder), version_text(),
                     {.extra_stuffing_bytes = job.extra_stuffing_bytes}, job.write) {}
 
     ~Coordinator() {
-        board_->stop();
-        board_->wait_for_helpers();
+        scheduler_->stop();
+        scheduler_->wait_for_helpers();
     }
 
     Coordinator(const Coordinator&) = delete;
@@ -109,11 +110,11 @@ public:
     Result<ParallelSummary> run() {
         for (;;) {
             if (job_.token.cancelled()) return cancelled();
-            if (const std::optional<Error> failure = board_->failure()) return *failure;
+            if (const std::optional<Error> failure = scheduler_->failure()) return *failure;
             const Result<bool> complete = stitcher_.stitch();
             if (!complete) return complete.error();
             if (*complete) return summary();
-            if (Result<void> told = job_.on_progress(board_->encoded_samples()); !told) {
+            if (Result<void> told = job_.on_progress(scheduler_->encoded_samples()); !told) {
                 return told.error();
             }
             if (Result<void> done = work(); !done) return done.error();
@@ -124,70 +125,72 @@ private:
     /// The most urgent thing: samples for the others, then encoding, then reading ahead.
     Result<void> work() {
         const int idle = idle_workers();
-        const int unstarted = board_->unstarted_segments();
-        const bool has_company = idle > 0 || board_->helpers() > 0;
-        const int wanted = has_company ? 1 + idle : 0;
-        const bool may_read = !reader_.ended() && board_->unfinished_segments() < job_.threads + 2;
-        if (may_read && unstarted < wanted) return reader_.read(!has_company);
+        const int unstarted = scheduler_->unstarted_segments();
+        const bool has_helpers = idle > 0 || scheduler_->helpers() > 0;
+        const int wanted = has_helpers ? 1 + idle : 0;
+        const bool may_read =
+            !reader_.ended() && scheduler_->unfinished_segments() < job_.threads + 2;
+        if (may_read && unstarted < wanted) return reader_.read(!has_helpers);
         call_helpers(idle, unstarted);
         if (step()) return {};
-        if (may_read) return reader_.read(!has_company);
+        if (may_read) return reader_.read(!has_helpers);
         wait();
         return {};
     }
 
     [[nodiscard]] int idle_workers() const {
-        return std::min(job_.threads - 1 - board_->helpers(), job_.crew.spare());
+        return std::min(job_.threads - 1 - scheduler_->helpers(), job_.helper_pool.spare());
     }
 
     void call_helpers(int idle, int unstarted) {
         for (int count = std::min(idle, unstarted); count > 0; --count) {
-            board_->expect_helper();
-            job_.crew.submit([board = board_] { board->help(); });
+            scheduler_->expect_helper();
+            job_.helper_pool.submit([scheduler = scheduler_] { scheduler->run_helper(); });
         }
     }
 
-    /// A few frames of the run that this thread is at. What helpers have been called for is theirs.
+    /// A few frames of the job that this thread is at. What helpers have been called for is theirs.
     bool step() {
-        if (!mine_) {
-            const int unstarted = board_->unstarted_segments();
+        if (!job_in_progress_) {
+            const int unstarted = scheduler_->unstarted_segments();
             const bool may_split = unstarted == 0 && reader_.ended();
-            mine_ = board_->claim(may_split || unstarted > board_->expected_helpers());
+            job_in_progress_ =
+                scheduler_->claim(may_split || unstarted > scheduler_->expected_helpers());
         }
-        if (!mine_) return false;
-        if (!board_->step(mine_)) mine_ = nullptr;
+        if (!job_in_progress_) return false;
+        if (!scheduler_->step(job_in_progress_)) job_in_progress_ = nullptr;
         return true;
     }
 
     void wait() {
         const Pool::Blocking blocking;
-        board_->wait_for_change(longest_wait_ms);
+        scheduler_->wait_for_change(longest_wait_ms);
         // A helper that has not come by now waits behind other work of the pool.
-        board_->forget_expected_helpers();
+        scheduler_->forget_expected_helpers();
     }
 
     ParallelSummary summary() const {
         return {.samples = reader_.samples(),
-                .unusable_samples = board_->unusable_samples(),
+                .unusable_samples = scheduler_->unusable_samples(),
                 .seams = stitcher_.seams(),
-                .absorbed_segments = board_->absorbed_segments(),
+                .absorbed_segments = scheduler_->absorbed_segments(),
                 .bumped_frames = stitcher_.bumped_frames(),
-                .parted_frames = board_->parted_frames(),
+                .parted_frames = scheduler_->parted_frames(),
                 .repairs = stitcher_.repairs(),
                 .inexact_frames = stitcher_.inexact_frames(),
                 .fell_back = stitcher_.fell_back()};
     }
 
     const ParallelJob& job_;
-    std::shared_ptr<Board> board_;
+    std::shared_ptr<ParallelScheduler> scheduler_;
     Reader reader_;
     Stitcher stitcher_;
-    std::shared_ptr<RunJob> mine_;
+    std::shared_ptr<EncodingJob> job_in_progress_;
 };
 
 }  // namespace
 
-Crew pool_crew() {
+HelperPool default_helper_pool() {
     return {.spare = [] { return Pool::instance().spare(); },
             .submit = [](std::function<void()> work) { Pool::instance().submit(std::move(work)); }};
 }

@@ -17,13 +17,13 @@ namespace polymux::media::mp3 {
 using PcmSource = std::function<Result<PcmBlock>(int samples)>;
 
 /// Who may help. Thread-safe functions.
-struct Crew {
+struct HelperPool {
     std::function<int()> spare;  ///< Workers that have nothing to do.
     std::function<void(std::function<void()>)> submit;
 };
 
 /// The process-wide pool.
-[[nodiscard]] Crew pool_crew();
+[[nodiscard]] HelperPool default_helper_pool();
 
 struct ParallelJob {
     EncoderSettings encoder;
@@ -35,7 +35,7 @@ struct ParallelJob {
     /// Samples encoded so far. An error ends the work.
     std::function<Result<void>(std::int64_t samples)> on_progress;
     CancelToken token;
-    Crew crew = pool_crew();
+    HelperPool helper_pool = default_helper_pool();
     /// For tests.
     int extra_stuffing_bytes = 0;
     std::function<void()> before_step = {};
@@ -54,8 +54,8 @@ struct ParallelSummary {
 };
 
 /// Reads, writes and reports on the calling thread, which also encodes; up to `threads - 1` of the
-/// crew help while they have nothing else to do. `first_encoder` has the settings of `encoder` and
-/// has not been fed.
+/// helper_pool help while they have nothing else to do. `first_encoder` has the settings of
+/// `encoder` and has not been fed.
 Result<ParallelSummary> encode_in_parallel(const ParallelJob& job,
                                            std::unique_ptr<Encoder> first_encoder);
 

@@ -26,7 +26,7 @@ public:
     /// Ends the segment at sample `end`, before its present end.
     void cut(int end) noexcept;
 
-    /// Its place among the segments of the file, as the board counts them.
+    /// Its place among the segments of the file, as the scheduler counts them.
     [[nodiscard]] std::int64_t number() const noexcept { return number_; }
     void set_number(std::int64_t number) noexcept { number_ = number; }
     /// One more segment has come before this one.

@@ -1,4 +1,4 @@
-// Puts the frames of all runs into one stream, in order, and makes sure that the layouter knows
+// Puts the frames of all jobs into one stream, in order, and makes sure that the assembler knows
 // this LAME before it is trusted with a seam.
 #pragma once
 
@@ -8,53 +8,54 @@
 #include <string>
 #include <vector>
 
-#include "media/mp3/board.hpp"
-#include "media/mp3/layouter.hpp"
-#include "media/mp3/truth.hpp"
+#include "media/mp3/bitstream_assembler.hpp"
+#include "media/mp3/parallel_scheduler.hpp"
+#include "media/mp3/reservoir_tracker.hpp"
 #include "polymux/media/mp3/encoder.hpp"
 
 namespace polymux::media::mp3 {
 
-/// As long as the frames are those of the first encoder, the layouter must give that encoder's own
+/// As long as the frames are those of the first encoder, the assembler must give that encoder's own
 /// bytes. Where it does not, the first encoder goes on alone, and nothing wrong has been written.
 /// Used by one thread.
 class Stitcher {
 public:
-    Stitcher(Board& board, const StreamShape& shape, std::string encoder_version,
-             const Layouter::Options& options, FrameCallback write);
+    Stitcher(ParallelScheduler& scheduler, const StreamShape& shape, std::string encoder_version,
+             const BitstreamAssembler::Options& options, FrameCallback write);
 
     /// Takes and writes what is ready. True when the whole file has been written.
     Result<bool> stitch();
 
     [[nodiscard]] int seams() const noexcept { return seams_; }
-    [[nodiscard]] int bumped_frames() const noexcept { return layouter_.bumped_frames(); }
+    [[nodiscard]] int bumped_frames() const noexcept { return assembler_.bumped_frames(); }
     [[nodiscard]] bool fell_back() const noexcept { return sequential_; }
-    /// Runs begun to code frames anew whose content depends on the reservoir's level.
+    /// Jobs begun to code frames anew whose content depends on the reservoir's level.
     [[nodiscard]] int repairs() const noexcept { return repairs_; }
     /// Such frames that could not be coded anew.
     [[nodiscard]] int inexact_frames() const noexcept { return inexact_frames_; }
 
 private:
-    /// What became of taking frames from a run.
+    /// What became of taking frames from a job.
     enum class Outcome : std::uint8_t { taken, waiting, changed };
 
-    Result<Outcome> take_frames(RunJob& job, std::optional<std::int64_t> end);
+    Result<Outcome> take_frames(EncodingJob& job, std::optional<std::int64_t> end);
     [[nodiscard]] bool repair();
-    [[nodiscard]] Outcome check_repair(RunJob& job, const Board::Standing& standing);
-    [[nodiscard]] bool answer();
-    void leave_run();
-    Result<void> add(PublishedFrames::Taken taken);
+    [[nodiscard]] Outcome check_repair(EncodingJob& job,
+                                       const ParallelScheduler::JobStatus& status);
+    [[nodiscard]] bool check_seam();
+    void finish_job();
+    Result<void> add(FrameQueue::Taken taken);
     Result<void> check_and_write(std::span<const std::byte> frame);
     Result<void> fall_back();
     Result<void> finish();
 
-    Board& board_;
-    Layouter layouter_;
+    ParallelScheduler& scheduler_;
+    BitstreamAssembler assembler_;
     FrameCallback write_;
-    FrameCallback from_layouter_;
-    Truth truth_;
-    bool level_is_true_ = true;        // Of the run that the last frame came from, before it.
-    bool repairing_ = false;           // The current run has to prove itself.
+    FrameCallback from_assembler_;
+    ReservoirTracker tracker_;
+    bool level_is_true_ = true;        // Of the encoder that the last frame came from, before it.
+    bool repairing_ = false;           // The current job has to prove itself.
     std::int64_t accepted_until_ = 0;  // Doubts about frames before this one are settled.
     int encoder_memory_frames_;
     std::deque<std::vector<std::byte>>

@@ -184,7 +184,7 @@ class CatalogueServer:
         )
         url, headers = f"{self._base_url}{request.path}", list(request.headers)
         exchange = session.start(
-            event_loop.port(), request.method, url, headers, request.body, options, "whole"
+            event_loop.port(), request.method, url, headers, request.body, options, "buffered"
         )
         return Answer(await event_loop.outcome(exchange, None, None))
 

@@ -61,7 +61,7 @@ class Delivery:
         session = await self._opened()
         fields = ["Content-Type: application/json", *lines]
         options = native_options(_DEADLINES, _ONCE)
-        exchange = session.start(event_loop.port(), "POST", url, fields, body, options, "whole")
+        exchange = session.start(event_loop.port(), "POST", url, fields, body, options, "buffered")
         status, *_ = await event_loop.outcome(exchange, body, None)
         return status
 

@@ -1,0 +1,581 @@
+#include "media/mp3/parallel_scheduler.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <new>
+
+#include "media/mp3/segment_plan.hpp"
+
+namespace polymux::media::mp3 {
+
+namespace {
+
+// A few milliseconds of work each, so that a cancelled conversion ends at once.
+constexpr int frames_per_step = 8;
+constexpr int frames_per_splice_step = 4;
+// A job that had to wait for another goes on when that one is well ahead.
+constexpr int resume_margin_frames = 100;
+// A last segment shorter than this would not live to see an agreement.
+constexpr int shortest_last_frames = 150;
+// A repair has to begin up to that many frames before the job that it is for.
+constexpr std::int64_t frames_kept_for_repairs = 730;
+// Frames that both sides of a seam encode, and what is worth one.
+constexpr int seam_frames = 70;
+constexpr int shortest_split_frames = 470;
+
+}  // namespace
+
+ParallelScheduler::ParallelScheduler(SchedulerOptions options,
+                                     std::unique_ptr<Encoder> first_encoder)
+    : options_(std::move(options)), first_encoder_(std::move(first_encoder)) {}
+
+void ParallelScheduler::add(std::shared_ptr<Segment> segment) {
+    const Lock lock(mutex_);
+    // Whoever has cut it does not know how many of those before it have been shared since.
+    segment->set_number(first_segment_ + static_cast<std::int64_t>(segments_.size()));
+    segments_.push_back({.segment = std::move(segment)});
+    changed_.notify_all();
+}
+
+ParallelScheduler::Entry* ParallelScheduler::entry(std::int64_t segment) {
+    const std::int64_t index = segment - first_segment_;
+    if (index < 0 || index >= static_cast<std::int64_t>(segments_.size())) return nullptr;
+    return &segments_[static_cast<std::size_t>(index)];
+}
+
+// Whether a segment is too short for a job of its own.
+bool ParallelScheduler::is_remnant(const Segment& segment) const {
+    const int shortest = shortest_last_frames * shape_of(options_.encoder).frame_samples();
+    return segment.last() && segment.samples() < shortest;
+}
+
+// Absorbing another job is for those whose own beginning is certain: the result does not depend on
+// who is faster then.
+bool ParallelScheduler::is_confirmed(const EncodingJob& job) const {
+    for (const auto& earlier : jobs_) {
+        if (earlier.get() == &job) return true;
+        if (!earlier->done) return false;
+    }
+    return false;
+}
+
+// At other rate controls than a constant one a repair may begin among all frames that have not been
+// taken, and would find other jobs to compare itself with if some were absorbed already. It does
+// not depend on who is faster when the stitcher has all frames before.
+bool ParallelScheduler::may_absorb(const EncodingJob& job) const {
+    if (!is_confirmed(job)) return false;
+    const bool leaves_all = job.is_repair && !job.proven;
+    if (!varies() || leaves_all) return true;
+    const FrameQueue& frames = job.encoder->frames();
+    return jobs_.front().get() == &job && frames.begin() == frames.end();
+}
+
+bool ParallelScheduler::must_verify(const EncodingJob& job) const {
+    if (options_.verify == Verify::all) return true;
+    return options_.verify == Verify::first_seam && job.is_first;
+}
+
+std::shared_ptr<EncodingJob> ParallelScheduler::claim(bool may_start) {
+    const Lock lock(mutex_);
+    if (stop_) return nullptr;
+    const auto jobs = jobs_;  // Some may be found to be absorbed on the way.
+    for (const auto& job : jobs) {
+        if (job->claimed || job->done || job->awaits_check || job->abandoned ||
+            !prepare(job, resume_margin_frames))
+            continue;
+        job->claimed = true;
+        return job;
+    }
+    if (!may_start || sequential_) return nullptr;
+    std::shared_ptr<EncodingJob> begun = begin_job();
+    if (!begun && split_segment()) begun = begin_job();
+    return begun;
+}
+
+// At the earliest segment that nobody has begun.
+std::shared_ptr<EncodingJob> ParallelScheduler::begin_job() {
+    for (std::size_t index = 0; index < segments_.size(); ++index) {
+        Entry& free = segments_[index];
+        const bool is_first = jobs_.empty() && index == 0;
+        if (free.owner || (!is_first && is_remnant(*free.segment))) continue;
+        auto job = std::make_shared<EncodingJob>();
+        job->segment = free.segment->number();
+        job->claimed = true;
+        job->is_first = is_first;
+        free.owner = job;
+        // Jobs behind a segment that nobody has begun have begun behind it.
+        const auto behind = std::ranges::find_if(
+            jobs_, [&job](const auto& other) { return other->segment > job->segment; });
+        jobs_.insert(behind, job);
+        return job;
+    }
+    return nullptr;
+}
+
+// At a constant bitrate seams may be anywhere: a worker that has nothing left to do takes half of
+// what another has still before it.
+bool ParallelScheduler::split_segment() {
+    if (varies()) return false;
+    const int frame_samples = shape_of(options_.encoder).frame_samples();
+    std::size_t longest = segments_.size();
+    int most_left = shortest_split_frames;
+    for (std::size_t index = 0; index < segments_.size(); ++index) {
+        const Entry& each = segments_[index];
+        const int left = (each.segment->samples() - each.credited_samples) / frame_samples;
+        if (left < most_left || !is_encoded_by_owner_alone(each)) continue;
+        most_left = left;
+        longest = index;
+    }
+    if (longest == segments_.size()) return false;
+    Entry& entry = segments_[longest];
+    const int period = padding_period(options_.encoder);
+    // The job there encodes the seam as well.
+    const int cut = entry.credited_samples / frame_samples + (most_left + seam_frames) / 2;
+    const int begin_frames = (cut + period - 1) / period * period;
+    const std::int64_t first_frame = entry.segment->first_frame() + begin_frames;
+    auto rest = std::make_shared<Segment>(entry.segment, begin_frames * frame_samples, first_frame);
+    entry.segment->cut(begin_frames * frame_samples);
+    const std::int64_t number = entry.segment->number();
+    for (std::size_t index = longest + 1; index < segments_.size(); ++index) {
+        segments_[index].segment->renumber();
+    }
+    for (const auto& job : jobs_) {
+        if (job->segment > number) ++job->segment;
+        if (job->passed_segment > number) ++job->passed_segment;
+    }
+    segments_.insert(segments_.begin() + static_cast<std::ptrdiff_t>(longest) + 1,
+                     {.segment = std::move(rest)});
+    return true;
+}
+
+// Its own job is the only one there, and not at the end.
+bool ParallelScheduler::is_encoded_by_owner_alone(const Entry& entry) const {
+    const EncodingJob* owner = entry.owner.get();
+    if (owner == nullptr || !owner->encoder || !owner->claimed || entry.closed) return false;
+    const std::int64_t number = entry.segment->number();
+    if (owner->segment != number || owner->passed_segment >= number) return false;
+    return std::ranges::none_of(jobs_, [owner, number](const auto& job) {
+        return job.get() != owner && !job->done && job->segment == number;
+    });
+}
+
+bool ParallelScheduler::step(const std::shared_ptr<EncodingJob>& job) {
+    std::shared_ptr<const Segment> segment;
+    bool splicing = false;
+    bool owns = false;
+    {
+        const Lock lock(mutex_);
+        if (stop_ || job->abandoned || !prepare(job, 0)) return leave_locked(*job);
+        segment = entry(job->segment)->segment;
+        splicing = job->target != nullptr;
+        owns = entry(job->segment)->owner == job;
+    }
+    if (options_.before_step) options_.before_step();
+    if (!job->encoder) {
+        if (Result<void> begun = create_encoder(*job, *segment); !begun) {
+            return fail_step(*job, begun.error());
+        }
+    }
+    SegmentEncoder& encoder = *job->encoder;
+    const std::int64_t unusable_before = encoder.unusable_samples();
+    Result<int> samples =
+        encoder.encode(*segment, splicing ? frames_per_splice_step : frames_per_step, stop_);
+    if (!samples) return fail_step(*job, samples.error());
+    bool flushing = false;
+    {
+        // What is closed cannot be cut any more.
+        const Lock lock(mutex_);
+        const bool at_end = encoder.sample >= segment->samples();
+        flushing = at_end && segment->last() && (!splicing || *samples == 0);
+        if (Entry* here = entry(segment->number()); at_end && here != nullptr) here->closed = true;
+    }
+    if (flushing) {
+        if (Result<void> flushed = encoder.flush(); !flushed)
+            return fail_step(*job, flushed.error());
+    }
+    const Lock lock(mutex_);
+    Entry* const here = entry(segment->number());
+    if (here != nullptr && owns && encoder.sample > here->credited_samples) {
+        encoded_samples_ += encoder.sample - here->credited_samples;
+        unusable_samples_ += encoder.unusable_samples() - unusable_before;
+        here->credited_samples = encoder.sample;
+    }
+    return finish_step(job, *segment, flushing);
+}
+
+Result<void> ParallelScheduler::create_encoder(EncodingJob& job, const Segment& segment) {
+    // The scheduler's own until the first segment's job takes it.
+    const bool is_first = segment.number() == 0 && !job.is_repair && first_encoder_ != nullptr;
+    std::unique_ptr<Encoder> lame;
+    if (is_first) {
+        lame = std::move(first_encoder_);
+    } else {
+        Result<std::unique_ptr<Encoder>> created = create_lame_encoder(options_.encoder);
+        if (!created) return created.error();
+        lame = std::move(*created);
+    }
+    auto encoder = std::make_unique<SegmentEncoder>(std::move(lame), options_.encoder, segment,
+                                                    is_first, job.start);
+    const Lock lock(mutex_);
+    if (job.is_repair) encoder->agree_from(repair_hold_);
+    job.encoder = std::move(encoder);
+    return {};
+}
+
+// Brings a job that nobody else works on to its next samples, if there are any for it. True when
+// there is something to do: samples to encode, or the end of the file.
+bool ParallelScheduler::prepare(const std::shared_ptr<EncodingJob>& job, int margin) {
+    Entry* here = entry(job->segment);
+    if (here == nullptr) return false;
+    if (!job->encoder) return true;
+    if (job->encoder->sample >= here->segment->samples()) {
+        if (here->segment->last()) return here->owner == job || may_absorb(*job);
+        if (!enter_next_segment(job)) return false;
+        here = entry(job->segment);
+    }
+    return take_or_compare(job, *here, margin);
+}
+
+bool ParallelScheduler::enter_next_segment(const std::shared_ptr<EncodingJob>& job) {
+    Entry* next = entry(job->segment + 1);
+    if (next == nullptr) return false;
+    // Where seams follow from the duration alone, every segment has its own job.
+    const bool may_own = sequential_ || !varies() || is_remnant(*next->segment);
+    if (!next->owner && !may_own) return false;
+    // A remnant belongs to the job before it, whoever comes first.
+    if (!next->owner && job->target && is_remnant(*next->segment)) next->owner = job->target;
+    const bool absorbs = job->target && next->owner != job->target;
+    if (absorbs && !may_absorb(*job)) return false;
+    ++job->segment;
+    job->encoder->sample = 0;
+    drop_used_segments();
+    return true;
+}
+
+bool ParallelScheduler::take_or_compare(const std::shared_ptr<EncodingJob>& job, Entry& here,
+                                        int margin) {
+    if (job->is_repair && here.owner && std::ranges::find(jobs_, here.owner) == jobs_.end()) {
+        // The frames of that job have all been taken: there is nothing to agree on yet.
+        set_target(*job, nullptr);
+        return true;
+    }
+    if (!here.owner || here.owner->abandoned) {
+        here.owner = job;
+    }
+    if (here.owner == job) {
+        set_target(*job, nullptr);
+        return true;
+    }
+    const EncodingJob& target = *here.owner;
+    if (!target.encoder) return false;
+    set_target(*job, here.owner);
+    // How far the target happens to have gone on behind this segment must not decide what is
+    // compared.
+    if (varies()) job->encoder->compare_until(certain_end(*here.segment));
+    return target.done || target.passed_segment >= job->segment ||
+           target.encoder->frames().end() >= job->encoder->wanted_frames() + margin;
+}
+
+// Frames before this one have come out of every encoder that has been given the whole segment.
+std::int64_t ParallelScheduler::certain_end(const Segment& segment) const {
+    const StreamShape shape = shape_of(options_.encoder);
+    return segment.first_frame() + segment.samples() / shape.frame_samples() -
+           Reservoir(shape).late_frames();
+}
+
+void ParallelScheduler::set_target(EncodingJob& job, std::shared_ptr<EncodingJob> target) {
+    if (job.target == target) return;
+    job.encoder->compare_with(target ? target->encoder.get() : nullptr);
+    // As long as a repair may be given up, it must leave all others as they are.
+    const bool may_absorb = !job.is_repair || job.proven;
+    if (job.target && !sequential_ && may_absorb) {
+        abandon(job.target);
+        ++absorbed_segments_;
+    }
+    job.target = std::move(target);
+}
+
+void ParallelScheduler::abandon(const std::shared_ptr<EncodingJob>& job) {
+    job->abandoned = true;
+    std::erase(jobs_, job);
+}
+
+bool ParallelScheduler::finish_step(const std::shared_ptr<EncodingJob>& job, const Segment& segment,
+                                    bool flushed) {
+    if (stop_ || job->abandoned) return leave_locked(*job);
+    const bool at_end = job->encoder->sample >= segment.samples();
+    if (at_end) {
+        job->passed_segment = segment.number();
+        changed_.notify_all();
+    }
+    if (flushed) {
+        set_target(*job, nullptr);
+        job->done = true;
+        return leave_locked(*job);
+    }
+    if (job->target && !sequential_ && (at_end || !must_verify(*job))) {
+        job->seam = job->encoder->agreement(agreement_frames);
+        // The stitcher takes what is published while it does not know of the seam. Where the answer
+        // depends on the frame that comes next, that must be the same one always.
+        if (job->seam && varies()) job->seam = job->encoder->frames().end();
+        if (job->seam) {
+            job->awaits_check = true;
+            if (!varies()) accept_seam_locked(*job);
+            return leave_locked(*job);
+        }
+    }
+    return true;
+}
+
+bool ParallelScheduler::leave_locked(EncodingJob& job) {
+    job.claimed = false;
+    changed_.notify_all();
+    return false;
+}
+
+bool ParallelScheduler::fail_step(EncodingJob& job, Error error) {
+    fail(std::move(error));
+    const Lock lock(mutex_);
+    return leave_locked(job);
+}
+
+void ParallelScheduler::drop_used_segments() {
+    std::int64_t first_needed = first_segment_ + static_cast<std::int64_t>(segments_.size());
+    for (const auto& job : jobs_) first_needed = std::min(first_needed, job->segment);
+    const Entry* needed = entry(first_needed);
+    if (needed == nullptr) return;
+    std::int64_t first_frame = needed->segment->first_frame();
+    if (varies()) {
+        const EncodingJob& current = *jobs_.front();
+        if (current.encoder) first_frame = std::min(first_frame, current.encoder->frames().begin());
+        first_frame -= frames_kept_for_repairs;
+    }
+    // The segment behind the first one begins where that one ends.
+    while (first_segment_ < first_needed && segments_.size() > 1 &&
+           segments_[1].segment->first_frame() <= first_frame) {
+        segments_.pop_front();
+        ++first_segment_;
+    }
+}
+
+// What the stitcher asks for: whose frames are the true ones, and until when.
+
+std::shared_ptr<EncodingJob> ParallelScheduler::current() const {
+    const Lock lock(mutex_);
+    return jobs_.empty() || !jobs_.front()->encoder ? nullptr : jobs_.front();
+}
+
+ParallelScheduler::JobStatus ParallelScheduler::status(const EncodingJob& job) const {
+    const Lock lock(mutex_);
+    return {.done = job.done, .awaits_check = job.awaits_check, .seam = job.seam};
+}
+
+std::optional<ParallelScheduler::SeamCheck> ParallelScheduler::pending_seam_check() {
+    const Lock lock(mutex_);
+    const EncodingJob& job = *jobs_.front();
+    if (!job.awaits_check) return std::nullopt;
+    const EncodingJob& target = *job.target;
+    if (!target.done && target.passed_segment < job.segment) return std::nullopt;
+    return SeamCheck{.target = job.target, .end_frame = certain_end(*entry(job.segment)->segment)};
+}
+
+void ParallelScheduler::accept_seam() {
+    const Lock lock(mutex_);
+    accept_seam_locked(*jobs_.front());
+    changed_.notify_all();
+}
+
+void ParallelScheduler::accept_seam_locked(EncodingJob& job) {
+    parted_frames_ += job.encoder->parted_frames();
+    job.awaits_check = false;
+    job.done = true;
+}
+
+void ParallelScheduler::hold_until(std::int64_t number) {
+    const Lock lock(mutex_);
+    EncodingJob& job = *jobs_.front();
+    job.awaits_check = false;
+    job.seam.reset();
+    job.encoder->agree_from(number);
+    changed_.notify_all();
+}
+
+std::shared_ptr<EncodingJob> ParallelScheduler::begin_repair(std::int64_t first_frame,
+                                                             std::int64_t empty_before,
+                                                             std::int64_t number) {
+    const Lock lock(mutex_);
+    const auto behind = std::ranges::find_if(segments_, [first_frame](const Entry& each) {
+        return each.segment->first_frame() > first_frame;
+    });
+    if (behind == segments_.begin()) return nullptr;
+    const Segment& segment = *std::prev(behind)->segment;
+    auto job = std::make_shared<EncodingJob>();
+    job->segment = segment.number();
+    job->start = {.frames = static_cast<int>(first_frame - segment.first_frame()),
+                  .empty_before = empty_before};
+    job->is_repair = true;
+    repair_hold_ = number;
+    jobs_.push_front(job);
+    changed_.notify_all();
+    return job;
+}
+
+void ParallelScheduler::abandon_until(const std::shared_ptr<EncodingJob>& target) {
+    while (!jobs_.empty() && jobs_.front() != target) {
+        jobs_.front()->abandoned = true;
+        jobs_.pop_front();
+    }
+}
+
+void ParallelScheduler::confirm_repair() {
+    const Lock lock(mutex_);
+    const std::shared_ptr<EncodingJob> repair = jobs_.front();
+    repair->proven = true;
+    const bool is_last = repair->done && !repair->seam;
+    if (!repair->target && !is_last) return;
+    jobs_.pop_front();
+    abandon_until(repair->target);
+    jobs_.push_front(repair);
+    changed_.notify_all();
+}
+
+void ParallelScheduler::abandon_repair() {
+    const Lock lock(mutex_);
+    retired_ = jobs_.front()->target;
+    jobs_.front()->abandoned = true;
+    jobs_.pop_front();
+    changed_.notify_all();
+}
+
+void ParallelScheduler::advance_to_target() {
+    const Lock lock(mutex_);
+    // Done runs compare no more; holding on to each other they would all stay till the end.
+    const std::shared_ptr<EncodingJob> next = std::move(jobs_.front()->target);
+    jobs_.front()->target = nullptr;
+    jobs_.pop_front();
+    abandon_until(next);
+    drop_used_segments();
+    changed_.notify_all();
+}
+
+void ParallelScheduler::make_sequential() {
+    const Lock lock(mutex_);
+    sequential_ = true;
+    const std::shared_ptr<EncodingJob> only = jobs_.front();
+    for (; jobs_.size() > 1; jobs_.pop_back()) jobs_.back()->abandoned = true;
+    for (Entry& each : segments_) {
+        if (each.owner != only && each.segment->number() > only->passed_segment) {
+            each.owner = nullptr;
+        }
+    }
+    retired_ = std::move(only->target);
+    only->target = nullptr;
+    only->seam.reset();
+    only->done = false;
+    only->awaits_check = false;
+    changed_.notify_all();
+}
+
+int ParallelScheduler::unstarted_segments() const {
+    const Lock lock(mutex_);
+    if (sequential_) return 0;
+    return static_cast<int>(std::ranges::count_if(segments_, [this](const Entry& each) {
+        return !each.owner && !is_remnant(*each.segment);
+    }));
+}
+
+int ParallelScheduler::unfinished_segments() const {
+    const Lock lock(mutex_);
+    std::int64_t first = first_segment_;
+    if (!jobs_.empty())
+        first = (*std::ranges::min_element(jobs_, {}, [](const auto& job) {
+                    return job->segment;
+                }))->segment;
+    return static_cast<int>(first_segment_ + static_cast<std::int64_t>(segments_.size()) - first);
+}
+
+int ParallelScheduler::absorbed_segments() const {
+    const Lock lock(mutex_);
+    return absorbed_segments_;
+}
+
+std::int64_t ParallelScheduler::parted_frames() const {
+    const Lock lock(mutex_);
+    return parted_frames_;
+}
+
+std::int64_t ParallelScheduler::unusable_samples() const {
+    const Lock lock(mutex_);
+    return unusable_samples_;
+}
+
+void ParallelScheduler::fail(Error error) {
+    const Lock lock(mutex_);
+    if (!failure_) failure_ = std::move(error);
+    stop_ = true;
+    changed_.notify_all();
+}
+
+std::optional<Error> ParallelScheduler::failure() const {
+    const Lock lock(mutex_);
+    return failure_;
+}
+
+// The threads that help: who is there, and who waits for what.
+
+void ParallelScheduler::expect_helper() {
+    const Lock lock(mutex_);
+    ++expected_helpers_;
+}
+
+void ParallelScheduler::forget_expected_helpers() {
+    const Lock lock(mutex_);
+    expected_helpers_ = 0;
+}
+
+void ParallelScheduler::run_helper() {
+    {
+        const Lock lock(mutex_);
+        expected_helpers_ = std::max(0, expected_helpers_ - 1);
+        ++active_helpers_;
+    }
+    try {
+        while (const std::shared_ptr<EncodingJob> job = claim(true)) {
+            while (step(job)) {
+            }
+        }
+    } catch (const std::bad_alloc&) {
+        fail({.code = ErrorCode::out_of_memory,
+              .message = "not enough memory to encode in parallel"});
+    } catch (const std::exception& unexpected) {
+        fail({.code = ErrorCode::internal, .message = unexpected.what()});
+    }
+    const Lock lock(mutex_);
+    --active_helpers_;
+    changed_.notify_all();
+}
+
+int ParallelScheduler::helpers() const {
+    const Lock lock(mutex_);
+    return active_helpers_ + expected_helpers_;
+}
+
+int ParallelScheduler::expected_helpers() const {
+    const Lock lock(mutex_);
+    return expected_helpers_;
+}
+
+void ParallelScheduler::wait_for_change(int timeout_ms) {
+    Lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms));
+}
+
+void ParallelScheduler::wait_for_helpers() {
+    Lock lock(mutex_);
+    changed_.wait(lock, [this] { return active_helpers_ == 0; });
+}
+
+}  // namespace polymux::media::mp3

@@ -1,0 +1,233 @@
+#include "media/opened_input.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <vector>
+
+#include "media/disguise.hpp"
+
+extern "C" {
+#include <libavutil/avstring.h>
+#include <libavutil/opt.h>
+}
+
+namespace polymux::media {
+
+namespace {
+
+// Files that hold their own audio. Left out on purpose: playlists and everything else that names
+// other files (hls, dash, concat, sdp, asx, image2, ...), raw formats that anything could be
+// (pcm_*), text renderers (tty, xbin), devices, and Audible's encrypted aa.
+constexpr const char* sound_formats =
+    "aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,asf_o,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,iff,"
+    "loas,matroska,webm,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,mxf,nut,ogg,oma,qcp,"
+    "rm,"
+    "shn,sox,tak,truehd,tta,voc,w64,wav,wv,xwma";
+
+// The same for moving pictures, with GIF.
+constexpr const char* picture_formats =
+    "asf,asf_o,avi,flv,gif,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mxf,nut,ogg";
+
+// No protocol of FFmpeg has this name: whatever a container refers to, nothing is opened.
+constexpr const char* no_protocol = "none";
+
+constexpr int id3v2_header_bytes = 10;
+
+int refuse_io_open(AVFormatContext* /*context*/, AVIOContext** io, const char* /*url*/,
+                   int /*flags*/, AVDictionary** /*options*/) {
+    *io = nullptr;
+    return AVERROR(EPERM);
+}
+
+std::string list_decoders() {
+    std::string names;
+    void* state = nullptr;
+    while (const AVCodec* codec = av_codec_iterate(&state)) {
+        if (av_codec_is_decoder(codec) == 0 || codec->type != AVMEDIA_TYPE_AUDIO) continue;
+        if (!names.empty()) names += ',';
+        names += codec->name;
+    }
+    return names;
+}
+
+std::int64_t dictionary_bytes(const AVDictionary* dictionary) {
+    std::int64_t bytes = 0;
+    const AVDictionaryEntry* entry = nullptr;
+    while ((entry = av_dict_get(dictionary, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+        bytes += static_cast<std::int64_t>(std::strlen(entry->key) + std::strlen(entry->value));
+    }
+    return bytes;
+}
+
+}  // namespace
+
+const char* accepted_formats() noexcept {
+    return sound_formats;
+}
+
+const std::string& accepted_decoders() {
+    static const std::string names = list_decoders();
+    return names;
+}
+
+bool is_encrypted(const AVStream& stream) {
+    constexpr std::array<std::uint32_t, 3> encrypted_tags = {
+        MKTAG('d', 'r', 'm', 's'), MKTAG('e', 'n', 'c', 'a'), MKTAG('e', 'n', 'c', 'v')};
+    for (const std::uint32_t tag : encrypted_tags) {
+        if (stream.codecpar->codec_tag == tag) return true;
+    }
+    if (!side_data(stream, AV_PKT_DATA_ENCRYPTION_INIT_INFO).empty()) return true;
+    return av_dict_get(stream.metadata, "enc_key_id", nullptr, 0) != nullptr;
+}
+
+const char* OpenedInput::formats() const noexcept {
+    return wanted_ == Wanted::pictures ? picture_formats : sound_formats;
+}
+
+Error OpenedInput::explain(ErrorCode code, std::string message, int averror) const {
+    if (std::optional<Error> failure = io_->failure()) return *failure;
+    return ffmpeg_error(code, std::move(message), averror, name());
+}
+
+Result<OpenedInput> OpenedInput::open(ByteSource& source, const Limits& limits,
+                                      const CancelToken& token, Wanted wanted) {
+    Result<std::unique_ptr<AvioInput>> io = AvioInput::create(source, token);
+    if (!io) return io.error();
+    OpenedInput input(std::move(*io), limits, wanted);
+    if (Result<void> checked = input.check_leading_tag(); !checked) return checked.error();
+    Result<const AVInputFormat*> recognised = input.recognise();
+    if (!recognised) return recognised.error();
+    if (Result<void> opened = input.open_container(*recognised); !opened) return opened.error();
+    if (Result<void> checked = input.check_limits(); !checked) return checked.error();
+    return input;
+}
+
+// FFmpeg reads a whole ID3v2 tag into memory before anything else can be asked.
+Result<void> OpenedInput::check_leading_tag() const {
+    std::array<unsigned char, id3v2_header_bytes> header{};
+    const int count = avio_read(io_->context(), header.data(), id3v2_header_bytes);
+    if (std::optional<Error> failure = io_->failure()) return *failure;
+    if (count <= 0) {
+        return Error{.code = ErrorCode::undecodable,
+                     .message = "the input is empty (0 bytes)",
+                     .input_name = name()};
+    }
+    // Within the buffer, so this also works where the source cannot seek.
+    avio_seek(io_->context(), 0, SEEK_SET);
+    if (count < id3v2_header_bytes || std::memcmp(header.data(), "ID3", 3) != 0) return {};
+    std::int64_t tag_bytes = id3v2_header_bytes;
+    for (std::size_t index = 6, shift = 21; index < 10; ++index, shift -= 7) {
+        tag_bytes += static_cast<std::int64_t>(header[index] & 0x7FU) << shift;
+    }
+    if (tag_bytes <= limits_.tag_bytes) return {};
+    return Error{.code = ErrorCode::limit_exceeded,
+                 .message = "the input's ID3v2 tag claims " + std::to_string(tag_bytes) +
+                            " bytes, more than the limit tag_bytes of " +
+                            std::to_string(limits_.tag_bytes),
+                 .input_name = name()};
+}
+
+Result<const AVInputFormat*> OpenedInput::recognise() const {
+    const AVInputFormat* recognised = nullptr;
+    const int status = av_probe_input_buffer2(io_->context(), &recognised, "", nullptr, 0, 0);
+    if (status < 0 || recognised == nullptr) {
+        if (std::optional<Error> failure = io_->failure()) return *failure;
+        Error error =
+            ffmpeg_error(ErrorCode::unsupported_media,
+                         "the content is not that of a known audio or video file", status, name());
+        return error;
+    }
+    if (av_match_list(recognised->name, formats(), ',') > 0) return recognised;
+    return Error{.code = ErrorCode::unsupported_media,
+                 .message = "the content looks like '" + std::string(recognised->name) +
+                            "', which is not accepted: only files that hold their own " +
+                            (wanted_ == Wanted::pictures ? "video" : "audio") +
+                            " are, no playlists, lists of files, pictures or text",
+                 .input_name = name()};
+}
+
+// Where the source cannot seek, what was read here could not be given back.
+bool OpenedInput::must_probe_packets(const AVInputFormat& recognised) const {
+    if (std::strcmp(recognised.name, "wav") != 0 || !io_->source().seekable()) return true;
+    const std::uint64_t wanted = disguise_window_bytes;
+    std::vector<unsigned char> head(std::min(io_->source().size_bytes().value_or(wanted), wanted));
+    const int count = avio_read(io_->context(), head.data(), static_cast<int>(head.size()));
+    const std::int64_t rewound = avio_seek(io_->context(), 0, SEEK_SET);
+    if (count <= 0 || rewound != 0) return true;
+    return may_be_disguised(std::span(head).first(static_cast<std::size_t>(count)));
+}
+
+Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
+    AVFormatContext* context = avformat_alloc_context();
+    if (context == nullptr) {
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory to open the input",
+                     .input_name = name()};
+    }
+    context->pb = io_->context();
+    context->flags |= AVFMT_FLAG_CUSTOM_IO;
+    context->io_open = refuse_io_open;
+    // One more than allowed: some demuxers of FFmpeg 7 stop at the bound without a word, and what
+    // they then leave out could not be counted.
+    context->max_streams = limits_.streams < INT_MAX ? limits_.streams + 1 : INT_MAX;
+    context->probesize = limits_.probe_bytes;
+    if (!must_probe_packets(*recognised)) context->max_probe_packets = 1;
+    Dictionary options;
+    options.set("format_whitelist", formats());
+    options.set("protocol_whitelist", no_protocol);
+    options.set("codec_whitelist", accepted_decoders().c_str());
+    // On failure FFmpeg frees the context itself.
+    int status = avformat_open_input(&context, "", recognised, options.address());
+    if (status < 0 && LogCapture::too_many_streams()) {
+        return Error{.code = ErrorCode::limit_exceeded,
+                     .message = "the input has more streams than the limit streams of " +
+                                std::to_string(limits_.streams),
+                     .input_name = name()};
+    }
+    if (status < 0) {
+        return explain(
+            ErrorCode::undecodable,
+            "the input looks like '" + std::string(recognised->name) + "' but cannot be opened",
+            status);
+    }
+    format_.reset(context);
+    status = avformat_find_stream_info(context, nullptr);
+    if (status < 0) {
+        return explain(ErrorCode::undecodable, "the input's streams cannot be read", status);
+    }
+    if (std::optional<Error> failure = io_->failure()) return *failure;
+    return {};
+}
+
+Result<void> OpenedInput::check_limits() const {
+    const auto exceeded = [this](const std::string& what, auto found, const char* limit_name,
+                                 auto limit) {
+        return Error{.code = ErrorCode::limit_exceeded,
+                     .message = "the input has " + std::to_string(found) + " " + what +
+                                ", more than the limit " + limit_name + " of " +
+                                std::to_string(limit),
+                     .input_name = name()};
+    };
+    const std::span streams(format_->streams, format_->nb_streams);
+    if (streams.size() > static_cast<std::size_t>(limits_.streams)) {
+        return exceeded("streams", streams.size(), "streams", limits_.streams);
+    }
+    if (format_->nb_chapters > static_cast<unsigned>(limits_.chapters)) {
+        return exceeded("chapters", format_->nb_chapters, "chapters", limits_.chapters);
+    }
+    std::int64_t tag_bytes = dictionary_bytes(format_->metadata);
+    for (const AVStream* stream : streams) {
+        tag_bytes += dictionary_bytes(stream->metadata) + stream->attached_pic.size;
+    }
+    for (const AVChapter* chapter : std::span(format_->chapters, format_->nb_chapters)) {
+        tag_bytes += dictionary_bytes(chapter->metadata);
+    }
+    if (tag_bytes > limits_.tag_bytes) {
+        return exceeded("bytes of tags and pictures", tag_bytes, "tag_bytes", limits_.tag_bytes);
+    }
+    return {};
+}
+
+}  // namespace polymux::media

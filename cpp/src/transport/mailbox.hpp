@@ -1,0 +1,55 @@
+// Commands from other threads to an engine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "file_descriptor.hpp"
+#include "polymux/result.hpp"
+
+namespace polymux::transport {
+
+class Exchange;
+
+/// A new eventfd: readable once something was written to it.
+Result<FileDescriptor> make_event();
+void raise_event(const FileDescriptor& event) noexcept;
+void clear_event(const FileDescriptor& event) noexcept;
+
+/// Any thread posts, the engine takes. Both keep it alive.
+class Mailbox {
+public:
+    enum class Command : std::uint8_t {
+        start,
+        cancel,
+        resume_receiving,  ///< The consumer has taken what it was given.
+        resume_sending,    ///< The body, which had run dry, has more.
+        close_all,         ///< Ends every exchange; has no exchange itself.
+    };
+    struct Item {
+        Command command;
+        std::shared_ptr<Exchange> exchange;
+    };
+
+    static Result<std::shared_ptr<Mailbox>> create();
+    explicit Mailbox(FileDescriptor event) : event_(std::move(event)) {}
+
+    void post(Command command, std::shared_ptr<Exchange> exchange);
+    /// Asks the thread that drives the engine to return.
+    void stop();
+
+    /// Exchanges `items`, which must be empty, for what was posted. True once `stop` was called.
+    bool take(std::vector<Item>& items);
+
+    [[nodiscard]] int descriptor() const noexcept { return event_.get(); }
+
+private:
+    FileDescriptor event_;
+    std::mutex mutex_;
+    std::vector<Item> items_;
+    bool stopped_ = false;
+};
+
+}  // namespace polymux::transport
