@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polymux.server.http.responses import Fields
     from polymux.server.routes.endpoint import RequestContext
 
-FOLDER = Path(__file__).parents[1] / "page"
+FOLDER = Path(__file__).parents[2] / "page"
 #: Nothing inline, nothing from elsewhere (CSP 3); ``blob:`` and ``data:`` are of the page's own.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
