@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.gc import freeze_gc
 from polymux.engines.process.supervisor import EngineBackend, Supervision
+from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.http.protocol import BoundedProtocol
 from polymux.server.run import serve, set_up_logging
-from polymux.server.settings.settings import Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 
 from benchmarks.server.counting import count_bytes
 from benchmarks.server.engines import FAMILY, OPERATIONS, NoopBackend

@@ -97,7 +97,8 @@ async def convert_to_mp3(
         cover: ``"copy"``, ``"none"``, or the bytes of a JPEG or PNG picture.
         id3v2_version: 3 or 4.
         identical_file: Write the whole file as ``ffmpeg -vn`` does.
-        threads: Upper bound on the threads for this file. Default: as many as there are cores.
+        threads: Maximum number of threads for this file; at a constant bitrate, 1 makes every
+            frame ffmpeg's. Default: as many as there are cores.
         exact: At average and variable bitrate, one encoder from beginning to end.
         verify: Check the first seam of parallel encoding (``"first-seam"``), or ``"all"``.
         strict: Damaged input is an error.

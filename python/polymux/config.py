@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from polymux._util.frozen import Frozen
 from polymux._util.text import display_name, shown
-from polymux.client.options import Frozen
 from polymux.errors import InvalidRequestError
 
 TYPE_CHECKING = False
@@ -223,7 +223,6 @@ def configuration(
 
 def _is_same(url: str, other: str) -> bool:
     """Whether both are one server's address, however they are spelt: case, port, numbers."""
-    from polymux.client.connection import host_of
 
     def parts(address: str) -> tuple[str, str, str]:
         scheme, _, rest = checked_base_url(address).partition("://")
@@ -364,3 +363,31 @@ def checked_key(key: str) -> str:
     if len(key) > MAX_HEADER_CHARACTERS:
         raise InvalidRequestError(f"api_key: has {len(key)} characters; {MAX_HEADER_CHARACTERS} go")
     return key
+
+
+def host_of(base_url: str) -> str:
+    """``name:port`` of a server's address: in its usual spelling, the port always there."""
+    scheme, _, rest = base_url.partition("://")
+    authority = rest.partition("/")[0]
+    host, port = authority, "443" if scheme == "https" else "80"
+    if ":" in authority.rpartition("]")[2]:
+        host, _, port = authority.rpartition(":")
+    return f"{_usual(host.lower())}:{port}"
+
+
+def _usual(host: str) -> str:
+    """``127.0.0.1`` for ``127.1``, ``[::1]`` for ``[0::1]``; what is no address as it is."""
+    address = host.strip("[]")
+    if not address or set(address) - set("0123456789abcdefx.:"):
+        return host
+    import _socket
+
+    try:
+        if host.startswith("["):
+            plain = _socket.inet_ntop(
+                _socket.AF_INET6, _socket.inet_pton(_socket.AF_INET6, address)
+            )
+            return f"[{plain}]"
+        return _socket.inet_ntoa(_socket.inet_aton(address)) if address[0].isdigit() else host
+    except OSError:
+        return host

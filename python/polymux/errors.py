@@ -73,8 +73,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    from polymux.client.responses import Prediction
-
 __all__ = [
     "APIError",
     "APIStatusError",
@@ -535,11 +533,12 @@ class PredictionFailedError(PolymuxError):
     """The job of a model failed, was cancelled or ran out of time.
 
     Attributes:
-        prediction: The job, with `logs` and all else that was answered; None where there is none.
+        prediction: The job as a `polymux.Prediction`, with its `logs`; None if there is none.
     """
 
     code = "prediction_failed"
-    prediction: Prediction | None = None
+    # Any: a Prediction imports this module for its errors.
+    prediction: Any = None
 
 
 class NoMatchError(PolymuxError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polymux
 from demo_media import ROOT, Media
 from polymux.models.folder import ModelsFolder
-from polymux.runtime.model_selection import available
+from polymux.models.selection import available
 from support.video_site import Site
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ import uvicorn
 from browser.pictures import check_picture
 from fastapi import FastAPI
 from playwright.sync_api import expect
+from polymux.runtime.settings import StoreSettings
 from polymux.server import lifespan, router
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.settings.settings import ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from support.services import Scripted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import polymux
 import pytest
 from polymux.engines.media.engine import MediaEngine
 from polymux.local.home import _media
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.hostile_check import PATIENCE
 from support.services import Scripted
 

@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 PRELUDE = """
 import asyncio, multiprocessing, os, sys, threading, time, warnings
 import polymux
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support import quick_engines
 warnings.simplefilter("ignore", DeprecationWarning)  # Of forking with threads, 3.12 on.
 engines = {

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
+from polymux.runtime.settings import StoreSettings
 from polymux.server import lifespan, router
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.settings.settings import ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 
 
 def main() -> None:

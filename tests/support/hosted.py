@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import uvicorn
 from fastapi import FastAPI
+from polymux.runtime.settings import StoreSettings
 from polymux.server import lifespan, router
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.settings.settings import ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 
 from support.invariants import InProcess
 from support.polymux_server import Asked

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import openai
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from polymux.service.model import OperationResult, OutputFile
 from servers import media
 

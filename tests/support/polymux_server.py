@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.run import serve
-from polymux.server.settings.settings import Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 
 from support.invariants import InProcess, check_answer
 

@@ -32,7 +32,7 @@ class ServedProcess(Asked):
 
     Args:
         folder: Its store, and its log.
-        limits: Of `polymux.server.settings.settings.Limits`, instead of the defaults.
+        limits: Of `polymux.runtime.settings.Limits`, instead of the defaults.
         max_concurrency: How many chats at once.
         write_s: How long a client may not read, instead of the default.
         log: The level.
@@ -172,14 +172,10 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
     from polymux.engines.media.decoding_backend import reading, speech, upscaling
     from polymux.engines.process.supervisor import EngineBackend, Supervision
     from polymux.runtime.build import backends_of
+    from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
     from polymux.server import run
     from polymux.server.http import protocol
-    from polymux.server.settings.settings import (
-        EngineSettings,
-        Limits,
-        ServerSettings,
-        StoreSettings,
-    )
+    from polymux.server.settings.settings import ServerSettings
 
     from support.quick_engines import FAMILY, OPERATIONS
 

@@ -10,9 +10,10 @@ import pytest
 from polymux import contract
 from polymux._util.deprecation import with_new_keys
 from polymux.cli import main
+from polymux.runtime.settings import EngineSettings, Limits
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.routes.api_keys import key_values
-from polymux.server.settings.settings import EngineSettings, Limits, ServerSettings, read_settings
+from polymux.server.settings.settings import ServerSettings, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,11 +16,11 @@ import polymux
 import polymux.batches.results
 import polymux.songs.results
 import pytest
+from polymux._util import html_repr
 from polymux._util.redaction import register_secret
 from polymux.client.remote_file import RemoteFile
 from polymux.local.local_file import LocalFile
 from polymux.media.results import ConversionWarning
-from polymux.notebook import markup
 from polymux.songs.results import (
     AddReport,
     CatalogueStatistics,
@@ -241,8 +241,8 @@ def test_addresses_are_shown_without_what_opens_them() -> None:
     assert "https://files.example/a.png?... there" in text
     assert "abc" not in text
     assert "password" not in text
-    assert "password" not in markup.link("https://user:password@files.example/", "files")
-    assert KEY not in markup.link(f"https://files.example/{KEY}", "files")
+    assert "password" not in html_repr.link("https://user:password@files.example/", "files")
+    assert KEY not in html_repr.link(f"https://files.example/{KEY}", "files")
     # The link to a file that is not in the page must have its signature.
     page = RemoteFile("https://files.example/a.srt?signature=abc")._repr_html_()
     assert 'href="https://files.example/a.srt?signature=abc"' in page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from polymux.client.answer import warnings_of
-from polymux.server.http.responses import warnings_fields
+from polymux.service.warnings import warnings_fields
 
 
 @pytest.mark.parametrize(

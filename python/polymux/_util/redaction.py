@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-TYPE_CHECKING = False
 
 #: Shorter ones could not be told from words.
 _MIN_SECRET_CHARACTERS = 4

@@ -80,3 +80,14 @@ PICTURE = re.compile(
 )
 #: What no text has, and every container of media: they have lengths and counts at their beginning.
 NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def path_in(url: str) -> str:
+    """The path in an address; of what is none, such as ``http://[x/a.png``, what looks like it."""
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        bare = url.partition("#")[0].partition("?")[0].partition("://")[2]
+        return "".join(bare.partition("/")[1:])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from polymux._util.html_repr import HtmlReprMixin
+from polymux._util.html_repr import MAX_ROWS, HtmlReprMixin, escaped, facts, linked_path, table
+from polymux._util.text import clock
+from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 __all__ = ["BatchItem", "BatchProgress", "BatchReport", "State"]
 
@@ -65,9 +69,7 @@ class BatchItem:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.cards import batch_item
-
-        return batch_item(self)
+        return _batch_item_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,41 @@ class BatchReport:
 
     def _repr_html_(self) -> str:
         """Tables for notebooks: what became of all, and of those that failed."""
-        from polymux.notebook.cards import batch_report
+        return _batch_report_html(self)
 
-        return batch_report(self)
+
+def _batch_item_html(item: BatchItem) -> str:
+    """An input and what became of it; the results are linked where a notebook can reach them."""
+    rows = [("input", escaped(_input(item)))]
+    rows += [("output", linked_path(path, path.name)) for path in item.outputs[:MAX_ROWS]]
+    if item.error_code is not None:
+        rows.append(("why", escaped(_why(item))))
+    return table(rows) + facts(item, ("state", "tries", "elapsed_s", "size_bytes"))
+
+
+def _input(item: BatchItem) -> str:
+    return item.input if item.size_bytes is None else Path(item.input).name
+
+
+def _why(item: BatchItem) -> str:
+    """What went wrong, without the path that its own message begins with."""
+    message = (item.error_message or "").removeprefix(f"{item.input}: ")
+    return f"{item.error_code}: {message}"
+
+
+def _batch_report_html(report: BatchReport) -> str:
+    """How a batch went, and which inputs failed and why: the first of them."""
+    rows = [(name, escaped(getattr(report, name))) for name in ("total", "done")]
+    others = ("failed", "waiting", "kept", "copied", "repeated", "ignored", "remade")
+    rows += [(name, escaped(count)) for name in others if (count := getattr(report, name))]
+    rows += [("unread", escaped(one)) for one in report.unread[:MAX_ROWS]]
+    rows.append(("took", clock(report.elapsed_s)))
+    rows.append(("manifest", linked_path(report.manifest, report.manifest.name)))
+    failed = []
+    if report.failed:
+        try:
+            first = islice(report.items("failed"), MAX_ROWS)
+            failed = [(escaped(_input(item)), escaped(_why(item))) for item in first]
+        except PolymuxError as error:
+            failed = [("", escaped(error))]  # The manifest is gone; the counts are not.
+    return table(rows) + (table(failed, ("failed", "why")) if failed else "")

@@ -28,6 +28,7 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
     Returns:
         The exit code.
     """
+    from polymux.client.responses.prediction import files_of
     from polymux.media.media_file import MediaFile
 
     files = files_of(result)
@@ -63,36 +64,12 @@ def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
     return True
 
 
-def files_of(result: Any) -> list[tuple[str, MediaFile]]:
-    """The files of a result, each with what tells it from the others where that needs a word."""
-    from polymux.client.responses import Prediction
-    from polymux.media.media_file import MediaFile
-
-    if isinstance(result, MediaFile):
-        return [("", result)]
-    if not isinstance(result, Prediction):
-        return []
-    output = result.output
-    if isinstance(output, dict) and "audio" in output:
-        found = (("", result.audio), ("spectrogram", result.spectrogram))
-        return [(label, file) for label, file in found if file is not None]
-    addresses = [output] if isinstance(output, str) else output
-    if isinstance(addresses, list) and addresses and all(map(_is_address, addresses)):
-        return [("", file) for file in result.images]
-    return []
-
-
 def _should_have_files(result: Any) -> bool:
     """Whether it is what an operation gives that makes files: a list of texts, or of nothing."""
     from polymux.client.responses import Prediction
 
     output = result.output if isinstance(result, Prediction) else None
     return isinstance(output, list) and all(isinstance(one, str) for one in output)
-
-
-def _is_address(value: object) -> bool:
-    # file: is of this computer's own engines; of a server it is refused where it is fetched.
-    return isinstance(value, str) and value.startswith(("https://", "http://", "data:", "file:"))
 
 
 def _save(

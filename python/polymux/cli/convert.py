@@ -108,13 +108,14 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
         "--threads",
         type=int,
         metavar="N",
-        help="threads for one file, at most (default: all cores)",
+        help="maximum number of threads for one file; at a constant bitrate 1 makes every frame "
+        "ffmpeg's (default: all cores)",
     )
     group.add_argument(
         "--exact",
         action="store_true",
         help="with --abr or variable bitrate: one encoder from beginning to end, so that every "
-        "frame is ffmpeg's also in files over 15 s (with --bitrate alone it always is)",
+        "frame is ffmpeg's also in files over 15 s (with --bitrate alone, use --threads 1)",
     )
     group.add_argument(
         "--verify",

@@ -32,7 +32,7 @@ def add_commands(commands: Any) -> None:
 
 def run_version(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command takes them
     """Prints name and version."""
-    from polymux import __version__
+    from polymux._native.version import __version__
 
     write_line(f"polymux {__version__}")
     return exit_codes.SUCCESS
@@ -60,7 +60,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
     """
     import platform
 
-    from polymux import __version__
+    from polymux._native.version import __version__
     from polymux.downloads.health import downloads
 
     return {

@@ -42,7 +42,7 @@ def stem_of(text: str) -> str:
 
 def name_in(url: str) -> tuple[str, str]:
     """Stem and suffix of the file that an address names; either may be empty."""
-    from polymux.client.remote_file import path_in
+    from polymux._util.text import path_in
 
     last = unquote(path_in(url)).rpartition("/")[2]
     stem, suffix = os.path.splitext(_NO_NAME.sub("-", last))  # noqa: PTH122 - no path yet

@@ -136,7 +136,7 @@ def _describe(job: Prediction, options: argparse.Namespace) -> int:
 
 
 def _facts(job: Prediction) -> Iterator[tuple[str, object]]:
-    from polymux.cli.answers import files_of
+    from polymux.client.responses.prediction import files_of
 
     for name in ("id", "status", "model", "created_at", "started_at", "completed_at", "error"):
         value = getattr(job, name)

@@ -254,7 +254,8 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
     from dataclasses import replace
     from pathlib import Path
 
-    from polymux.server.settings.settings import ServerSettings, StoreSettings, read_settings
+    from polymux.runtime.settings import StoreSettings
+    from polymux.server.settings.settings import ServerSettings, read_settings
 
     if options.config is None and options.store is not None:
         return ServerSettings(store=StoreSettings(Path(options.store)))

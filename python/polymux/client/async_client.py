@@ -137,9 +137,6 @@ class AsyncPredictions:
             return checked_answer(Answer(outcome, self._connection))
 
 
-TYPE_CHECKING = False
-
-
 #: Loaded by the first call, as making a client costs nothing; and once, as calls come often.
 _calls: Any = None
 _loop: Any = None

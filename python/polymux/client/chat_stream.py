@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from polymux._native.core import core
 from polymux._util.deprecation import renamed_arguments
-from polymux.client.options import MAX_EVENT_BYTES
-from polymux.errors import InvalidRequestError
+from polymux._util.html_repr import markdown
+from polymux.client.options import MAX_EVENT_BYTES, checked_limit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
@@ -21,17 +21,6 @@ __all__ = ["AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"]
 
 
 ChatChunk = core.ChatChunk
-
-_LARGEST_LIMIT_BYTES = 1 << 30
-
-
-def checked_limit(max_event_bytes: int) -> int:
-    """The limit, when it is one."""
-    if not 1 <= max_event_bytes <= _LARGEST_LIMIT_BYTES:
-        raise InvalidRequestError(
-            f"max_event_bytes={max_event_bytes}: must be from 1 to {_LARGEST_LIMIT_BYTES}"
-        )
-    return max_event_bytes
 
 
 class ChatStream(core.ChatStream):
@@ -77,8 +66,6 @@ class ChatStream(core.ChatStream):
 
     def _repr_markdown_(self) -> str:
         """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
-        from polymux.notebook.markup import markdown
-
         return markdown(self.text)
 
     def __enter__(self) -> Self:
@@ -122,8 +109,6 @@ class AsyncChatStream(core.AsyncChatStream):
 
     def _repr_markdown_(self) -> str:
         """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
-        from polymux.notebook.markup import markdown
-
         return markdown(self.text)
 
     async def __aenter__(self) -> Self:

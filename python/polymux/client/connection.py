@@ -6,15 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 from polymux._util.redaction import register_secret
-from polymux.config import checked_base_url, checked_key, configuration
+from polymux.config import checked_base_url, checked_key, configuration, host_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
     from polymux._native import _core
-
-TYPE_CHECKING = False
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -144,16 +142,6 @@ def _checked_path(name: str, path: Any, expected: str) -> str:
     return text
 
 
-def host_of(base_url: str) -> str:
-    """``name:port`` of a server's address: in its usual spelling, the port always there."""
-    scheme, _, rest = base_url.partition("://")
-    authority = rest.partition("/")[0]
-    host, port = authority, "443" if scheme == "https" else "80"
-    if ":" in authority.rpartition("]")[2]:
-        host, _, port = authority.rpartition(":")
-    return f"{_usual(host.lower())}:{port}"
-
-
 def hosts_like(host: str) -> tuple[str, ...]:
     """What may stand in the place of a ``name:port``: this machine alone has several names.
 
@@ -163,24 +151,6 @@ def hosts_like(host: str) -> tuple[str, ...]:
     name, _, port = host.rpartition(":")
     names = _LOOPBACK if name in _LOOPBACK else (name,)
     return tuple(f"{one}:{port}" for one in names)
-
-
-def _usual(host: str) -> str:
-    """``127.0.0.1`` for ``127.1``, ``[::1]`` for ``[0::1]``; what is no address as it is."""
-    address = host.strip("[]")
-    if not address or set(address) - set("0123456789abcdefx.:"):
-        return host
-    import _socket
-
-    try:
-        if host.startswith("["):
-            plain = _socket.inet_ntop(
-                _socket.AF_INET6, _socket.inet_pton(_socket.AF_INET6, address)
-            )
-            return f"[{plain}]"
-        return _socket.inet_ntoa(_socket.inet_aton(address)) if address[0].isdigit() else host
-    except OSError:
-        return host
 
 
 def chosen(base_url: str, proxy: str | None, *, trust_env: bool) -> tuple[str, str]:

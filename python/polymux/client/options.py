@@ -5,77 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from polymux._util.deprecation import renamed_arguments
+from polymux._util.frozen import Frozen
+from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from typing import Any, Self
-
     from polymux._native._core import CallOptions
 
 __all__ = ["Frozen", "Retry", "Timeout"]
-
-
-class Frozen:
-    """A value of the attributes that its class names in ``__slots__``.
-
-    Two are equal when they are of one class and all attributes are; they can be hashed, copied and
-    pickled. `_hidden` names attributes that are never shown.
-    """
-
-    __slots__ = ()
-    _hidden: tuple[str, ...] = ()
-
-    def _set(self, **values: object) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def _values(self) -> dict[str, Any]:
-        names: tuple[str, ...] = type(self).__slots__
-        return {name: getattr(self, name) for name in names}
-
-    def _replace(self, **changes: object) -> Self:
-        """A copy with other values; nothing is checked again."""
-        made = object.__new__(type(self))
-        made._set(**(self._values() | changes))
-        return made
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Refused."""
-        raise AttributeError(f"a {type(self).__name__} cannot be changed")
-
-    def __delattr__(self, name: str) -> None:
-        """Refused."""
-        raise AttributeError(f"a {type(self).__name__} cannot be changed")
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the other is of the same class with equal attributes."""
-        if type(other) is not type(self):
-            return NotImplemented
-        return self._values() == other._values()
-
-    def __hash__(self) -> int:
-        """Equal values hash alike."""
-        return hash((type(self), *self._values().values()))
-
-    def __repr__(self) -> str:
-        """All attributes but the hidden ones."""
-        shown = (
-            f"{name}={'***' if name in self._hidden and value is not None else repr(value)}"
-            for name, value in self._values().items()
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the attributes."""
-        return _restored, (type(self), self._values())
-
-
-def _restored(kind: type[Frozen], values: dict[str, Any]) -> Frozen:
-    made = object.__new__(kind)
-    made._set(**values)
-    return made
-
-
-TYPE_CHECKING = False
 
 
 _MAX_TIMEOUT_S = 10 * 365 * 86400.0
@@ -282,7 +218,6 @@ def as_max_event_bytes(given: int | None) -> int:
         return MAX_EVENT_BYTES
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"max_event_bytes: a whole number, not {type(given).__name__}")
-    from polymux.client.chat_stream import checked_limit
 
     return checked_limit(given)
 
@@ -327,3 +262,15 @@ def _milliseconds(seconds: float | None) -> int | None:
 def _bounded_milliseconds(seconds: float) -> int:
     """The same of a wait, which has no value for never: ten years are as long."""
     return _milliseconds(min(seconds, _MAX_TIMEOUT_S)) or 0
+
+
+_LARGEST_LIMIT_BYTES = 1 << 30
+
+
+def checked_limit(max_event_bytes: int) -> int:
+    """The limit, when it is one."""
+    if not 1 <= max_event_bytes <= _LARGEST_LIMIT_BYTES:
+        raise InvalidRequestError(
+            f"max_event_bytes={max_event_bytes}: must be from 1 to {_LARGEST_LIMIT_BYTES}"
+        )
+    return max_event_bytes

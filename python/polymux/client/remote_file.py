@@ -9,8 +9,9 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from polymux._util.html_repr import embedded, escaped, link
 from polymux._util.redaction import redact
-from polymux._util.text import printable, shortened
+from polymux._util.text import path_in, printable, shortened
 from polymux.media.media_file import MediaFile, refuse_asynchronous
 
 if TYPE_CHECKING:
@@ -270,14 +271,11 @@ class RemoteFile(MediaFile):
 
     def _repr_html_(self) -> str:
         """The picture, player or video for notebooks, small ones in the page itself."""
-        from polymux.notebook.markup import escaped, link
-
         kind = self.content_type.partition("/")[0]
         place = link(self.url, _name_of(self.url))
         if kind not in ("image", "audio", "video"):
             return f"<div>{place}</div>"
         from polymux.errors import PolymuxError
-        from polymux.notebook.cards import embedded
 
         try:
             data = self.read(limit_bytes=_INLINE_BYTES, timeout=_INLINE_S)
@@ -312,17 +310,6 @@ class RemoteFile(MediaFile):
             verified=self._verified,
         )
         return made, ()
-
-
-def path_in(url: str) -> str:
-    """The path in an address; of what is none, such as ``http://[x/a.png``, what looks like it."""
-    from urllib.parse import urlsplit
-
-    try:
-        return urlsplit(url).path
-    except ValueError:
-        bare = url.partition("#")[0].partition("?")[0].partition("://")[2]
-        return "".join(bare.partition("/")[1:])
 
 
 def _name_of(url: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from polymux._util.frozen import Frozen
 from polymux._util.redaction import register_secret
 from polymux.client import options
-from polymux.client.options import Frozen
 from polymux.config import MAX_HEADER_CHARACTERS
 
 TYPE_CHECKING = False

@@ -166,9 +166,6 @@ class Predictions:
             return checked_answer(Answer(session.perform(*request), self._connection))
 
 
-TYPE_CHECKING = False
-
-
 #: Loaded by the first call, as making a client costs nothing; and once, as calls come often.
 _calls: Any = None
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from polymux.fetch.fetcher import Fetched, FetchPolicy
+    from polymux.service.backend import ServiceAccess
     from polymux.service.chunks import Chunk
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
-    from polymux.service.service import Service
     from polymux.service.temporary_files import TempFile
 
     class PageReader(Protocol):
@@ -267,7 +267,7 @@ class AddressedBackend(Backend):
         self._inner = inner
         self._url_fetcher = url_fetcher
 
-    def bind(self, service: Service) -> None:
+    def bind(self, service: ServiceAccess) -> None:
         """Tells the inner one."""
         self._inner.bind(service)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.local.home import Intake, LocalHome
-    from polymux.server.settings.settings import EngineSettings
+    from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
     from polymux.songs.catalogue import Catalogue

@@ -26,6 +26,7 @@ from polymux.errors import NoMatchError, OperationCancelledError, PredictionFail
 from polymux.local.inputs import Intake, upload_of
 from polymux.local.local_file import LocalFile
 from polymux.media.inputs import path_bytes
+from polymux.models.selection import remedy
 from polymux.service import job_table
 from polymux.service.admission import Bounds
 from polymux.service.errors import restored
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.media.media_file import MediaFile
-    from polymux.server.settings.settings import EngineSettings, ServerSettings
+    from polymux.runtime.settings import EngineSettings, ServiceSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
     from polymux.songs.catalogue import Catalogue
@@ -267,7 +268,7 @@ class LocalHome:
                         _settings(self.folder, engines, told), _media(engines), catalogue
                     )
                 bounds = Bounds(max_generation_s=max_generation_s)
-                self.service = Service(own, self.store, queue=1000, bounds=bounds)
+                self.service = Service(own, self.store, queue=1000, bounds=bounds, remedy=remedy)
             except BaseException:
                 self.store.close()
                 raise
@@ -335,14 +336,14 @@ def _settings(
     folder: Path,
     engines: Mapping[str, EngineSettings] | None,
     told: Mapping[str, Any],
-) -> ServerSettings:
+) -> ServiceSettings:
     from polymux.runtime.build import installed_engines
-    from polymux.server.settings.settings import ServerSettings, StoreSettings
+    from polymux.runtime.settings import ServiceSettings, StoreSettings
 
     wanted = installed_engines() if engines is None else engines
     others = {name: one for name, one in wanted.items() if one.family != "media"}
     own = {name: one for name, one in told.items() if one is not None}
-    return ServerSettings(store=StoreSettings(folder), engines=others, **own)
+    return ServiceSettings(store=StoreSettings(folder), engines=others, **own)
 
 
 def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
@@ -363,7 +364,7 @@ def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
 
 
 def _backends(
-    settings: ServerSettings,
+    settings: ServiceSettings,
     media: _Media,
     catalogue: Catalogue | str | os.PathLike[str] | None,
 ) -> list[Backend]:
@@ -445,7 +446,7 @@ class LocalAnswer(Answer):
         """
         fields = b""
         if warnings:
-            from polymux.server.http.responses import warnings_fields
+            from polymux.service.warnings import warnings_fields
 
             fields = b"".join(b"%s: %s\r\n" % one for one in warnings_fields(warnings))
         super().__init__((200, fields, b"", 1, 0.0))

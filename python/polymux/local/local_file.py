@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from polymux._util.html_repr import embedded, escaped, linked_path
 from polymux._util.text import display_name, size
 from polymux.media.media_file import MediaFile
 
@@ -83,9 +84,6 @@ class LocalFile(MediaFile):
         A link is of use to a browser where the file lies below the notebook's folder; of others
         there are name and size alone.
         """
-        from polymux.notebook.cards import embedded, linked_path
-        from polymux.notebook.markup import escaped
-
         assert self.path is not None  # noqa: S101 - given to the constructor
         name = display_name(self.path.name)
         if not self.path.is_file():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.local.async_local import AsyncLocal
-    from polymux.server.settings.settings import EngineSettings
+    from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.songs.catalogue import Catalogue
     from polymux.summaries.settings import SummaryOptions

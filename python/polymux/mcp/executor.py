@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polymux import errors
-from polymux.cli.answers import files_of
+from polymux.client.responses.prediction import files_of
 from polymux.mcp.answers import MadeFile, Outcome
 from polymux.mcp.arguments import checked
 from polymux.mcp.tools import CHATS

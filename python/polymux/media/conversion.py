@@ -318,15 +318,17 @@ def convert_to_mp3(
         id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3; with
             `identical_file` always 4, as ffmpeg.
         identical_file: Write the whole file as ``ffmpeg -vn`` does, tags included, and not only
-            its audio frames. At average or variable bitrate this means `exact` too.
-            Default: False.
-        threads: Upper bound on the threads that work on this file; they help where a file lasts
-            over 15 s, and change no byte of the MP3. Default: as many as there are cores.
+            its audio frames. At average or variable bitrate this means `exact` too; at a constant
+            bitrate, use ``threads=1`` with it. Default: False.
+        threads: Maximum number of threads for this file; they help if it lasts over 15 s. At a
+            constant bitrate the frames equal ffmpeg's in nearly all files; in a rare file they
+            differ after a segment boundary. With 1 every frame is ffmpeg's. At average and
+            variable bitrate the number changes no byte. Default: as many as there are cores.
         exact: At average and variable bitrate, use one encoder from beginning to end, so that every
             frame is ffmpeg's. Without it a file over 15 s is encoded in parts side by side, and
             that is so but for rare frames, mostly at LAME's upper bit limit;
-            ``.report.inexact_frames`` counts those that are known. At a constant bitrate every
-            frame is ffmpeg's in any case. Default: False.
+            ``.report.inexact_frames`` counts those that are known. At a constant bitrate it changes
+            nothing: see `threads`. Default: False.
         verify: Check the seams, where parts were joined, further than the 24 frames that always
             must agree: the encoder before a seam goes on through the whole next part, and every
             frame is compared. A seam moves behind a frame that differs, and
@@ -388,7 +390,9 @@ def convert_to_mp3(
             limits=limits,
         )
     )
-    conversion = start_conversion(source, destination, options, overwrite=flag("overwrite", overwrite))
+    conversion = start_conversion(
+        source, destination, options, overwrite=flag("overwrite", overwrite)
+    )
     return media_file(conversion.wait(_progress_adapter(on_progress)), destination)
 
 

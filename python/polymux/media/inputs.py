@@ -105,7 +105,7 @@ def file_given(source: object) -> tuple[str, object] | None:
         return source.path.name, source.path
     if source.url is None:
         return "converted.mp3", source.read()
-    from polymux.client.remote_file import path_in
+    from polymux._util.text import path_in
 
     return path_in(source.url).rpartition("/")[2], source
 

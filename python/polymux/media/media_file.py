@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polymux._util.html_repr import escaped
 from polymux._util.text import clock, display_name, size
 from polymux.errors import InvalidRequestError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from polymux.client.options import Timeout
     from polymux.media.inputs import Source
     from polymux.media.results import ConversionReport
+
 
 _INLINE_PLAYER_BYTES = 10_000_000
 _PIECE_BYTES = 256 << 10
@@ -271,6 +273,11 @@ class ConversionOutcome:
 
     def _repr_html_(self) -> str:
         """The file's player, or the error, for notebooks."""
-        from polymux.notebook.cards import conversion_outcome
+        return _conversion_outcome_html(self)
 
-        return conversion_outcome(self)
+
+def _conversion_outcome_html(outcome: ConversionOutcome) -> str:
+    """The file, or why there is none."""
+    if outcome.file is not None:
+        return outcome.file._repr_html_()
+    return f"<div>source {outcome.index}: {escaped(outcome.error)}</div>"

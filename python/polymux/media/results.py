@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.html_repr import HtmlReprMixin
+from polymux._util.html_repr import (
+    MAX_EMBEDDED_BYTES,
+    HtmlReprMixin,
+    embedded,
+    escaped,
+    image,
+    table,
+)
+from polymux._util.text import clock, size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,9 +130,7 @@ class ConversionReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.cards import conversion_report
-
-        return conversion_report(self)
+        return _conversion_report_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +228,7 @@ class Cover:
 
     def _repr_html_(self) -> str:
         """The picture, for notebooks."""
-        from polymux.notebook.cards import cover
-
-        return cover(self)
+        return image(self.mime_type, self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +279,7 @@ class MediaInfo:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.cards import media_info
-
-        return media_info(self)
+        return _media_info_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +337,7 @@ class PcmAudio:
 
     def _repr_html_(self) -> str:
         """A player for notebooks, where it is not too long."""
-        from polymux.notebook.cards import pcm_audio
-
-        return pcm_audio(self)
+        return _pcm_audio_html(self)
 
 
 def report_from_native(native: dict[str, Any]) -> ConversionReport:
@@ -438,3 +438,70 @@ def progress_from_native(native: dict[str, Any]) -> Progress:
         bytes_written=native["bytes_written"],
         elapsed_s=native["elapsed_s"],
     )
+
+
+def _conversion_report_html(report: ConversionReport) -> str:
+    """What a conversion did, and what it warns of."""
+    rate = f"{report.sample_rate_hz / 1000:g} kHz, {report.channels} ch"
+    rows = [
+        ("from", f"{escaped(report.codec)} in {escaped(report.container)}"),
+        ("to", f"MP3 {escaped(report.mode.upper())}, {rate}, {escaped(report.encoder)}"),
+        ("length", f"{clock(report.duration_s)}, {report.frames} frames"),
+        ("size", size(report.bytes)),
+        ("took", f"{report.elapsed_s:.2f} s, {report.speed:.0f} times real time"),
+    ]
+    for one in report.warnings:
+        where = "" if one.position_s is None else f" at {clock(one.position_s)}"
+        times = "" if one.count == 1 else f" ({one.count} times)"
+        rows.append((f"<b>{escaped(one.code)}</b>", f"{escaped(one.message)}{where}{times}"))
+    return table(rows)
+
+
+def _media_info_html(info: MediaInfo) -> str:
+    """What a file is: container, streams, tags and cover."""
+    facts = [escaped(info.container_long_name)]
+    if info.duration_s is not None:
+        facts.append(clock(info.duration_s))
+    if info.size_bytes is not None:
+        facts.append(size(info.size_bytes))
+    if info.bitrate_bps is not None:
+        facts.append(f"{info.bitrate_bps / 1000:.0f} kbit/s")
+    rows = [
+        (str(one.index), escaped(one.type), escaped(one.codec), _form(one), escaped(one.language))
+        for one in info.streams
+    ]
+    streams = table(rows, ("stream", "type", "codec", "form", "language"))
+    tags = table([(escaped(name), escaped(text)) for name, text in info.tags.items()])
+    picture = "" if info.cover is None else image(info.cover.mime_type, info.cover.data)
+    return f"<div><b>{', '.join(facts)}</b>{streams}{tags if info.tags else ''}{picture}</div>"
+
+
+def _form(one: StreamInfo) -> str:
+    if one.type == "audio":
+        return f"{one.sample_rate_hz} Hz, {escaped(one.channel_layout or one.channels)}"
+    return f"{one.width}x{one.height}" if one.width else ""
+
+
+def _pcm_audio_html(audio: PcmAudio) -> str:
+    """A player; of long sound its length alone. The samples lie in it as they are, as floats."""
+    data = audio.samples.cast("B")
+    facts = f"{clock(audio.duration_s)}, {audio.sample_rate_hz} Hz, {audio.channels} ch"
+    if not len(data) or len(data) > MAX_EMBEDDED_BYTES:
+        return f"<div>{facts}</div>"
+    player = embedded("audio", "audio/wav", _wave(audio, data))
+    return f"<div>{player}<div>{facts}</div></div>"
+
+
+def _wave(audio: PcmAudio, data: memoryview[int]) -> bytes:
+    """A WAV file of floats (Multimedia Programming Interface and Data Specifications 1.0, 1991)."""
+    from struct import pack
+
+    frame_bytes = 4 * audio.channels
+    rate = audio.sample_rate_hz
+    form = pack("<HHIIHHH", 3, audio.channels, rate, rate * frame_bytes, frame_bytes, 32, 0)
+    fact = pack("<I", len(audio))
+    chunks = b"".join(
+        name + pack("<I", len(part)) + part
+        for name, part in ((b"fmt ", form), (b"fact", fact), (b"data", bytes(data)))
+    )
+    return b"RIFF" + pack("<I", 4 + len(chunks)) + b"WAVE" + chunks

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from polymux.client.responses import TranscriptChunk
 
 #: How long a text stays that has no end of its own: a usual speed of reading, within bounds.
 _READ_CHARACTERS_PER_S = 15
 _MIN_CUE_MS = 1000
 _MAX_CUE_MS = 7000
+
+
+class TimedText(Protocol):
+    """What subtitles need of a `polymux.TranscriptChunk`."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def start_s(self) -> float | None: ...
+    @property
+    def end_s(self) -> float | None: ...
 
 
 class Cue(NamedTuple):
@@ -23,7 +32,7 @@ class Cue(NamedTuple):
     text: str
 
 
-def cues(chunks: Sequence[TranscriptChunk]) -> list[Cue]:
+def cues(chunks: Sequence[TimedText]) -> list[Cue]:
     """What is shown when: every end is after its start.
 
     A start that is missing is the end of the text before. An end that is missing, or not after the
@@ -64,7 +73,7 @@ def _guessed_end(start_ms: int, text: str) -> int:
     return start_ms + min(max(reading_ms, _MIN_CUE_MS), _MAX_CUE_MS)
 
 
-def srt(chunks: Sequence[TranscriptChunk]) -> str:
+def srt(chunks: Sequence[TimedText]) -> str:
     """SubRip: numbered cues, times with a comma."""
     return "".join(
         f"{number}\n{_clock(cue.start_ms, ',')} --> {_clock(cue.end_ms, ',')}\n{cue.text}\n\n"
@@ -72,7 +81,7 @@ def srt(chunks: Sequence[TranscriptChunk]) -> str:
     )
 
 
-def vtt(chunks: Sequence[TranscriptChunk]) -> str:
+def vtt(chunks: Sequence[TimedText]) -> str:
     """WebVTT (https://www.w3.org/TR/webvtt1/): times with a full stop, markup escaped."""
     return "WEBVTT\n\n" + "".join(_vtt_cues(cues(chunks)))
 

@@ -112,7 +112,7 @@ def has_pickles(names: Iterable[str]) -> bool:
 def convertible(names: Iterable[str]) -> tuple[str, str] | None:
     """Of the files of one folder the pickle that a part is loaded from, and its name as
     safetensors; None where there is none in one piece.
-    """  # noqa: D205 - one sentence
+    """
     found = {one["variant"] or "": one for one in map(_PICKLE.fullmatch, names) if one is not None}
     chosen = found.get(HALF) or found.get("")
     if chosen is None:

@@ -112,7 +112,7 @@ class ModelsFolder:
     def default(self, family: str) -> Installed | None:
         """The model that an engine takes where none is named: of those without a problem the first
         by name; None where there is none, and for a family whose models have roles.
-        """  # noqa: D205 - one sentence
+        """
         about = FAMILIES.get(family)
         if about is not None and about.has_roles:
             return None
@@ -122,7 +122,7 @@ class ModelsFolder:
     def _name_of(self, entry: str) -> str:
         """What is called how: what people put here goes without its ``.gguf``, and what was added
         by the name that it was given, whatever that ends with.
-        """  # noqa: D205 - one sentence
+        """
         return entry if self._was_added(entry) else entry.removesuffix(".gguf")
 
     def _was_added(self, entry: str) -> bool:

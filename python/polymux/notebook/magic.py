@@ -7,8 +7,8 @@ import shlex
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from polymux._util.html_repr import markdown
 from polymux.errors import PolymuxError
-from polymux.notebook.markup import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

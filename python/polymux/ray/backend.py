@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.engines.media.backend import MediaBackendBase
 from polymux.ray.cluster import ray_module
 from polymux.ray.messages import (
     PIECE_BYTES,
@@ -22,7 +23,6 @@ from polymux.ray.messages import (
     Refused,
     Sent,
 )
-from polymux.runtime.build import MediaBackendBase
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed, restored, status_error
 from polymux.service.model import OperationResult, OutputFile, Upload

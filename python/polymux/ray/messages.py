@@ -16,7 +16,7 @@ class Plan(NamedTuple):
 
     Attributes:
         name: As configuration and logs call it.
-        family: As `polymux.runtime.registry` knows it.
+        family: As `polymux.engines.registry` knows it.
         operations: What it can do.
         options: What its `load` gets.
         max_concurrency: How much of it at once.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 from dataclasses import replace
@@ -13,20 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import UrlFetcher, addressed
-from polymux.engines import estimates
 from polymux.engines.base import context_tokens
 from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.diffusion.backend import DiffusionBackend
-from polymux.engines.media.decoding_backend import reading, refuse_addresses, speech, upscaling
+from polymux.engines.media.backend import MediaBackend
+from polymux.engines.media.decoding_backend import reading, speech, upscaling
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.unavailable import UnavailableBackend
 from polymux.models.families import FAMILIES
 from polymux.models.role_assignment import assign_models
+from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
-from polymux.runtime.model_selection import available, chosen
+from polymux.runtime.settings import EngineSettings
 from polymux.runtime.upstream_settings import upstreams_of
-from polymux.server.settings.settings import EngineSettings
-from polymux.service.backend import Backend
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.links import SignedAddresses
 from polymux.songs.reader import Library
@@ -41,39 +39,8 @@ if TYPE_CHECKING:
     from polymux.downloads.downloader import PageDownloader
     from polymux.ray.deployment import Cluster
     from polymux.ray.settings import RaySettings
-    from polymux.server.settings.settings import ServerSettings
-    from polymux.service.model import Estimate, OperationRequest, OperationResult, ProgressSink
-
-
-class MediaBackendBase(Backend):
-    """What the media engine's backends have in common, before that which does the work."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        """No process is started."""
-        super().__init__(*arguments, **named)
-        self._measure = estimates.sound(_CONVERSION_S)
-
-    def refuse(self, work: OperationRequest) -> None:
-        """Addresses are no files."""
-        refuse_addresses(work, "file")
-        super().refuse(work)
-
-    async def estimate(self, work: OperationRequest) -> Estimate:
-        """By the recording's length."""
-        return await self._measure.estimate(work, "file", super().run)  # type: ignore[safe-super]
-
-    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it in the process."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        product = await super().run(work, sink)  # type: ignore[safe-super]
-        if work.operation == "convert_to_mp3":
-            self._measure.pace.learn(product.metrics["duration"], loop.time() - began)
-        return product
-
-
-class MediaBackend(MediaBackendBase, EngineBackend):
-    """The media engine: of an address it would have to fetch the file first."""
+    from polymux.runtime.settings import ServiceSettings
+    from polymux.service.backend import Backend
 
 
 #: Family to the operations of its engine.
@@ -103,8 +70,6 @@ _READABLE = (
 #: long what opens strangers' files may neither tell nor write anything: a decoder may be in a loop.
 _PATIENCE = {"diffusion": {"cancel_timeout_s": 10.0}, "media": {"stalled_s": 120.0}}
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
-#: Of a second of sound, until conversions were measured.
-_CONVERSION_S = 0.01
 
 
 class Places(NamedTuple):
@@ -134,7 +99,7 @@ def cluster_of(settings: RaySettings | None) -> Cluster | None:
 
 
 def backends_of(
-    settings: ServerSettings, media: Backend | None = None, songs: Backend | None = None
+    settings: ServiceSettings, media: Backend | None = None, songs: Backend | None = None
 ) -> list[Backend]:
     """The backends of a server, none of them loaded.
 
@@ -170,7 +135,7 @@ def backends_of(
     return backends + upstreams_of(settings.upstreams, settings.fetch, taken, url_fetcher)
 
 
-def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
+def _songs(media: Backend, settings: ServiceSettings) -> Backend | None:
     """The catalogue of songs, for strangers; None where none is named and there is none."""
     folder = served_folder(settings.songs.catalogue)
     if folder is None:
@@ -182,7 +147,7 @@ def _songs(media: Backend, settings: ServerSettings) -> Backend | None:
     )
 
 
-def pages_of(settings: ServerSettings) -> PageDownloader | None:
+def pages_of(settings: ServiceSettings) -> PageDownloader | None:
     """What fetches what pages show; None where that is not installed, or not wanted."""
     enabled = settings.download.enabled
     if not (downloads.is_installed() if enabled is None else enabled):
@@ -195,13 +160,13 @@ def pages_of(settings: ServerSettings) -> PageDownloader | None:
     )
 
 
-def url_fetcher_of(settings: ServerSettings, pages: PageDownloader | None) -> UrlFetcher:
+def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> UrlFetcher:
     """What brings files from addresses."""
     return UrlFetcher(settings.fetch, settings.limits.upload_bytes, pages=pages)
 
 
 def _media(
-    engines: Mapping[str, EngineSettings], settings: ServerSettings, places: Places
+    engines: Mapping[str, EngineSettings], settings: ServiceSettings, places: Places
 ) -> Backend:
     """The backend that opens strangers' files: the one that is named, else one of its own."""
     for name, one in engines.items():
@@ -235,7 +200,7 @@ def installed_engines() -> dict[str, EngineSettings]:
 def _backend(
     name: str,
     engine: EngineSettings,
-    settings: ServerSettings,
+    settings: ServiceSettings,
     places: Places,
     media: Backend,
     url_fetcher: UrlFetcher,
@@ -284,7 +249,9 @@ def chat_names(name: str, engine: EngineSettings) -> list[str]:
     return list(dict.fromkeys([*map(str, told), name]))
 
 
-def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places: Places) -> Backend:
+def _engine(
+    name: str, engine: EngineSettings, settings: ServiceSettings, places: Places
+) -> Backend:
     options: dict[str, Any] = {"max_concurrency": engine.max_concurrency, **engine.options}
     confinement = model_confinement(settings)
     if engine.family == "media":
@@ -321,7 +288,7 @@ def _engine(name: str, engine: EngineSettings, settings: ServerSettings, places:
     return made
 
 
-def model_confinement(settings: ServerSettings) -> dict[str, Any]:
+def model_confinement(settings: ServiceSettings) -> dict[str, Any]:
     """What a process with a model may still do: all but reach a network, and grow without end.
 
     It sees samples, pixels and texts, never a stranger's file; and its files, wherever the operator
@@ -335,7 +302,7 @@ def model_confinement(settings: ServerSettings) -> dict[str, Any]:
     }
 
 
-def media_confinement(settings: ServerSettings) -> dict[str, Any]:
+def media_confinement(settings: ServiceSettings) -> dict[str, Any]:
     """What the process that opens strangers' files may still do: read them, write drafts."""
     package = Path(__file__).parents[1]
     own = {sys.prefix, sys.base_prefix, str(package.parent), *(one for one in sys.path if one)}

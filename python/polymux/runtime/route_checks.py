@@ -9,7 +9,7 @@ from polymux._util.text import shown
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from polymux.server.settings.settings import ServerSettings
+    from polymux.runtime.settings import ServiceSettings
 
 
 #: What is no engine and no upstream; whether it is there is found at the start.
@@ -22,7 +22,7 @@ _OWN = {
 }
 
 
-def route_problems(settings: ServerSettings) -> list[str]:
+def route_problems(settings: ServiceSettings) -> list[str]:
     """What is wrong with the routes; empty for nothing."""
     if not settings.routes:
         return []
@@ -35,7 +35,7 @@ def route_problems(settings: ServerSettings) -> list[str]:
     ]
 
 
-def _operations_of(settings: ServerSettings) -> dict[str, Collection[str]]:
+def _operations_of(settings: ServiceSettings) -> dict[str, Collection[str]]:
     """Name of a backend to what it can do."""
     from polymux.runtime.build import OPERATIONS, installed_engines
 

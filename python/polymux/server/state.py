@@ -14,6 +14,7 @@ from polymux._util.text import display_name
 from polymux.client.local_servers import announce, own_key, retire
 from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
+from polymux.models.selection import remedy
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.auth.gate import Gate
 from polymux.server.observability.metrics import Metrics
@@ -125,6 +126,7 @@ class ServerState:
                 queue=settings.limits.queue,
                 bounds=Bounds(settings.limits.memory_bytes, settings.limits.max_generation_s),
                 on_spent=self.metrics.spent,
+                remedy=remedy,
             )
             await self._service.start()
         except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from polymux import errors
 from polymux.service.errors import status_error
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from polymux.service.chunks import Chunk
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
-    from polymux.service.service import Service
+    from polymux.service.routes import Routes
+    from polymux.service.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,23 @@ class Health:
 
     state: str
     detail: str = ""
+
+
+class ServiceAccess(Protocol):
+    """What backends may ask of the service that they belong to."""
+
+    store: Store
+    routes: Routes
+
+    def backends_of(self, work: OperationRequest) -> list[Backend]: ...
+
+    async def call(
+        self, work: OperationRequest, sink: ProgressSink | None = None
+    ) -> OperationResult: ...
+
+    async def do_behind(
+        self, backend: Backend, work: OperationRequest, sink: ProgressSink
+    ) -> OperationResult | None: ...
 
 
 class Backend(ABC):
@@ -52,7 +70,7 @@ class Backend(ABC):
     models: tuple[str, ...] | None = None
     is_upstream: bool = False
 
-    def bind(self, service: Service) -> None:  # noqa: B027 - most ask nobody else
+    def bind(self, service: ServiceAccess) -> None:  # noqa: B027 - most ask nobody else
         """Tells it the service that it is of: for work that asks for other work."""
 
     def refuse(self, work: OperationRequest) -> None:  # noqa: B027 - most refuse nothing

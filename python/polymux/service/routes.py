@@ -10,10 +10,13 @@ from polymux import errors
 from polymux.service.errors import status_error, unknown_model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
+
+    #: Operation, variant and values of a request to what would make it possible; empty if nothing.
+    Remedy = Callable[[str, str, Mapping[str, Any] | None], str]
 
 #: Why a backend refuses work that another may do.
 NOT_FOR_IT = (errors.NoBackendError, errors.BadRequestError, errors.OverloadedError)
@@ -42,6 +45,7 @@ class Routes:
         routes: Operation to backends, in the order in which they are tried. Default, and for
             operations that it does not name: every backend for all that it can do, in the order
             given.
+        remedy: Says what would make an operation possible here. Default: nothing is said.
 
     Raises:
         InvalidRequestError: A route names a backend that does not exist, or cannot do it; two
@@ -49,9 +53,13 @@ class Routes:
     """
 
     def __init__(
-        self, backends: Sequence[Backend], routes: Mapping[str, Sequence[Route]] | None = None
+        self,
+        backends: Sequence[Backend],
+        routes: Mapping[str, Sequence[Route]] | None = None,
+        remedy: Remedy | None = None,
     ) -> None:
         """Checks them."""
+        self._remedy = remedy
         self.backends = {one.name: one for one in backends}
         if len(self.backends) < len(backends):
             names = [one.name for one in backends]
@@ -111,7 +119,7 @@ class Routes:
                 f"nothing here does {operation}: routes.{operation} of the configuration is empty"
             )
             return status_error(errors.NoBackendError, words)
-        return _no_backend(operation, variant, values)
+        return _no_backend(operation, variant, values, self._remedy)
 
     def check_operation(self, operation: str) -> None:
         """Before work on an operation is even sent: whether anything here can do it.
@@ -165,11 +173,9 @@ class Routes:
 
 
 def _no_backend(
-    operation: str, variant: str = "", values: Mapping[str, Any] | None = None
+    operation: str, variant: str, values: Mapping[str, Any] | None, remedy: Remedy | None
 ) -> errors.APIStatusError:
-    from polymux.runtime.model_selection import remedy
-
-    steps = remedy(operation, variant, values)
+    steps = "" if remedy is None else remedy(operation, variant, values)
     return status_error(
         errors.NoBackendError,
         f"nothing here can do {operation}: {steps}{'; ' if steps else ''}`polymux doctor` tells "

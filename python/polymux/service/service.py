@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     from polymux.service.chunks import Chunk
     from polymux.service.job_table import Job
     from polymux.service.model import OperationRequest, OperationResult
-    from polymux.service.routes import Route
+    from polymux.service.routes import Remedy, Route
     from polymux.service.store import Store
 
     OnSpent = Callable[[OperationRequest, float, Mapping[str, float]], object]
@@ -138,6 +138,7 @@ class Service:
         bounds: What work may come to. Default: anything.
         on_spent: Called when work has left its backend, done or not, with the work, how long it was
             there in seconds, and the numbers of tokens that it told. Default: nobody is.
+        remedy: As `Routes` takes it.
 
     Raises:
         InvalidRequestError: A route names a backend that does not exist, or cannot do it; two
@@ -153,11 +154,12 @@ class Service:
         queue: int = 32,
         bounds: Bounds | None = None,
         on_spent: OnSpent | None = None,
+        remedy: Remedy | None = None,
     ) -> None:
         """Nothing runs."""
         self.store = store
         self._on_spent = on_spent
-        self.routes = Routes(backends, routes)
+        self.routes = Routes(backends, routes, remedy)
         self.backends = self.routes.backends
         self.places = {one.name: Admission(one, queue) for one in backends}
         self.jobs = JobManager(store, self._do_job)

@@ -22,8 +22,8 @@ from polymux.songs.text_search import search_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from polymux.service.backend import ServiceAccess
     from polymux.service.model import OperationRequest
-    from polymux.service.service import Service
     from polymux.service.store import Store
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.links import Addresses
@@ -76,7 +76,7 @@ class CatalogueBackend(Backend):
         self._asking = asyncio.Semaphore(os.cpu_count() or 1)
         self._count: int | None = None
 
-    def bind(self, service: Service) -> None:
+    def bind(self, service: ServiceAccess) -> None:
         """Keeps it: it has the secrets of links, and those that are asked after the catalogue."""
         self._service = service
         self._addresses = self._make_addresses(service.store)

@@ -7,10 +7,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.sqlite import Connection
+from polymux._util.sqlite import Connection, is_damaged
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError
-from polymux.songs.errors import is_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,9 +8,9 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.sqlite import is_full
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError, MissingDependencyError, PolymuxError
-from polymux.songs.errors import is_full
 from polymux.songs.table import signed
 
 if TYPE_CHECKING:

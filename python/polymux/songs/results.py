@@ -5,13 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.html_repr import HtmlReprMixin
+from polymux._util.html_repr import (
+    MAX_ROWS,
+    HtmlReprMixin,
+    escaped,
+    image,
+    is_address,
+    key_values,
+    link,
+    table,
+)
+from polymux._util.text import clock, size
+from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.errors import PolymuxError
     from polymux.media.results import Cover
+
+_COVER_PX = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +101,7 @@ class CatalogueSong:
 
     def _repr_html_(self) -> str:
         """A card for notebooks."""
-        from polymux.notebook.cards import catalogue_song
-
-        return catalogue_song(self)
+        return _catalogue_song_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +153,7 @@ class Match:
 
     def _repr_html_(self) -> str:
         """The song's card for notebooks, and how sure this is."""
-        from polymux.notebook.cards import match
-
-        return match(self)
+        return _match_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +225,7 @@ class AddReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.cards import add_report
-
-        return add_report(self)
+        return _add_report_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +252,7 @@ class CheckReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.cards import check_report
-
-        return check_report(self)
+        return _check_report_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +279,77 @@ class CatalogueStatistics:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.cards import statistics
+        return _statistics_html(self)
 
-        return statistics(self)
+
+def _catalogue_song_html(song: CatalogueSong) -> str:
+    """A card: cover, title, artist, album, length."""
+    try:
+        picture = song.read_cover()
+    except PolymuxError:
+        picture = None  # The file is gone; what is known of it is not.
+    shown = "" if picture is None else image(picture.mime_type, picture.data, _COVER_PX)
+    # The file's own address is not shown: no browser follows it, and it says who keeps it where.
+    name = link(song.url, song.name) if is_address(song.url) else escaped(song.name)
+    facts = [escaped(song.album)] if song.album else []
+    facts += [str(song.year)] if song.year is not None else []
+    facts.append(clock(song.duration_s))
+    return f"<div>{shown}<div><b>{name}</b></div><div>{', '.join(facts)}</div></div>"
+
+
+def _match_html(one: Match) -> str:
+    """The song that was recognised: where in it, and how surely."""
+    facts = [("at", clock(one.offset_s)), ("confidence", f"{one.confidence:.0%}")]
+    for name in ("speed", "tempo", "pitch"):
+        factor = getattr(one, name)
+        if factor != 1.0:
+            facts.append((name, f"{factor:.3f} times"))
+    if one.runner_up is not None:
+        second = one.runner_up
+        facts.append(("next best", f"{second.song.name} ({second.confidence:.0%})"))
+    return f"<div>{_catalogue_song_html(one.song)}{key_values(facts)}</div>"
+
+
+def _add_report_html(report: AddReport) -> str:
+    """What became of the files, and why some are not there."""
+    names = ("added", "updated", "moved", "duplicates", "unchanged")
+    facts = [(name, str(getattr(report, name))) for name in names if getattr(report, name)]
+    facts += [("missing", str(len(report.missing)))] if report.missing else []
+    facts.append(("listened to", f"{clock(report.audio_s)} in {report.elapsed_s:.1f} s"))
+    if report.cancelled:
+        facts.append(("ended", "before its end"))
+    failed = [(escaped(one.path.name), escaped(one.error)) for one in report.failed]
+    return key_values(facts) + (table(failed, ("failed", "why")) if failed else "")
+
+
+def _statistics_html(one: CatalogueStatistics) -> str:
+    """How much a catalogue holds."""
+    return key_values(
+        [
+            ("songs", one.songs),
+            ("recordings", one.recordings),
+            ("groups", one.groups),
+            ("length", clock(one.duration_s)),
+            ("database", f"{size(one.database_bytes)}, {one.library}"),
+            *((f"index, {name}", number) for name, number in one.index.items()),
+        ]
+    )
+
+
+def _check_report_html(report: CheckReport) -> str:
+    """Whether a catalogue is whole, and what is not."""
+    told = "everything is as it should be" if report.is_whole else "something is wrong"
+    rows = [("catalogue", told)]
+    rows += [("problem", escaped(one)) for one in report.problems[:MAX_ROWS]]
+    rows += [("index made anew", escaped(one)) for one in report.damaged_segments[:MAX_ROWS]]
+    rows += _songs_html("missing", report.missing) + _songs_html(
+        "to be listened to again", report.stale
+    )
+    return table(rows)
+
+
+def _songs_html(words: str, songs: tuple[CatalogueSong, ...]) -> list[tuple[str, str]]:
+    rows = [(words, escaped(one.name)) for one in songs[:MAX_ROWS]]
+    if len(songs) > MAX_ROWS:
+        rows.append((words, f"and {len(songs) - MAX_ROWS} more"))
+    return rows

@@ -8,9 +8,9 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from polymux._util.sqlite import is_busy
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError
-from polymux.songs.errors import is_busy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.downloads.downloader import Downloaded, PageDownloader
+    from polymux.service.backend import ServiceAccess
     from polymux.service.model import ProgressSink
-    from polymux.service.service import Service
     from polymux.summaries.chunking import Part
     from polymux.summaries.settings import SummaryOptions
 
@@ -48,11 +48,11 @@ class SummaryBackend(Backend):
         self.max_concurrency = pages.settings.max_concurrency
         self._pages = pages
         self._options = options
-        self._service: Service | None = None
+        self._service: ServiceAccess | None = None
         #: Of transcripts that were summarised: the same video is asked for more than once.
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
-    def bind(self, service: Service) -> None:
+    def bind(self, service: ServiceAccess) -> None:
         """Keeps the service whose backends it asks."""
         self._service = service
 

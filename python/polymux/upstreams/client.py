@@ -15,9 +15,8 @@ from polymux.client import event_loop
 from polymux.client.answer import Answer, status_error
 from polymux.client.call import SUCCESSES
 from polymux.client.chat_stream import opened_async_stream
-from polymux.client.connection import host_of
 from polymux.client.options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
-from polymux.config import checked_base_url, checked_key
+from polymux.config import checked_base_url, checked_key, host_of
 from polymux.downloads.proxy import GuardedProxy
 from polymux.service.backend import Health
 from polymux.upstreams.circuit_breaker import Breaker

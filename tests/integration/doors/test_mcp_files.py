@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mcp import MCPError
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from servers import media
 from support.mcp_clients import (
     FILE,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import mcp
 from polymux.errors import InvalidRequestError
+from polymux.runtime.settings import Limits
 from polymux.server.compat.mcp.sessions import OpenSessions
-from polymux.server.settings.settings import CompatSettings, Limits, ServerSettings, read_settings
+from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
 from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
 from support.served import until

@@ -15,7 +15,7 @@ import polymux
 import pytest
 from mcp import MCPError
 from polymux import contract
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from polymux.service.model import Estimate
 from support.conversions import wav
 from support.mcp_clients import (

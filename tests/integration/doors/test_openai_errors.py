@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import openai
 import polymux
 import pytest
+from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.app import create_app
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.settings.settings import CompatSettings, Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import CompatSettings, ServerSettings
 from polymux.service.errors import status_error
 from support.openai_door import ScriptedDoor, of
 from support.polymux_server import CHAT, HELLO, Answer, Box, PolymuxServer, form, read_answer

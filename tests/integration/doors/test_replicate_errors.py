@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.server.settings.settings import CompatSettings, Limits
+from polymux.runtime.settings import Limits
+from polymux.server.settings.settings import CompatSettings
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer, form
 from support.replicate_door import of, scripted_door

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from replicate.exceptions import ModelError, ReplicateError
 from servers import steps
 from servers.misbehaving import MisbehavingServer

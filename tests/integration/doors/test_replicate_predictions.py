@@ -94,7 +94,7 @@ def test_who_waits(server: PolymuxServer, box: Box, prefer: str | None, waits: b
 
 
 def test_the_longest_wait_is_the_servers(tmp_path: Path, box: Box) -> None:
-    from polymux.server.settings.settings import Limits
+    from polymux.runtime.settings import Limits
 
     with scripted_door(tmp_path, box, limits=Limits(wait_s=0.3)) as server:
         box.backend.gate.clear()
@@ -240,7 +240,7 @@ def test_scopes_and_quotas(server: PolymuxServer, box: Box) -> None:
 
 
 def test_a_full_queue(tmp_path: Path) -> None:
-    from polymux.server.settings.settings import Limits
+    from polymux.runtime.settings import Limits
 
     box = Box()
 

@@ -78,7 +78,7 @@ def test_the_media_engine(tmp_path: Path, authority: Authority) -> None:
     """No script: a WAV file becomes MP3, with ``version`` and without."""
     source = tmp_path / "tone.wav"
     programs.ffmpeg("-f", "lavfi", "-i", "sine=frequency=330:duration=1", source)
-    from polymux.server.settings.settings import EngineSettings
+    from polymux.runtime.settings import EngineSettings
 
     certificate = authority.certificate()
     with (

@@ -13,7 +13,7 @@ import pytest
 from polymux import Client, errors
 from polymux.downloads.url_inputs import UrlFetcher
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from polymux.service.model import ProgressSink, Upload
 from polymux.service.store import Store
 from support.commands import run

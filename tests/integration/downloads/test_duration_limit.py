@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import EngineSettings, Limits
+from polymux.runtime.settings import EngineSettings, Limits
 from support.addressed_server import FILES, MUSIC, PAGES
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer, form

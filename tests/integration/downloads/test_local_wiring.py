@@ -12,7 +12,7 @@ import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from polymux.summaries.settings import SummaryOptions
 from support.chat_model import model_path
 from support.commands import Shell, environment, run

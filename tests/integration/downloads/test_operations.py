@@ -12,7 +12,7 @@ from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import StoreSettings
+from polymux.runtime.settings import StoreSettings
 from polymux.service.backend import Backend
 from polymux.service.model import OperationResult
 from polymux.summaries.backend import SummaryBackend

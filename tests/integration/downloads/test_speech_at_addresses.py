@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support import programs
 from support.commands import run
 from support.polymux_server import PolymuxServer, form

@@ -11,7 +11,7 @@ import polymux
 import pytest
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import BadRequestError, NoBackendError
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import chat_of, running

@@ -107,7 +107,8 @@ def test_a_confined_process(tmp_path: Path) -> None:
 
 def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> None:
     from polymux.runtime.build import model_confinement
-    from polymux.server.settings.settings import ServerSettings, StoreSettings
+    from polymux.runtime.settings import StoreSettings
+    from polymux.server.settings.settings import ServerSettings
 
     settings = ServerSettings(store=StoreSettings(tmp_path / "store"))
 
@@ -137,7 +138,8 @@ import json, os, socket, sys
 from pathlib import Path
 from polymux.engines.process import sandbox
 from polymux.runtime.build import media_confinement, model_confinement
-from polymux.server.settings.settings import ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
+from polymux.runtime.settings import StoreSettings
 kind, folder, port = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 settings = ServerSettings(store=StoreSettings(folder))
 wanted = {"media": media_confinement, "model": model_confinement}[kind](settings)
@@ -210,7 +212,8 @@ def landlock_version() -> int:
 def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:
     """The same as the process that opens strangers' files has, limits aside."""
     from polymux.runtime.build import media_confinement
-    from polymux.server.settings.settings import ServerSettings, StoreSettings
+    from polymux.runtime.settings import StoreSettings
+    from polymux.server.settings.settings import ServerSettings
 
     settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
     how = Supervision(threads=1, confinement=media_confinement(settings))

@@ -19,7 +19,7 @@ from polymux.engines.chat.backend import ChatBackend
 from polymux.errors import BadRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.build import media_confinement
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import CHAT, PolymuxServer
 from support.services import Scripted, chat_of, running
@@ -203,7 +203,8 @@ def test_the_model_gets_pixels_and_nothing_else(tmp_path: Path) -> None:
 
     async def body() -> None:
         from polymux.engines.process.supervisor import EngineBackend, Supervision
-        from polymux.server.settings.settings import ServerSettings, StoreSettings
+        from polymux.runtime.settings import StoreSettings
+        from polymux.server.settings.settings import ServerSettings
 
         settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
         how = Supervision(threads=1, confinement=media_confinement(settings))

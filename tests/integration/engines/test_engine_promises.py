@@ -15,7 +15,7 @@ import polymux
 import pytest
 from polymux.engines.process.process import EngineProcess
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.store import Store
 from support.chat_model import model_path

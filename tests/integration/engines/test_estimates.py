@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PIL import Image
-from polymux.server.settings.settings import EngineSettings, Limits
+from polymux.runtime.settings import EngineSettings, Limits
 from support.conversions import wav
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.weights import upscaler, whisper

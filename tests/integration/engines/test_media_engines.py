@@ -14,7 +14,7 @@ import polymux
 import pytest
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 from polymux.engines.media.images import _turned
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.polymux_server import PolymuxServer, form
 from support.weights import upscaler, whisper
 

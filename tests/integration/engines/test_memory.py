@@ -8,17 +8,13 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux._util.memory import machine_free_bytes, resident_bytes
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import NoBackendError, OverloadedError, UnprocessableEntityError
 from polymux.runtime.build import backends_of
-from polymux.runtime.memory_budget import (
-    MemoryBudget,
-    context_bytes_per_token,
-    machine_free_bytes,
-    needed_bytes,
-    resident_bytes,
-)
-from polymux.server.settings.settings import EngineSettings, Limits, ServerSettings, StoreSettings
+from polymux.runtime.memory_budget import MemoryBudget, context_bytes_per_token, needed_bytes
+from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from support.chat_model import model_path
 from support.engines import FAMILY
 from support.services import chat_of, running

@@ -10,7 +10,7 @@ import jsonschema
 import polymux
 import pytest
 from polymux.engines.chat.json_schema import unsupported_keywords
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer
 from support.tool_model import with_tools

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from PIL import Image, ImageDraw, ImageFont
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

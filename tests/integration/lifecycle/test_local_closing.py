@@ -15,7 +15,7 @@ import polymux
 import pytest
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.errors import OperationCancelledError
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.engines import FAMILY
 from support.services import Scripted
 from support.supervised import QUICK, alive

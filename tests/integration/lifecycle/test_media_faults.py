@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.runtime.build import media_confinement
-from polymux.server.settings.settings import ServerSettings, StoreSettings
+from polymux.runtime.settings import StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from support import programs
 from support.engines import FAMILY
 from support.hostile_check import PATIENCE

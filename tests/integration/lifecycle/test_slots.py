@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.process.supervisor import EngineBackend
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from support.engines import FAMILY
 from support.polymux_server import CHAT, PolymuxServer
 from support.served import until

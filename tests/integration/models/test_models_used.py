@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from polymux.models import import_local
 from polymux.models.folder import ModelsFolder
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support import weights
 from support.chat_model import model_path
 from support.commands import run

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from polymux.service.errors import engine_failed
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, parsed
 from support.services import Scripted

@@ -14,15 +14,10 @@ from polymux.engines.chat import backend
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy
 from polymux.ray.settings import RaySettings
 from polymux.runtime.build import backends_of
+from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
 from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.routes.operations import OperationEndpoint
-from polymux.server.settings.settings import (
-    CompatSettings,
-    EngineSettings,
-    Limits,
-    ServerSettings,
-    StoreSettings,
-)
+from polymux.server.settings.settings import CompatSettings, ServerSettings
 from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings

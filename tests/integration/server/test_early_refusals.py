@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.runtime.settings import Limits
 from polymux.server.http.connection_limit import ConnectionLimiter
-from polymux.server.settings.settings import Limits
 from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, read_answer
 from support.served import until
 from support.services import Scripted

@@ -18,7 +18,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 from polymux import contract
 from polymux.errors import NoBackendError
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.commands import run
 from support.conversions import wav

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from support.polymux_server import (
     CHAT,
     CONVERT,
@@ -280,7 +280,7 @@ def test_uploads_have_their_caps(tmp_path: Path) -> None:
 
 def test_a_store_that_is_full(tmp_path: Path) -> None:
     """507 for an upload that has no room, and room again afterwards."""
-    from polymux.server.settings.settings import StoreSettings
+    from polymux.runtime.settings import StoreSettings
 
     store = StoreSettings(tmp_path / "s", bytes=1_000_000)
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:

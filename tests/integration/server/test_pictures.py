@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from PIL import Image
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support import hostile_pictures as made
 from support.polymux_server import PolymuxServer, form
 from support.served import ServedProcess, until

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from support.polymux_server import CHAT, HELLO, PolymuxServer, read_answer
 from support.served import until
 from support.services import Scripted

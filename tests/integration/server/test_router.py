@@ -8,8 +8,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.runtime.settings import StoreSettings
 from polymux.server.routes.endpoint import is_encoded
-from polymux.server.settings.settings import ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from support.hosted import HostedServer
 from support.polymux_server import CHAT, HELLO
 from support.services import Scripted

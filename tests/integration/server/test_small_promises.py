@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.runtime.settings import Limits
 from polymux.server.routes.sse import KEEP_ALIVE
-from polymux.server.settings.settings import Limits
 from polymux.service.errors import engine_failed
 from polymux.service.model import OperationResult, OutputFile
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, parsed

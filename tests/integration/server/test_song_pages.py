@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import polymux
 import pytest
-from polymux.server.settings.settings import StoreSettings
+from polymux.runtime.settings import StoreSettings
 from support import catalogue_songs
 from support.served_songs import MARKUP, MBID, SEARCH, got, made, served
 

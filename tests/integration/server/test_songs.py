@@ -14,7 +14,7 @@ import numpy
 import polymux
 import pytest
 from polymux.errors import NoMatchError
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from support import catalogue_songs, programs
 from support.commands import run
 from support.served_songs import IDENTIFY, SEARCH, UNKNOWN, ask, made, served

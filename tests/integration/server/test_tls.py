@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.errors import InvalidRequestError, TLSError
+from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.run import serve
-from polymux.server.settings.settings import Limits, ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from servers.certificates import Authority
 from support.polymux_server import PolymuxServer
 from support.services import Scripted

@@ -11,8 +11,8 @@ import polymux
 import pytest
 from polymux import errors
 from polymux.client.answer import told_error
+from polymux.runtime.settings import Limits
 from polymux.server.routes.sse import KEEP_ALIVE
-from polymux.server.settings.settings import Limits
 from polymux.service.errors import engine_failed
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form
 from support.served import until

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux._util import sqlite
-from polymux.songs.errors import is_full
+from polymux._util.sqlite import is_full
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ import polymux
 import pytest
 from polymux import contract, errors
 from polymux.client.methods.results import JOBS
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.chat_model import model_path

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.server.settings.settings import Limits
+from polymux.runtime.settings import Limits
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import CHAT

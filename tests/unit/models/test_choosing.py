@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
-from polymux.models import import_local
+from polymux.models import import_local, selection
 from polymux.models.folder import ModelsFolder
-from polymux.runtime import model_selection
 from polymux.runtime.build import backends_of, installed_engines
-from polymux.server.settings.settings import EngineSettings, ServerSettings, StoreSettings
+from polymux.runtime.settings import EngineSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from support.models import GGUF
 from support.repositories import pipeline, safetensors
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
 
 def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
     def chosen(family: str, **options: Any) -> Any:
-        found = model_selection.chosen(family, options)
+        found = selection.chosen(family, options)
         assert not found.problem
         return found.options
 
@@ -57,29 +57,27 @@ def test_a_name_that_ends_as_a_file_s_does(folder: ModelsFolder, tmp_path: Path)
     import_local.add("a.gguf", tmp_path / "m.gguf", folder)
     folder.remove("a")
     for options in ({}, {"model": "a.gguf"}):
-        found = model_selection.chosen("chat", options)
+        found = selection.chosen("chat", options)
         assert found == ({"model": str(tmp_path / "m.gguf"), "aliases": ["a.gguf"]}, "")
 
 
 @pytest.mark.parametrize("path", ["/models/m.gguf", "~/m.gguf", "./b", "models/b", 5])
 def test_paths_are_left_to_the_engine(folder: ModelsFolder, path: object) -> None:
-    assert model_selection.chosen("chat", {"model": path}) == ({"model": path}, "")
+    assert selection.chosen("chat", {"model": path}) == ({"model": path}, "")
 
 
 def test_a_file_of_the_current_folder_comes_second(
     folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert model_selection.chosen("chat", {"model": "m.gguf"}) == ({"model": "m.gguf"}, "")
+    assert selection.chosen("chat", {"model": "m.gguf"}) == ({"model": "m.gguf"}, "")
     Path("b").write_bytes(b"a stranger's")
-    assert (
-        model_selection.chosen("chat", {"model": "b"}).options["model"].startswith(str(folder.path))
-    )
+    assert selection.chosen("chat", {"model": "b"}).options["model"].startswith(str(folder.path))
 
 
 def test_other_engines_have_no_models(folder: ModelsFolder) -> None:
     for family in ("media", "rapidocr", "support.engines:FaultyEngine"):
-        assert model_selection.chosen(family, {"x": 1}) == ({"x": 1}, "")
+        assert selection.chosen(family, {"x": 1}) == ({"x": 1}, "")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,7 @@ def test_other_engines_have_no_models(folder: ModelsFolder) -> None:
 def test_what_is_said_where_there_is_none(
     folder: ModelsFolder, family: str, options: dict[str, str], words: str
 ) -> None:
-    found = model_selection.chosen(family, options)
+    found = selection.chosen(family, options)
     assert found.options == options
     assert words in found.problem
     assert str(folder.path) not in found.problem
@@ -103,8 +101,8 @@ def test_what_is_said_where_there_is_none(
 
 def test_a_damaged_model_is_no_default_and_says_so(folder: ModelsFolder) -> None:
     (folder.path / "a" / "m.gguf").unlink()
-    assert model_selection.chosen("chat", {}).options["aliases"] == ["b"]
-    problem = model_selection.chosen("chat", {"model": "a"}).problem
+    assert selection.chosen("chat", {}).options["aliases"] == ["b"]
+    problem = selection.chosen("chat", {"model": "a"}).problem
     assert "the model a is damaged (m.gguf is missing): 'polymux models rm a'" in problem
 
 
@@ -127,18 +125,18 @@ def test_what_a_server_begins_with(folder: ModelsFolder, tmp_path: Path) -> None
 
 
 def test_remedies(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert model_selection.remedy("parse_json") == ""
-    assert model_selection.remedy("read_text") == ""
-    assert "pull whisper-base'" in model_selection.remedy("transcribe")
-    assert "pip install" not in model_selection.remedy("transcribe")
-    assert "[engines.chat]" in model_selection.remedy("free_chat")
-    monkeypatch.setattr(model_selection, "find_spec", lambda name: None)
-    assert "pip install 'polymux[ocr]'" in model_selection.remedy("read_text")
-    assert "pip install 'polymux[speech]'" in model_selection.remedy("transcribe")
-    assert "pull whisper-base'" in model_selection.remedy("transcribe")
-    assert "pip install 'polymux[chat]'" in model_selection.remedy("chat")
-    assert "models pull" not in model_selection.remedy("chat")
-    assert model_selection.available() == {}
+    assert selection.remedy("parse_json") == ""
+    assert selection.remedy("read_text") == ""
+    assert "pull whisper-base'" in selection.remedy("transcribe")
+    assert "pip install" not in selection.remedy("transcribe")
+    assert "[engines.chat]" in selection.remedy("free_chat")
+    monkeypatch.setattr(selection, "find_spec", lambda name: None)
+    assert "pip install 'polymux[ocr]'" in selection.remedy("read_text")
+    assert "pip install 'polymux[speech]'" in selection.remedy("transcribe")
+    assert "pull whisper-base'" in selection.remedy("transcribe")
+    assert "pip install 'polymux[chat]'" in selection.remedy("chat")
+    assert "models pull" not in selection.remedy("chat")
+    assert selection.available() == {}
     assert importlib.util.find_spec("polymux") is not None
 
 
@@ -153,16 +151,14 @@ def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
 
 
 def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: Path) -> None:
-    problem = model_selection.chosen("diffusion", {}).problem
+    problem = selection.chosen("diffusion", {}).problem
     assert "no diffusion model is installed: 'polymux models pull sdxl-base-1.0'" in problem
     base = painter(folder, tmp_path, "sdxl-base-1.0")
     mine = painter(folder, tmp_path, "mine")
     lora = tmp_path / "more.safetensors"
     lora.write_bytes(safetensors(unet__lora_A=(2,)))
     import_local.add("more_details", lora, folder)
-    found = model_selection.chosen(
-        "diffusion", {"device": "cpu", "loras": {"own": "/o.safetensors"}}
-    )
+    found = selection.chosen("diffusion", {"device": "cpu", "loras": {"own": "/o.safetensors"}})
     assert not found.problem
     assert found.options["device"] == "cpu"
     # A LoRA plays no role: prompts name it.
@@ -172,37 +168,35 @@ def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: 
     assert (cast[1]["path"], cast[1]["name"]) == (str(base), "sdxl-base-1.0")
     assert "instead_of" not in cast[1]
     named = {"models": {"picture:A": "mine", "music": str(mine), "picture:C": "more_details"}}
-    models = model_selection.chosen("diffusion", named).options["models"]
+    models = selection.chosen("diffusion", named).options["models"]
     assert set(models) == {"picture:A", "picture:B", "music"}
     assert models["picture:A"]["instead_of"] == "sdxl-lightning-4step"
     assert models["music"]["path"] == str(mine)
     with pytest.raises(InvalidRequestError, match="'picture:Z' is no role"):
-        model_selection.chosen("diffusion", {"models": {"picture:Z": "mine"}})
+        selection.chosen("diffusion", {"models": {"picture:Z": "mine"}})
 
 
 def test_what_can_be_done_with_what_is_there(
     folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "diffusion" not in model_selection.available()
+    assert "diffusion" not in selection.available()
     # A refiner alone does nothing; nor does a model for detail without its ControlNet.
     painter(folder, tmp_path, "sdxl-refiner-1.0")
     painter(folder, tmp_path, "juggernaut-reborn")
-    assert "diffusion" not in model_selection.available()
+    assert "diffusion" not in selection.available()
     painter(folder, tmp_path, "control-v11f1e-sd15-tile")
-    assert [one.name for one in model_selection.available()["diffusion"]] == [
+    assert [one.name for one in selection.available()["diffusion"]] == [
         "control-v11f1e-sd15-tile", "juggernaut-reborn", "sdxl-refiner-1.0",
     ]  # fmt: skip
-    monkeypatch.setattr(model_selection, "find_spec", lambda name: None)
-    assert model_selection.available() == {}
+    monkeypatch.setattr(selection, "find_spec", lambda name: None)
+    assert selection.available() == {}
 
 
 def test_remedies_of_generation(folder: ModelsFolder, tmp_path: Path) -> None:
     """Each operation says what it needs: by its variant, and by what the request names."""
 
     def remedy(operation: str, variant: str = "", **values: object) -> list[str]:
-        return re.findall(
-            r"models pull ([^']*)'", model_selection.remedy(operation, variant, values)
-        )
+        return re.findall(r"models pull ([^']*)'", selection.remedy(operation, variant, values))
 
     assert remedy("generate_image", "A") == remedy("generate_image") == ["sdxl-lightning-4step"]
     assert remedy("generate_image", "C") == ["playground-v2.5-1024px-aesthetic"]
@@ -213,7 +207,7 @@ def test_remedies_of_generation(folder: ModelsFolder, tmp_path: Path) -> None:
     drawn = "flat2DAnimerge_v45Sharp.safetensors"
     assert remedy("upscale_image", "A", sd_model=drawn)[0] == "flat2d-animerge-v4.5-sharp"
     # The other engine for larger pictures needs no model of these.
-    assert "[engines.upscale]" in model_selection.remedy("upscale_image", "B")
-    assert "[engines.upscale]" in model_selection.remedy("upscale_image")
+    assert "[engines.upscale]" in selection.remedy("upscale_image", "B")
+    assert "[engines.upscale]" in selection.remedy("upscale_image")
     painter(folder, tmp_path, "riffusion-model-v1")
-    assert "[engines.diffusion]" in model_selection.remedy("generate_music")
+    assert "[engines.diffusion]" in selection.remedy("generate_music")

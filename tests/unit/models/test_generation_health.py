@@ -9,9 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.models import health, import_local, torch_device
+from polymux.models import health, import_local, selection, torch_device
 from polymux.models.folder import ModelsFolder
-from polymux.runtime import model_selection
 from polymux.runtime.memory_budget import needed_bytes
 from support.repositories import pipeline
 
@@ -102,7 +101,7 @@ def test_memory_that_it_will_take(folder: ModelsFolder, tmp_path: Path) -> None:
     """The largest model as it is loaded, with what works beside it, and the libraries."""
 
     def needed(**options: object) -> int:
-        chosen = model_selection.chosen("diffusion", {"device": "cpu", **options})
+        chosen = selection.chosen("diffusion", {"device": "cpu", **options})
         found = needed_bytes("diffusion", chosen.options)
         assert found is not None
         return found
@@ -122,8 +121,8 @@ def test_nothing_heavy_is_imported(folder: ModelsFolder) -> None:
     """What servers and commands ask before an engine runs needs neither torch nor diffusers."""
     program = (
         "import sys; from polymux.models import health; "
-        "from polymux.runtime import model_selection; health.generation(); "
-        "model_selection.available(); print([one for one in ('torch', 'diffusers', 'numpy') "
+        "from polymux.models import selection; health.generation(); "
+        "selection.available(); print([one for one in ('torch', 'diffusers', 'numpy') "
         "if one in sys.modules])"
     )
     done = subprocess.run(

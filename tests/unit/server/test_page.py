@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from polymux.runtime.settings import StoreSettings
 from polymux.server import lifespan, router
 from polymux.server.routes.webui import FOLDER, POLICY, page_files
-from polymux.server.settings.settings import ServerSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from support.polymux_server import Asked, PolymuxServer
 from support.services import Scripted
 

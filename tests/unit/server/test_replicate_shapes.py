@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract
 from polymux.errors import UnprocessableEntityError
+from polymux.runtime.settings import StoreSettings
 from polymux.server.app import create_app
 from polymux.server.compat.replicate.chats import chat_body
 from polymux.server.compat.replicate.errors import error_of
 from polymux.server.compat.replicate.requests import creation, span_s, wait_s
-from polymux.server.settings.settings import (
-    CompatSettings,
-    ServerSettings,
-    StoreSettings,
-    read_settings,
-)
+from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,16 +11,12 @@ from pathlib import Path
 
 import pytest
 from polymux.cli.serve import run_config_check
+from polymux.engines.registry import FAMILIES
 from polymux.errors import InvalidRequestError
-from polymux.runtime.registry import FAMILIES
+from polymux.runtime.engine_options import missing_files, option_problems
+from polymux.runtime.settings import StoreSettings
 from polymux.server.app import create_app
-from polymux.server.engine_options import missing_files, option_problems
-from polymux.server.settings.settings import (
-    CompatSettings,
-    ServerSettings,
-    StoreSettings,
-    read_settings,
-)
+from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
 from support.commands import run
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from polymux.errors import InvalidRequestError
 from polymux.runtime.build import backends_of
+from polymux.runtime.settings import StoreSettings
 from polymux.runtime.upstream_settings import _FIELDS, UpstreamSettings
-from polymux.server.settings.settings import ServerSettings, StoreSettings, read_settings
+from polymux.server.settings.settings import ServerSettings, read_settings
 
 CANARY = "gsk-canary-0123456789"
 GROQ = 'kind = "openai"\nbase_url = "https://api.example/openai/v1"\n'
@@ -149,7 +150,7 @@ def test_a_variable_that_is_not_set(tmp_path: Path) -> None:
 
 
 def test_names_are_those_of_nobody_else(tmp_path: Path) -> None:
-    from polymux.server.settings.settings import EngineSettings
+    from polymux.runtime.settings import EngineSettings
 
     upstreams = {"media": UpstreamSettings("openai", "http://a.example")}
     settings = ServerSettings(

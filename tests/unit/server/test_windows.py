@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.runtime.build import backends_of
-from polymux.server.settings.settings import EngineSettings, ServerSettings, StoreSettings
+from polymux.runtime.settings import EngineSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract
 from polymux.errors import UnprocessableEntityError
-from polymux.server.settings.settings import Limits, read_settings
+from polymux.runtime.settings import Limits
+from polymux.server.settings.settings import read_settings
 from polymux.service.admission import Bounds
 from polymux.service.model import LOCAL, Caller, Estimate, OperationRequest, Upload
 from support.services import ALICE, Scripted, chat_of, running, work_of

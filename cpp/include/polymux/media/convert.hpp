@@ -56,7 +56,7 @@ struct ConvertOptions {
     int threads = 0;              ///< Upper bound for one file; 0 is all cores.
     /// At ABR and VBR: one encoder from beginning to end, so that every frame is ffmpeg's. Without
     /// it that is so but for rare frames at LAME's upper bit limit, fewer than one in a thousand.
-    /// At a constant bitrate every frame is ffmpeg's in any case.
+    /// At a constant bitrate it changes nothing; there one thread makes every frame ffmpeg's.
     bool exact = false;
     Verify verify = Verify::none;
     bool strict = false;  ///< Damaged input is an error instead of a warning.

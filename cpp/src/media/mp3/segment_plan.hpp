@@ -9,7 +9,7 @@
 
 namespace polymux::media::mp3 {
 
-/// Lengths of segments in frames. At a constant bitrate they change no byte of the result, so they
+/// Lengths of segments in frames. At a constant bitrate they hardly ever change the result, so they
 /// follow the number of workers; at ABR and VBR they follow from the duration alone, so that a file
 /// is the same for every number of workers.
 struct SegmentPlan {

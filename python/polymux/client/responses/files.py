@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polymux._util.html_repr import preformatted
 from polymux.client.responses._base import Response, keep, parsed, required_text
 from polymux.client.responses._members import wrong
 
@@ -38,8 +39,6 @@ class OcrText(Response):
 
     def _repr_html_(self) -> str:
         """The text for notebooks, line by line."""
-        from polymux.notebook.markup import preformatted
-
         return preformatted(self.text)
 
 

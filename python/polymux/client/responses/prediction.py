@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.html_repr import HtmlReprMixin
-from polymux._util.text import printable, shortened
+from polymux._util.html_repr import (
+    MAX_EMBEDDED_BYTES,
+    HtmlReprMixin,
+    escaped,
+    is_address,
+    preformatted,
+    table,
+)
+from polymux._util.text import clock, printable, shortened
 from polymux.client.responses._base import Response, Result, all_nested, keep
 from polymux.client.responses._members import is_kind, joined, member, wrong
-from polymux.errors import PredictionFailedError
+from polymux.errors import PolymuxError, PredictionFailedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from polymux.media.media_file import MediaFile
+
+
+_MAX_FILES = 50
 
 _FAILED = frozenset({"failed", "canceled", "aborted"})
 
@@ -213,9 +225,7 @@ class Prediction(Response):
 
     def _repr_html_(self) -> str:
         """How it went, and pictures, players or text of what it made, for notebooks."""
-        from polymux.notebook.cards import prediction
-
-        return prediction(self)
+        return _prediction_html(self)
 
     def _files(self) -> tuple[MediaFile, ...]:
         output = self._value.get("output")
@@ -240,3 +250,94 @@ class Prediction(Response):
         if not isinstance(address, (str, type(None))):
             raise wrong(joined("output", name), "an address", address)
         return None if address is None else self._file(address)
+
+
+def _prediction_html(job: Prediction) -> str:
+    """A job: how it went, and what it made."""
+    facts = [f"<b>{escaped(job.model or 'prediction')}</b>", escaped(job.status)]
+    took_s = (job.metrics or {}).get("predict_time")
+    if isinstance(took_s, (int, float)):
+        facts.append(f"{took_s:.1f} s")
+    if job.id is not None:
+        facts.append(escaped(job.id))
+    parts = [f"<div>{' · '.join(facts)}</div>"]
+    done = job.extra.get("progress")
+    if not job.finished and isinstance(done, (int, float)):
+        parts.append(f'<progress value="{float(done):.4f}" max="1"></progress>')
+    if job.error is not None:
+        parts.append(f"<div>{escaped(job.error)}</div>")
+    parts.append(_output_html(job))
+    if job.logs.strip():
+        parts.append(f"<details><summary>logs</summary>{preformatted(job.logs)}</details>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _output_html(job: Prediction) -> str:
+    """What a job made, by its form: operations share none."""
+    output = job.output
+    try:
+        if isinstance(output, str):
+            return _files_html(job.images) if _is_file(output) else preformatted(output)
+        if isinstance(output, list) and all(isinstance(one, str) for one in output):
+            if all(_is_file(one) for one in output):
+                return _files_html(job.images)
+            return preformatted("".join(output))
+        if isinstance(output, dict) and ("audio" in output or "spectrogram" in output):
+            return _files_html([one for one in (job.audio, job.spectrogram) if one is not None])
+        if isinstance(output, (dict, list)):
+            return _transcript_html(job.text, job.chunks)
+    except PolymuxError as error:
+        return f"<div>{escaped(error)}</div>"
+    return ""
+
+
+def _is_file(text: str) -> bool:
+    return is_address(text) or text.startswith("file:///")
+
+
+def _files_html(files: Sequence[MediaFile]) -> str:
+    """Files as each shows itself, until the page has bytes enough."""
+    shown, spent = [], 0
+    for number, file in enumerate(files):
+        if spent > MAX_EMBEDDED_BYTES or number >= _MAX_FILES:
+            shown.append(f"<div>and {len(files) - number} more</div>")
+            break
+        shown.append(file._repr_html_())
+        spent += len(shown[-1])
+    return "".join(shown)
+
+
+def _transcript_html(text: str, chunks: Sequence[TranscriptChunk]) -> str:
+    """What was said, and when."""
+    rows = [(_moment(one.start_s), _moment(one.end_s), escaped(one.text)) for one in chunks]
+    times = "" if not rows else (
+        f"<details><summary>times</summary>{table(rows, ('from', 'to', 'text'))}</details>"
+    )  # fmt: skip
+    return preformatted(text, 100_000) + times
+
+
+def _moment(time_s: float | None) -> str:
+    return "" if time_s is None else f"{clock(time_s)}.{int(time_s * 10 % 10)}"
+
+
+def files_of(result: Any) -> list[tuple[str, MediaFile]]:
+    """The files of a result, each with what tells it from the others where that needs a word."""
+    from polymux.media.media_file import MediaFile
+
+    if isinstance(result, MediaFile):
+        return [("", result)]
+    if not isinstance(result, Prediction):
+        return []
+    output = result.output
+    if isinstance(output, dict) and "audio" in output:
+        found = (("", result.audio), ("spectrogram", result.spectrogram))
+        return [(label, file) for label, file in found if file is not None]
+    addresses = [output] if isinstance(output, str) else output
+    if isinstance(addresses, list) and addresses and all(map(_is_address, addresses)):
+        return [("", file) for file in result.images]
+    return []
+
+
+def _is_address(value: object) -> bool:
+    # file: is of this computer's own engines; of a server it is refused where it is fetched.
+    return isinstance(value, str) and value.startswith(("https://", "http://", "data:", "file:"))

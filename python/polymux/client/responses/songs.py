@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from polymux._util.html_repr import embedded, is_address, link, table
 from polymux._util.text import shown
 from polymux.client.responses._base import Answered, Response, parsed, restored
 from polymux.client.responses._members import fresh, joined, member, wrong
+from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_MAX_COVER_BYTES = 1_000_000
 
 
 class Song(Response):
@@ -41,9 +45,7 @@ class Song(Response):
 
     def _repr_html_(self) -> str:
         """A card for notebooks; its cover is fetched for it, by the guarded fetcher."""
-        from polymux.notebook.cards import song
-
-        return song(self)
+        return _song_html(self)
 
 
 class SongList(Sequence[Song], Answered):
@@ -130,9 +132,7 @@ class SongList(Sequence[Song], Answered):
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from polymux.notebook.cards import song_list
-
-        return song_list(self)
+        return _song_list_html(self)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refused: results are immutable."""
@@ -153,3 +153,42 @@ class SongList(Sequence[Song], Answered):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the answer; it is checked again when it is read back."""
         return restored, (SongList, self._value, self._raw, self._answer)
+
+
+def _song_html(one: Song) -> str:
+    """A song with its cover, which is fetched as results are: guarded, and without a key."""
+    return f"<div>{_song_cover_html(one)}<div>{_song_name_html(one)}</div></div>"
+
+
+def _song_name_html(one: Song) -> str:
+    return link(one.url, one.name or one.url)
+
+
+def _song_cover_html(one: Song) -> str:
+    if not is_address(one.image_url):
+        return ""
+    from polymux.client.remote_file import RemoteFile
+
+    file = one._file(one.image_url)  # noqa: SLF001 - it knows which server answered
+    if not isinstance(file, RemoteFile):
+        return ""
+    try:
+        data = file.read(limit_bytes=_MAX_COVER_BYTES)
+    except PolymuxError:
+        return ""  # A card without its picture is still one.
+    kind = _picture_type(data)
+    return "" if kind is None else embedded("img", kind, data).replace("100%", "240px")
+
+
+def _picture_type(data: bytes) -> str | None:
+    """What a picture is by its first bytes."""
+    begins = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for first, kind in begins.items() if data.startswith(first)), None)
+
+
+def _song_list_html(songs: SongList) -> str:
+    """Songs, best first. Their covers are not fetched: there may be many."""
+    rows = [(str(number), _song_name_html(one)) for number, one in enumerate(songs, 1)]
+    return table(rows, ("", "song")) if rows else "<div>no songs</div>"

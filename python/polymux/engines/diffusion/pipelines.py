@@ -204,7 +204,7 @@ class PipelineManager:
 
     def _make_room(self, needed_bytes: int) -> None:
         """Gives up models that were not used for the longest time."""
-        from polymux.runtime.memory_budget import machine_free_bytes
+        from polymux._util.memory import machine_free_bytes
 
         while self._loaded:
             free = machine_free_bytes()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines import estimates
 from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
-from polymux.runtime.model_selection import remedy
+from polymux.models.selection import remedy
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed, status_error
 from polymux.service.model import OperationResult, OutputFile, ProgressSink, Upload

@@ -10,11 +10,13 @@ import os
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-import polymux
 from polymux import errors
+from polymux._native.version import __version__
 from polymux.engines.base import Cancelled, Engine, Output, Produced, threads
+from polymux.media.conversion import convert_to_mp3
 from polymux.media.inputs import native_source
-from polymux.media.options import CONVERSION_FIELDS, native_limits
+from polymux.media.options import CONVERSION_FIELDS, Limits, native_limits
+from polymux.media.probe import probe
 from polymux.media.results import pcm_audio_from_native
 from polymux.service.temporary_files import reported
 
@@ -46,13 +48,13 @@ class MediaEngine(Engine):
 
     def __init__(self) -> None:
         """Nothing is loaded."""
-        self._limits = polymux.Limits()
+        self._limits = Limits()
         self._max_pixels = 40_000_000
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Reads limits: ``limits`` as `polymux.Limits` has them, and ``max_pixels``."""
         self.max_concurrency = int(options.get("max_concurrency", 1))
-        self._limits = polymux.Limits(**options.get("limits", {}))
+        self._limits = Limits(**options.get("limits", {}))
         self._max_pixels = int(options.get("max_pixels", self._max_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.
         from polymux._native.media import media
@@ -106,7 +108,7 @@ class MediaEngine(Engine):
 
         path = sink.draft(source.size_bytes // 10)
         try:
-            made = polymux.convert_to_mp3(
+            made = convert_to_mp3(
                 source.path,
                 path,
                 threads=self.threads or threads(),
@@ -125,13 +127,13 @@ class MediaEngine(Engine):
         name = _named(source.file_name, ".mp3")
         return Output(
             {"response": Produced(path, "audio/mpeg", name), "report": made.report.to_dict()},
-            polymux.__version__,
+            __version__,
             metrics,
         )
 
     def _told_by_page(self, source: Upload, values: Mapping[str, Any]) -> dict[str, Any]:
         """Tags and cover of a page, where the file has none of its own."""
-        own = polymux.probe(source.path, limits=self._limits)
+        own = probe(source.path, limits=self._limits)
         known = {name.lower() for name, value in own.tags.items() if value}
         lacking = {name: one for name, one in values[PAGE_TAGS].items() if name not in known}
         told: dict[str, Any] = {"tags": {**own.tags, **lacking}}

@@ -23,7 +23,7 @@ from polymux._util.text import display_name
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.process import egress, sandbox
 from polymux.engines.process.framing import Frame, FrameReader, encoded
-from polymux.runtime.registry import engine_of
+from polymux.engines.registry import engine_of
 from polymux.service.errors import StoreError, described, restored
 from polymux.service.model import LARGEST_PREVIEW_BYTES, Upload
 

@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
+from polymux.engines.registry import engine_of
 from polymux.errors import PolymuxError
-from polymux.runtime.registry import engine_of
 from polymux.service.backend import Backend
 from polymux.service.model import OperationResult, OutputFile, Upload
 
@@ -26,7 +26,7 @@ class InProcessBackend(Backend):
 
     Args:
         name: As logs call it.
-        family: As `polymux.runtime.registry` knows it.
+        family: As `polymux.engines.registry` knows it.
         operations: What it can do.
         options: What its `load` gets.
         max_concurrency: How much of it at once.

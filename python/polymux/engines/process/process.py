@@ -157,7 +157,7 @@ class EngineProcess:
     """A child process. Belongs to one event loop.
 
     Args:
-        family: As `polymux.runtime.registry` knows it.
+        family: As `polymux.engines.registry` knows it.
         options: What its `load` gets.
         threads: How many threads its libraries may use.
         confinement: What it may still do; None for everything.

@@ -119,7 +119,7 @@ class EngineBackend(Backend):
 
     Args:
         name: As configuration and logs call it.
-        family: As `polymux.runtime.registry` knows it.
+        family: As `polymux.engines.registry` knows it.
         operations: What it can do.
         options: What its `load` gets.
         max_concurrency: How much of it can be done at once; the engine must have as many.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from polymux.runtime.settings import Limits
     from polymux.server.http.responses import Receive
-    from polymux.server.settings.settings import Limits
     from polymux.service.media_store import MediaStore
     from polymux.service.temporary_files import TempFile
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from polymux.server.settings.settings import Limits
+    from polymux.runtime.settings import Limits
 
 _MAX_HEADER_BYTES = 64 << 10
 _MAX_FIELDS = 200

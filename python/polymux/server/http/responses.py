@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from polymux._native.version import __version__
-from polymux._util.text import printable, shortened
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -73,31 +72,6 @@ def metrics_fields(metrics: Mapping[str, float]) -> Fields:
         return ()
     words = ", ".join(f"{name}={round(value, 3)}" for name, value in metrics.items())
     return ((b"polymux-metrics", words.encode("ascii")),)
-
-
-_MAX_WARNINGS = 20
-
-
-def warnings_fields(lines: Sequence[str]) -> Fields:
-    """The field by which an answer that has no ``logs`` tells what was left out or changed.
-
-    A list of strings (RFC 9651, 3.1); of many the first 20, and how many more there were.
-
-    Example:
-        >>> from polymux.server.http.responses import warnings_fields
-        >>> warnings_fields(["top_k: is not known here", "seed: is 1"])
-        ((b'polymux-warnings', b'"top_k: is not known here", "seed: is 1"'),)
-        >>> warnings_fields([])
-        ()
-    """
-    if not lines:
-        return ()
-    told = [shortened(printable(one)) for one in lines[:_MAX_WARNINGS]]
-    if len(lines) > _MAX_WARNINGS:
-        told.append(f"and {len(lines) - _MAX_WARNINGS} more")
-    plain = (one.encode("ascii", "backslashreplace").decode() for one in told)
-    quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in plain)
-    return ((b"polymux-warnings", ", ".join(f'"{one}"' for one in quoted).encode()),)
 
 
 def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:

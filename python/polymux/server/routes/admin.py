@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from polymux import errors
 from polymux._native.version import __version__
+from polymux._util.memory import machine_free_bytes, resident_bytes
 from polymux._util.text import shown
 from polymux.models.folder import ModelsFolder
-from polymux.runtime.memory_budget import machine_free_bytes, resident_bytes
 from polymux.server.auth.api_keys import known_scopes
 from polymux.server.http.responses import send_json
 from polymux.server.routes.endpoint import Endpoint

@@ -13,13 +13,14 @@ from polymux._util.text import display_name, shown
 from polymux.client.methods.results import RESULTS
 from polymux.server.auth.gate import check_body
 from polymux.server.http import body as bodies
-from polymux.server.http.responses import metrics_fields, send_json, send_told, warnings_fields
+from polymux.server.http.responses import metrics_fields, send_json, send_told
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.predictions import described_job, linked
 from polymux.server.routes.sse import send_stream
 from polymux.service.errors import bad_request, draining, status_error
 from polymux.service.model import OperationRequest, OperationResult, Upload, buffered_sink
 from polymux.service.service import is_job
+from polymux.service.warnings import warnings_fields
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

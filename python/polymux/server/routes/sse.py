@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable, shortened
 from polymux.server.http.body import ClientGoneError, gone
-from polymux.server.http.responses import VERSION_FIELD, to_json, warnings_fields
+from polymux.server.http.responses import VERSION_FIELD, to_json
 from polymux.service.chunks import line_of
 from polymux.service.errors import described, draining, engine_failed
 from polymux.service.model import buffered_sink
+from polymux.service.warnings import warnings_fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence

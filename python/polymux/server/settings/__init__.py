@@ -1,1 +1,5 @@
 """Settings of the server."""
+
+from polymux.runtime.settings import EngineSettings
+
+__all__ = ["EngineSettings"]  # Where 0.1 had it.

@@ -5,22 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
-import warnings
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
-from polymux.client.options import MAX_GENERATION_S
-from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
+from polymux.runtime.engine_options import option_problems, with_new_options
 from polymux.runtime.route_checks import route_problems
-from polymux.runtime.upstream_settings import UpstreamSettings, read_upstreams
-from polymux.server.engine_options import option_problems, with_new_options
+from polymux.runtime.settings import EngineSettings, Limits, ServiceSettings, StoreSettings
+from polymux.runtime.upstream_settings import read_upstreams
 from polymux.server.settings.checks import is_every_address, no_origin, origin_of, problems_with
 from polymux.service.routes import Route
 from polymux.songs.selection import SongSettings
@@ -64,114 +62,10 @@ _RENAMED: Mapping[str, Mapping[str, str]] = {
 _ENDLESS = ("max_generation_s",)
 
 
-@renamed_arguments(longest_generation_s="max_generation_s")
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What requests may cost.
-
-    Attributes:
-        header_s: How long a request's header may take. Default: 10.
-        keep_alive_s: How long a connection may stay without a request. Default: 10.
-        body_first_s: How long a body may take, beside what its length allows. Default: 10.
-        body_bytes_per_s: How fast a body must come, on the whole. Default: 16 KiB.
-        body_idle_s: Longest that none of a body comes, however much has; not less than
-            `body_first_s`. Default: 30.
-        chat_bytes: Longest body of the two chats. Default: 32 MiB.
-        json_bytes: Longest of other JSON bodies. Default: 1 MiB.
-        upload_bytes: Longest form of conversions and transcriptions. Default: 2 GiB.
-        image_bytes: Longest form of operations on pictures. Default: 20 MiB.
-        song_bytes: Longest form of recordings whose song is to be named. Default: 30 MiB.
-        form_bytes: Longest of other forms. Default: 200 MiB.
-        queue: How many requests may wait for one engine. Default: 32.
-        connections_per_address: Connections of one address, or of one network of 64 bits of IPv6.
-            Default: half of all that are taken, and from this machine itself as many as these.
-        streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
-        event_bytes: Longest event of a stream that is sent; a longer one ends it. Default: 1 MiB.
-        wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
-        memory_bytes: Most that one piece of work may take. Default: no limit.
-        max_generation_s: Longest that a picture, its detail, a video or music may be thought to
-            take, of keys that have no limit of their own. Default: 300; ``inf``: no limit.
-        engines_memory_bytes: Most that all engines may take together. Default: what the machine
-            has.
-        duration_s: Longest media, in seconds. Default: 4 hours.
-        pixels: Largest picture. Default: 40 megapixels.
-    """
-
-    header_s: float = 10.0
-    keep_alive_s: float = 10.0
-    body_first_s: float = 10.0
-    body_bytes_per_s: float = 16384.0
-    body_idle_s: float = 30.0
-    chat_bytes: int = 32 << 20
-    json_bytes: int = 1 << 20
-    upload_bytes: int = 2 << 30
-    image_bytes: int = 20 << 20
-    song_bytes: int = 30 << 20
-    form_bytes: int = 200 << 20
-    queue: int = 32
-    connections_per_address: int | None = None
-    streams_keep_alive_s: float = 15.0
-    event_bytes: int = 1 << 20
-    wait_s: float = 60.0
-    memory_bytes: int | None = None
-    max_generation_s: float = MAX_GENERATION_S
-    engines_memory_bytes: int | None = None
-    duration_s: float = 4 * 3600.0
-    pixels: int = 40_000_000
-
-
-@renamed_arguments(keep_s="retention_s")
-@dataclass(frozen=True, slots=True)
-class StoreSettings:
-    """Where jobs and files are kept.
-
-    Attributes:
-        folder: Default: ``polymux/server`` in the XDG folder for state.
-        bytes: Most that all files may take. Default: 20 GiB.
-        retention_s: How long results are kept. Default: a day.
-    """
-
-    folder: Path = field(default_factory=lambda: state_folder() / "server")
-    bytes: int = 20 << 30
-    retention_s: float = 86400.0
-
-
-@renamed_arguments(slots="max_concurrency")
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """An engine.
-
-    Attributes:
-        family: As `polymux.runtime.registry` knows it.
-        options: What it is loaded with.
-        max_concurrency: How much of it at once. Default: 1.
-        threads: For its libraries. Default: one for each processor.
-        idle_s: After how long without work it is ended. Default: 300.
-        operations: What it can do. Default: all that its family can; an engine of one's own, whose
-            family is a ``MODULE:CLASS``, must say it.
-    """
-
-    family: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    max_concurrency: int = 1
-    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
-    idle_s: float = 300.0
-    operations: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Accepts old names of options."""
-
-        def warn(text: str) -> None:
-            warnings.warn(text, DeprecationWarning, stacklevel=6)
-
-        options = with_new_options(self.family, self.options, warn)
-        object.__setattr__(self, "options", options)
-
-
 @renamed_arguments(grace_s="shutdown_timeout_s", doors="compat")
 @dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """Everything.
+class ServerSettings(ServiceSettings):
+    """Settings of a server: those of its service, and how it is reached.
 
     Attributes:
         host: The address to listen on. Default: ``"127.0.0.1"``.
@@ -185,21 +79,7 @@ class ServerSettings:
         shutdown_timeout_s: How long work may go on when the server is told to stop. Default: 10.
         tls_cert: File of the certificate, PEM. Default: no TLS.
         tls_key: File of its key.
-        limits: What requests may cost.
-        fetch: What may be fetched beyond the public Internet, such as pictures of chats.
-        store: Where jobs and files are kept.
         compat: Addresses in the shapes of others' interfaces.
-        songs: One's own songs, which are asked before all others.
-        song_recognition: Who else is asked for the song of a recording. Default: nobody.
-        song_search: Which catalogues of others are searched for songs. Default: none.
-        download: Downloads from pages. Default: where yt-dlp is installed.
-        summaries: How videos are summarised.
-        engines: Name to engine. Default: those whose parts are installed.
-        upstreams: Name to a server of somebody else, which is asked behind the engines. Default:
-            none.
-        ray: The cluster that engines are on. Default: none, they are on this machine.
-        routes: Operation to the backends that are tried for it, in order. Default: every engine for
-            all that it can do.
 
     Raises:
         InvalidRequestError: One of `allowed_origins` is none.
@@ -214,19 +94,7 @@ class ServerSettings:
     shutdown_timeout_s: float = 10.0
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    limits: Limits = field(default_factory=Limits)
-    fetch: FetchPolicy = field(default_factory=FetchPolicy)
-    store: StoreSettings = field(default_factory=StoreSettings)
     compat: CompatSettings = field(default_factory=CompatSettings)
-    songs: SongSettings = field(default_factory=SongSettings)
-    song_recognition: SongRecognitionSettings = field(default_factory=SongRecognitionSettings)
-    song_search: SongSearchSettings = field(default_factory=SongSearchSettings)
-    download: DownloadSettings = field(default_factory=DownloadSettings)
-    summaries: SummaryOptions = field(default_factory=SummaryOptions)
-    engines: Mapping[str, EngineSettings] | None = None
-    upstreams: Mapping[str, UpstreamSettings] = field(default_factory=dict)
-    ray: RaySettings | None = None
-    routes: Mapping[str, tuple[Route, ...]] | None = None
 
     def __post_init__(self) -> None:
         """Has origins as they are compared, wherever they come from."""
@@ -376,7 +244,7 @@ class _Reader:
         return found
 
     def _engines(self, plain: dict[str, Any]) -> dict[str, EngineSettings]:
-        from polymux.runtime.registry import FAMILIES
+        from polymux.engines.registry import FAMILIES
 
         found = {}
         for name in plain:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from polymux import errors
-from polymux.client.connection import host_of
 from polymux.client.multipart import multipart_body
 from polymux.client.options import SLOW
+from polymux.config import host_of
 from polymux.service.errors import status_error
 from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.error_mapping import failed, late

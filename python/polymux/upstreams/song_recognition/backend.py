@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.client.connection import host_of
+from polymux.config import host_of
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.engines.media.engine import SONG_SIGNATURE
 from polymux.fetch.fetcher import FetchPolicy
@@ -30,11 +30,6 @@ _log = logging.getLogger("polymux.song_recognition")
 
 #: What settings and logs call it.
 NAME = "song_recognition"
-#: What turns it on, for whoever finds it off.
-REMEDY = (
-    "others' servers are asked for a song only where they are named, such as by "
-    '[song_recognition] providers = ["shazam"] in the settings; docs/song-recognition.md says how'
-)
 #: Most of them wait for a turn; how often others are asked is bounded elsewhere.
 _SLOTS = 64
 #: Of less nobody can tell the song (`contracts.md` G.2.8).

@@ -61,3 +61,10 @@ class SongRecognitionSettings:
             raise wrong("language", self.language, "must be such as en-US")
         check_numbers(self)
         check_url("shazam_url", self.shazam_url)
+
+
+#: What turns it on, for whoever finds it off.
+REMEDY = (
+    "others' servers are asked for a song only where they are named, such as by "
+    '[song_recognition] providers = ["shazam"] in the settings; docs/song-recognition.md says how'
+)

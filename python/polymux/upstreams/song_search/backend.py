@@ -26,12 +26,6 @@ _log = logging.getLogger("polymux.song_search")
 
 #: What settings and logs call it.
 NAME = "song_search"
-#: What turns it on, for whoever finds it off.
-REMEDY = (
-    "catalogues of songs are asked only where they are named, such as by [song_search] "
-    'providers = ["itunes"] in the settings, or by polymux.Local(song_search=...); '
-    "docs/song-search.md says how"
-)
 #: Most of them wait for a catalogue's turn; how often those are asked is bounded elsewhere.
 _SLOTS = 64
 

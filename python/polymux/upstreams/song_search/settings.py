@@ -142,3 +142,11 @@ def check_url(name: str, url: str) -> None:
 def wrong(name: str, value: object, why: str) -> InvalidRequestError:
     """What is said of a setting that cannot be."""
     return InvalidRequestError(f"{name}={shown(value)}: {why}")
+
+
+#: What turns it on, for whoever finds it off.
+REMEDY = (
+    "catalogues of songs are asked only where they are named, such as by [song_search] "
+    'providers = ["itunes"] in the settings, or by polymux.Local(song_search=...); '
+    "docs/song-search.md says how"
+)

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from polymux import errors
 from polymux.media.video import write_video
-from polymux.server.settings.settings import EngineSettings, Limits
+from polymux.runtime.settings import EngineSettings, Limits
 from support import detail_models, diffusion_models, video_models
 from support.polymux_server import PolymuxServer
 from support.video_files import drawn, facts_of

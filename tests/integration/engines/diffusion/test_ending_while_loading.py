@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def test_memory_that_is_short_is_made_by_giving_up_the_oldest(
     assert manager.is_loaded("picture:B")
     assert manager.is_loaded("picture:C")
     del manager._loaded[manager.slot("picture:C").path]
-    monkeypatch.setattr("polymux.runtime.memory_budget.machine_free_bytes", lambda: 1)
+    monkeypatch.setattr("polymux._util.memory.machine_free_bytes", lambda: 1)
     manager.parts("picture:C")
     assert not manager.is_loaded("picture:B")
     assert manager.is_loaded("picture:C")

@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 from polymux import errors
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.settings.settings import EngineSettings, Limits
+from polymux.runtime.settings import EngineSettings, Limits
 from support import diffusion_models, openai_door
 from support.polymux_server import PolymuxServer
 from support.web import Exchange, Server

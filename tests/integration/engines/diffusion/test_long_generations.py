@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
-from polymux.server.settings.settings import EngineSettings, Limits
+from polymux.runtime.settings import EngineSettings, Limits
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:

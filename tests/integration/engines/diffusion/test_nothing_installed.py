@@ -18,7 +18,7 @@ from polymux import errors
 from polymux.contract import operation
 from polymux.models import catalogue
 from polymux.models.roles import ROLES, needed_roles
-from polymux.server.settings.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:

@@ -121,7 +121,7 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
         values: Of the request, for those that name a model. Default: what requests mostly name.
 
     Example:
-        >>> from polymux.runtime.model_selection import remedy
+        >>> from polymux.models.selection import remedy
         >>> remedy("parse_json")
         ''
     """
@@ -146,8 +146,8 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
 
 def _remedy_of_songs(operation: str) -> str:
     from polymux.songs.selection import REMEDY
-    from polymux.upstreams.song_recognition import backend as recognition
-    from polymux.upstreams.song_search import backend as search
+    from polymux.upstreams.song_recognition import settings as recognition
+    from polymux.upstreams.song_search import settings as search
 
     others = search.REMEDY if operation == "search_music" else recognition.REMEDY
     return f"{REMEDY}, from the next start on; {others}"

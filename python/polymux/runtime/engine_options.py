@@ -11,13 +11,13 @@ from polymux._util.text import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from polymux.server.settings.settings import EngineSettings
+    from polymux.runtime.settings import EngineSettings
 
 _TEXT, _TEXTS = "a text", "an array of texts"
 _FLAG, _TABLE = "true or false", "a table"
 _COUNT, _WHOLE = "a whole number, 1 or more", "a whole number"
 
-#: Family to its options: each as `load` of its engine reads it, or `runtime.model_selection`.
+#: Family to its options: each as `load` of its engine reads it, or `models.selection`.
 _KNOWN: Mapping[str, Mapping[str, str]] = {
     "media": {"max_concurrency": _COUNT, "limits": _TABLE, "max_pixels": _COUNT},
     "chat": {
@@ -63,7 +63,7 @@ def option_problems(family: str, options: Mapping[str, Any]) -> list[str]:
     """What is wrong with an engine's options; nothing of an engine of one's own, nobody knows it.
 
     Example:
-        >>> from polymux.server.engine_options import option_problems
+        >>> from polymux.runtime.engine_options import option_problems
         >>> option_problems("tesseract", {"language": 5})
         ['language=5: must be a text']
         >>> option_problems("tesseract", {"lang": "deu"})
