@@ -23,7 +23,7 @@ class _OldOption(argparse.Action):
         del dest
         super().__init__(
             option_strings, new.dest, nargs=new.nargs, choices=new.choices,
-            type=new.type,  # type: ignore[arg-type]  # a name of a registered type, too
+            type=new.type,  # type: ignore[arg-type]  # Never the name of a registered type.
             default=argparse.SUPPRESS, metavar=new.metavar, help=argparse.SUPPRESS,
         )  # fmt: skip
         self._new = new

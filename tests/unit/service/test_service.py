@@ -409,7 +409,7 @@ def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: Path) -
             jobs = [(await service.submit(work_of(), key))[0] for key in ("a", "b")]
             await until(lambda: backend.began)
             service.jobs.interrupt()
-            await asyncio.gather(*map(service.jobs.abandon, jobs))
+            await asyncio.gather(*map(service.jobs.release, jobs))
             for one in jobs:
                 ended = await service.jobs.find(one.id, None)
                 assert (ended.status, ended.error and ended.error["code"]) == (
