@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
+from polymux.errors import PredictionFailedError
 from polymux.media.options import CONVERSION_FIELDS
 
 if TYPE_CHECKING:
@@ -179,7 +180,6 @@ def result_files(operation: str, result: Any) -> list[ResultFile]:
         PredictionFailedError: A job has come to its end and has made nothing.
     """
     from polymux.client.methods.results import RESULTS
-    from polymux.errors import PredictionFailedError
 
     kind = RESULTS[operation]
     if kind == "MediaFile":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
 from polymux.cli import exit_codes
+from polymux.cli.calls import ask
 from polymux.cli.chat import print_stream, with_system
 from polymux.cli.errors import report
 from polymux.errors import OutputError, PolymuxError
@@ -133,7 +134,6 @@ class Conversation:
         return True
 
     def _ask(self) -> Any:
-        from polymux.cli.calls import ask
 
         messages = with_system(list(self._said), self._system)
         values = {**self._values, "messages": messages}

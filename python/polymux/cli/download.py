@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from polymux._util.text import display_name
+from polymux._util.text import display_name, path_in
 from polymux.errors import OutputExistsError, OutputFailedError
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def stem_of(text: str) -> str:
 
 def name_in(url: str) -> tuple[str, str]:
     """Stem and suffix of the file that an address names; either may be empty."""
-    from polymux._util.text import path_in
 
     last = unquote(path_in(url)).rpartition("/")[2]
     stem, suffix = os.path.splitext(_NO_NAME.sub("-", last))  # noqa: PTH122 - no path yet

@@ -8,9 +8,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, printable, shown
-from polymux.cli import calls, exit_codes, server, songs
+from polymux.cli import calls, errors, exit_codes, server, songs
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.operation_arguments import extra_body_of, values_of
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
+from polymux.errors import InvalidRequestError, NoMatchError
 
 if TYPE_CHECKING:
     from polymux.cli.operation_arguments import Command
@@ -60,7 +62,6 @@ def _seconds(text: str) -> float:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Asks the catalogue of this computer, or what every operation asks; the exit code."""
-    from polymux.errors import InvalidRequestError
 
     if not _is_meant(options) and getattr(options, "min_confidence", None) is not None:
         raise InvalidRequestError(
@@ -70,8 +71,6 @@ def run(command: Command, options: argparse.Namespace) -> int:
     # Of a catalogue that nobody has made, `Local` says what else could be asked.
     if not _is_meant(options) or _is_empty(options):
         return calls.run(command, options)
-    from polymux.cli import errors
-    from polymux.cli.operation_arguments import extra_body_of, values_of
     from polymux.songs.catalogue import Catalogue
 
     instead = "the catalogue of this computer is asked, and no server"
@@ -105,7 +104,6 @@ def _is_empty(options: argparse.Namespace) -> bool:
 def _identify(
     options: argparse.Namespace, values: dict[str, Any], catalogue: Catalogue, screen: Screen
 ) -> int:
-    from polymux.errors import InvalidRequestError, NoMatchError
 
     source: Any = values.get("file")
     if (source is None) == (options.listen_s is None):
@@ -147,7 +145,6 @@ def _explain(match: Match, screen: Screen) -> None:
 def _search(
     options: argparse.Namespace, values: dict[str, Any], catalogue: Catalogue, screen: Screen
 ) -> int:
-    from polymux.errors import InvalidRequestError
 
     if "song" not in values:
         raise InvalidRequestError("give what to look for: a title, an artist, or both")

@@ -14,6 +14,7 @@ from polymux.cli.terminal import transfer_line, write_json, write_line
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.models import catalogue
 from polymux.models.errors import ModelError
+from polymux.models.families import checked_name
 from polymux.models.repositories import resolved
 
 if TYPE_CHECKING:
@@ -177,7 +178,6 @@ def add(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
     from pathlib import Path
 
     from polymux.models import download, import_local
-    from polymux.models.families import checked_name
 
     checked_name(options.name)
     if (options.path is None) == (options.url is None):

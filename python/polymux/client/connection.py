@@ -6,6 +6,7 @@ import os
 
 from polymux._util.redaction import register_secret
 from polymux.config import checked_base_url, checked_key, configuration, host_of
+from polymux.errors import InvalidRequestError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ class Connection:
         if self._session is not None:
             return self._session
         if self._closed:
-            from polymux.errors import InvalidRequestError
-
             raise InvalidRequestError("the client is closed")
         own = self._open()
         self._session = session = self._made.setdefault("session", own)
@@ -136,8 +135,6 @@ def _checked_path(name: str, path: Any, expected: str) -> str:
         raise TypeError(f"{name}: {expected}, not {type(path).__name__}")
     text = os.fsdecode(path)
     if not text or "\0" in text:
-        from polymux.errors import InvalidRequestError
-
         raise InvalidRequestError(f"{name}: the path is empty or holds a zero byte")
     return text
 
@@ -184,7 +181,6 @@ def checked_proxy(proxy: str) -> str:
         InvalidRequestError: It is no http, https or socks URL.
         TypeError: It is no text.
     """
-    from polymux.errors import InvalidRequestError
 
     if not isinstance(proxy, str):
         raise TypeError(f"proxy is a str, not {type(proxy).__name__}")

@@ -6,10 +6,20 @@ import os
 from contextlib import contextmanager
 from time import monotonic
 
+from polymux._native.core import core
 from polymux._util.logging import log
+from polymux._util.text import shown
 from polymux.client.answer import Answer, status_error, told_error
 from polymux.client.call import SUCCESSES, native_call_options
 from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout
+from polymux.client.responses import Prediction
+from polymux.client.responses._base import parsed, required_array
+from polymux.errors import (
+    DecodeError,
+    InvalidRequestError,
+    RequestTimeoutError,
+    StreamInterruptedError,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +28,6 @@ if TYPE_CHECKING:
 
     from polymux.client.connection import Connection
     from polymux.client.options import Timeout
-    from polymux.client.responses import Prediction
     from polymux.client.settings import Settings
 
 PATH = "/api/v1/predictions"
@@ -42,9 +51,6 @@ def path_of(prediction: Prediction | str) -> str:
     """
     from urllib.parse import quote
 
-    from polymux._util.text import shown
-    from polymux.errors import InvalidRequestError
-
     name = id_of(prediction)
     try:
         if name and len(name) <= _MAX_ID_CHARACTERS:
@@ -62,7 +68,6 @@ def id_of(prediction: Prediction | str) -> str | None:
     """
     if isinstance(prediction, str):
         return prediction
-    from polymux.client.responses import Prediction
 
     if not isinstance(prediction, Prediction):
         raise TypeError(
@@ -117,7 +122,6 @@ class Events:
 
     def __init__(self, connection: Connection, max_event_bytes: int) -> None:
         """Nothing has come."""
-        from polymux._native.core import core
 
         self.ended = False
         # Whose files the jobs name.
@@ -131,8 +135,6 @@ class Events:
             DecodeError: An event is no job.
             APIError: The server told of a failure.
         """
-        from polymux.client.responses import Prediction
-        from polymux.client.responses._base import parsed
 
         with failures_told():
             for kind, data in self._splitter.feed(piece):
@@ -148,7 +150,6 @@ class Events:
         Raises:
             StreamInterruptedError: The job's end was not told.
         """
-        from polymux.errors import StreamInterruptedError
 
         if not self.ended:
             message = "the server ended the stream of events, and the job goes on still"
@@ -188,7 +189,6 @@ def as_prediction(answer: Answer) -> Prediction:
     Raises:
         DecodeError: It is none.
     """
-    from polymux.client.responses import Prediction
 
     return Prediction.of_answer(answer)
 
@@ -217,9 +217,6 @@ class Paginator:
             return None
         target = _page_at(self._next)
         if target is None or target == self._target:
-            from polymux._util.text import shown
-            from polymux.errors import DecodeError
-
             where = "to the same page" if target else "to no page of jobs"
             raise DecodeError(f"next: leads {where}: {shown(self._next)}")
         self._target = target
@@ -231,8 +228,6 @@ class Paginator:
         Raises:
             DecodeError: It is no list of jobs.
         """
-        from polymux.client.responses import Prediction
-        from polymux.client.responses._base import parsed, required_array
 
         page = parsed(answer.body)
         items = page if isinstance(page, list) else required_array(page, "results", "")
@@ -305,7 +300,6 @@ class JobPoller:
         left = self._until - monotonic()
         if left > 0:
             return left
-        from polymux.errors import RequestTimeoutError
 
         error = RequestTimeoutError(
             f"the prediction {self._name} goes on still after {self._timeout.total:g} s (deadline "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from polymux._util.html_repr import embedded, escaped, link
 from polymux._util.redaction import redact
 from polymux._util.text import path_in, printable, shortened
+from polymux.errors import DecodeError, PolymuxError
 from polymux.media.media_file import MediaFile, refuse_asynchronous
 
 if TYPE_CHECKING:
@@ -275,7 +276,6 @@ class RemoteFile(MediaFile):
         place = link(self.url, _name_of(self.url))
         if kind not in ("image", "audio", "video"):
             return f"<div>{place}</div>"
-        from polymux.errors import PolymuxError
 
         try:
             data = self.read(limit_bytes=_INLINE_BYTES, timeout=_INLINE_S)
@@ -361,8 +361,6 @@ def _checked(fetched: Fetched, beginning: bytes | bytearray = b"") -> Fetched:
         DecodeError: The server sent a part of it, which nobody has asked for.
     """
     if fetched.status == _PARTIAL_CONTENT:
-        from polymux.errors import DecodeError
-
         place = shortened(printable(fetched.header("content-range") or ""))
         raise DecodeError(f"the server sent a part of the file only ({place or 'status 206'})")
     if fetched.ok:

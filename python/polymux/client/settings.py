@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from polymux._util.frozen import Frozen
 from polymux._util.redaction import register_secret
+from polymux._util.text import shown
 from polymux.client import options
 from polymux.config import MAX_HEADER_CHARACTERS
+from polymux.errors import InvalidRequestError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,8 +101,6 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
         InvalidRequestError: Not a field of HTTP (RFC 9110, 5), or one that is the client's own.
         TypeError: Not a text.
     """
-    from polymux._util.text import shown
-    from polymux.errors import InvalidRequestError
 
     if not isinstance(name, str) or not isinstance(value, str):
         raise TypeError("headers: names and values are str")
@@ -129,8 +129,6 @@ def checked_path(operation: str, path: str) -> tuple[str, str]:
             Or there is no such operation.
         TypeError: Not a text.
     """
-    from polymux._util.text import shown
-    from polymux.errors import InvalidRequestError
 
     if not isinstance(operation, str) or not isinstance(path, str):
         raise TypeError("paths: operations and paths are str")

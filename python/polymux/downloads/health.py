@@ -8,6 +8,8 @@ from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
+from polymux.engines.process import egress, sandbox
+
 #: Sites change, and yt-dlp with them: what is older fails at more of them every week.
 _OLD_DAYS = 60
 _REMEDY = "pip install --upgrade 'polymux[download]'"
@@ -63,8 +65,6 @@ def _age_days(version: str, today: datetime.date) -> int | None:
 
 def _way_out() -> str | None:
     from subprocess import TimeoutExpired
-
-    from polymux.engines.process import egress, sandbox
 
     try:
         found = egress.tried()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.asynchronous import AsyncOperations
-from polymux.client.options import MAX_GENERATION_S
+from polymux.client.options import MAX_EVENT_BYTES, MAX_GENERATION_S, as_timeout
+from polymux.errors import RequestTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -158,7 +159,6 @@ class AsyncLocal(AsyncOperations):
         wait: bool,
     ) -> Any:
         from polymux import contract
-        from polymux.client.options import as_timeout
         from polymux.local import home as calls
         from polymux.service.model import buffered_sink
         from polymux.service.service import is_job
@@ -228,7 +228,6 @@ class AsyncLocal(AsyncOperations):
         self, home: LocalHome, work: OperationRequest, limit_s: float | None, until: float | None
     ) -> Any:
         from polymux.client.chat_stream import decode_async
-        from polymux.client.options import MAX_EVENT_BYTES
 
         # A reader takes its time between two chunks, and that counts as well.
         pieces = home.calls.stream(_events(home, work, limit_s, until))
@@ -291,7 +290,6 @@ async def _events(
 
 
 def _too_late(operation: str, limit_s: float) -> Exception:
-    from polymux.errors import RequestTimeoutError
 
     error = RequestTimeoutError(f"{operation} was not done within {limit_s:g} s (deadline 'total')")
     error.limit = "total"

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from polymux import contract
+from polymux._native.core import core
 from polymux.client import responses
 from polymux.client.answer import Answer
 from polymux.client.methods.results import RESULTS
@@ -412,7 +413,6 @@ def work_of(
         InvalidRequestError: It does not keep the contract.
         InputError: A file cannot be read.
     """
-    from polymux._native.core import core
 
     operation = contract.operation(operation).name
     given = core.present(dict(values))
@@ -453,7 +453,6 @@ class LocalAnswer(Answer):
 
     def file(self, url: str) -> MediaFile:
         """A file that a result names. The store has named it by what it is."""
-        from polymux._native.core import core
 
         path = Path(unquote(urlsplit(url).path))
         return LocalFile(path, core.content_type_of(path.name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
+from polymux.client.multipart import field_text
 from polymux.mcp.tools import CHATS, SELECTOR, file_fields, models_of
 from polymux.service.errors import bad_request
 
@@ -91,7 +92,6 @@ def checked(
 
 
 def _text(name: str, value: object) -> str:
-    from polymux.client.multipart import field_text
 
     try:
         return field_text(name, value)

@@ -14,6 +14,7 @@ from polymux.client.responses.prediction import files_of
 from polymux.mcp.answers import MadeFile, Outcome
 from polymux.mcp.arguments import checked
 from polymux.mcp.tools import CHATS
+from polymux.media.media_file import MediaFile
 from polymux.service import job_table
 from polymux.service.errors import bad_request, restored, status_error
 from polymux.service.job_table import CANCELED, SUCCEEDED
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from polymux.client.responses import Prediction
     from polymux.mcp.arguments import Arguments
     from polymux.mcp.files import Input
-    from polymux.media.media_file import MediaFile
     from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
     from polymux.service.model import Caller
@@ -184,7 +184,6 @@ def _content(one: Input) -> Any:
 
 
 def _value(result: Any) -> Any:
-    from polymux.media.media_file import MediaFile
 
     return {"response": str(result)} if isinstance(result, MediaFile) else result.json()
 

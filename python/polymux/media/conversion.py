@@ -10,9 +10,15 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from polymux._util.text import shown
-from polymux.errors import OutputRefusedError
-from polymux.media.inputs import destination_path, is_path, native_destination, native_source
+from polymux._util.text import display_name, shown
+from polymux.errors import InvalidRequestError, OutputFailedError, OutputRefusedError
+from polymux.media.inputs import (
+    destination_path,
+    is_path,
+    native_destination,
+    native_source,
+    path_bytes,
+)
 from polymux.media.media_file import ConversionOutcome, MediaFile
 from polymux.media.options import EncodingOptions, flag, integer, native_options
 from polymux.media.results import Progress, progress_from_native, report_from_native
@@ -182,7 +188,6 @@ def checked_concurrency(concurrency: int | None) -> int:
     """
     if concurrency is None:
         return default_concurrency()
-    from polymux.errors import InvalidRequestError
 
     number = integer("concurrency", concurrency)
     if number < 1:
@@ -240,9 +245,6 @@ def output_folder(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | No
     """
     if path is None:
         return None
-    from polymux._util.text import display_name
-    from polymux.errors import OutputFailedError
-    from polymux.media.inputs import path_bytes
 
     folder = Path(os.fsdecode(path_bytes(path)))
     quoted = display_name(os.fspath(folder))

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from polymux._util.text import display_name, printable, shortened, shown
+from polymux._util.text import display_name, path_in, printable, shortened, shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -105,7 +105,6 @@ def file_given(source: object) -> tuple[str, object] | None:
         return source.path.name, source.path
     if source.url is None:
         return "converted.mp3", source.read()
-    from polymux._util.text import path_in
 
     return path_in(source.url).rpartition("/")[2], source
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from polymux._util.html_repr import escaped
 from polymux._util.text import clock, display_name, size
-from polymux.errors import InvalidRequestError
+from polymux.errors import AnswerTooLargeError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -88,8 +88,6 @@ class MediaFile:
             PolymuxError: Of a file on a server: see `RemoteFile.read`.
         """
         if limit_bytes is not None and limit_bytes < self.size_bytes:
-            from polymux.errors import AnswerTooLargeError
-
             raise AnswerTooLargeError(
                 f"the file has {self.size_bytes} bytes; limit_bytes allows {limit_bytes}"
             )

@@ -18,7 +18,7 @@ from polymux.errors import (
     NoBackendError,
 )
 from polymux.ray import cluster
-from polymux.ray.batch_queue import PIECE_BYTES, Feed, Order, Outcome, unpacked_outcome
+from polymux.ray.batch_queue import PIECE_BYTES, Feed, Order, Outcome, source_of, unpacked_outcome
 from polymux.ray.batch_worker import BatchWorker
 
 if TYPE_CHECKING:
@@ -250,7 +250,6 @@ def _data_set(
     place: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """The outcomes of all orders, in whatever order they come."""
-    from polymux.ray.batch_queue import source_of
 
     data = cluster.ray_module("ray.data")
     orders = data.read_datasource(source_of(feed), override_num_blocks=1, **place)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from polymux._util.toml_values import converted, right_for
 from polymux.errors import InvalidRequestError
 from polymux.ray.cluster import check_address
 
@@ -74,7 +75,6 @@ class RaySettings:
             >>> settings.of("chat").gpus, settings.of("speech").max_replicas
             (0.5, 1)
         """
-        from polymux._util.toml_values import converted, right_for
 
         kinds = {one.name: str(one.type) for one in fields(self) if one.name in _OWN}
         table = self.engines.get(name, {})

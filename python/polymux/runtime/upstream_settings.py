@@ -14,9 +14,15 @@ from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux.client.options import Timeout
 from polymux.config import checked_base_url, checked_key
+from polymux.downloads.url_inputs import addressed
 from polymux.errors import InvalidRequestError
+from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.model_names import CHATS, OPENAI_OPERATIONS, ModelNames
+from polymux.upstreams.openai.backend import OpenAIUpstream
 from polymux.upstreams.openai.transcriptions import FORMS, TIMED
+from polymux.upstreams.polymux import PolymuxUpstream
+from polymux.upstreams.replicate.backend import ReplicateUpstream
+from polymux.upstreams.replicate.client import ReplicateServer
 from polymux.upstreams.replicate.models import operations_of, targets_of
 
 if TYPE_CHECKING:
@@ -143,7 +149,6 @@ def upstreams_of(
     Raises:
         InvalidRequestError: A key cannot be read, or a name is taken.
     """
-    from polymux.downloads.url_inputs import addressed
 
     made = []
     for name, one in settings.items():
@@ -157,11 +162,6 @@ def upstreams_of(
 
 
 def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
-    from polymux.upstreams.client import UpstreamServer
-    from polymux.upstreams.openai.backend import OpenAIUpstream
-    from polymux.upstreams.polymux import PolymuxUpstream
-    from polymux.upstreams.replicate.backend import ReplicateUpstream
-    from polymux.upstreams.replicate.client import ReplicateServer
 
     ours = one.kind == "polymux"
     kind = ReplicateServer if one.kind == "replicate" else UpstreamServer

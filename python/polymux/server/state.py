@@ -15,6 +15,7 @@ from polymux.client.local_servers import announce, own_key, retire
 from polymux.config import local_key_path
 from polymux.errors import InvalidRequestError
 from polymux.models.selection import remedy
+from polymux.runtime.build import backends_of
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.auth.gate import Gate
 from polymux.server.observability.metrics import Metrics
@@ -116,8 +117,6 @@ class ServerState:
             self._check_keys()
             backends = self._backends
             if backends is None:
-                from polymux.runtime.build import backends_of
-
                 backends = backends_of(settings)
             self._service = Service(
                 backends,

@@ -21,7 +21,7 @@ from polymux.errors import (
     InvalidRequestError,
     PolymuxError,
 )
-from polymux.media.options import integer
+from polymux.media.options import integer, native_limits
 from polymux.songs.results import AddProgress, AddReport, FailedFile
 from polymux.songs.table import FileState, SongRow, digest_of
 from polymux.songs.tags import tags_of
@@ -242,7 +242,6 @@ class Addition:
 
     def _listen(self, found: Examined) -> None:
         from polymux.media.inputs import native_source
-        from polymux.media.options import native_limits
 
         source = native_source(os.fsdecode(found.path))
         limits = native_limits(None)

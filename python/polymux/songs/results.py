@@ -15,7 +15,7 @@ from polymux._util.html_repr import (
     link,
     table,
 )
-from polymux._util.text import clock, size
+from polymux._util.text import clock, printable, size
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
@@ -91,8 +91,6 @@ class CatalogueSong:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON-able values; what no text can hold of a path is escaped."""
-        from polymux._util.text import printable
-
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["path"] = printable(str(self.path))
         if self.cover is not None:

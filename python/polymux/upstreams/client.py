@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._native.core import core
+from polymux._native.version import __version__
 from polymux._util.redaction import redact_json, register_secret
 from polymux.client import event_loop
 from polymux.client.answer import Answer, status_error
@@ -150,8 +152,6 @@ class UpstreamServer:
         Raises:
             APIStatusError: As `ask`, and where the answer is no JSON.
         """
-        from polymux._native.core import core
-
         body = None if value is None else core.write_json(value)
         return self.parsed(await self.ask(operation, method, path, body, **how))
 
@@ -167,7 +167,6 @@ class UpstreamServer:
             raise failed(self.name, "its answer is no JSON") from None
 
     def _read(self, data: bytes) -> Any:
-        from polymux._native.core import core
 
         try:
             value = core.parse_json(data)
@@ -199,8 +198,6 @@ class UpstreamServer:
         Raises:
             APIStatusError: As `ask`, before the first chunk.
         """
-        from polymux._native.core import core
-
         body = core.write_json(value)
         accepted = ["Accept: text/event-stream, application/json"]
         options = self._admitted(STREAMED, repeatable=False)
@@ -226,8 +223,6 @@ class UpstreamServer:
         Raises:
             APIStatusError: As `ask`; also where the stream breaks off.
         """
-        from polymux._native.core import core
-
         options = self._admitted(STREAMED, repeatable=True)
         accepted = ["Accept: text/event-stream"]
         splitter = core.EventSplitter(self._max_event_bytes)
@@ -284,9 +279,6 @@ class UpstreamServer:
 
     def _session(self) -> _core.Session:
         if self._made is None:
-            from polymux._native.core import core
-            from polymux._native.version import __version__
-
             own = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
             self._made = core.Session(
                 headers=[*own, *self._key_fields],

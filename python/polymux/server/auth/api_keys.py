@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from polymux import contract
 from polymux._util.atomic_file import remove_private_drafts, write_private
 from polymux._util.redaction import register_secret
 from polymux._util.text import display_name, shown
@@ -43,7 +44,6 @@ def known_scopes() -> tuple[str, ...]:
         >>> "transcribe" in known_scopes() and "administration" in known_scopes()
         True
     """
-    from polymux import contract
 
     beside = ("administration", "docs", "metrics", "openapi", "operations", "predictions")
     return (*(one.name for one in contract.operations()), *beside)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
+from polymux.config import checked_base_url
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -126,8 +127,6 @@ def _of_addresses(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"allowed_origins: {no_origin(origin)}"
     url = values.get("public_url")
     if url is not None:
-        from polymux.config import checked_base_url
-
         try:
             checked_base_url(url)
         except InvalidRequestError as error:

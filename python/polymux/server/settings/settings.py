@@ -8,10 +8,12 @@ import tomllib
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from polymux import contract
 from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
 from polymux.downloads.settings import DownloadSettings
+from polymux.engines.registry import ENGINES
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
@@ -244,7 +246,6 @@ class _Reader:
         return found
 
     def _engines(self, plain: dict[str, Any]) -> dict[str, EngineSettings]:
-        from polymux.engines.registry import ENGINES
 
         found = {}
         for name in plain:
@@ -268,7 +269,6 @@ class _Reader:
         return found
 
     def _check_operations(self, name: str, family: str, operations: tuple[str, ...]) -> None:
-        from polymux import contract
 
         known = {one.name for one in contract.operations()}
         for one in operations:
@@ -280,7 +280,6 @@ class _Reader:
             )
 
     def _routes(self, plain: dict[str, Any]) -> dict[str, tuple[Route, ...]]:
-        from polymux import contract
 
         known = {one.name for one in contract.operations()}
         found: dict[str, tuple[Route, ...]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from polymux._native.core import core
 from polymux._native.json_numbers import finite
 from polymux.client.responses import ChatCompletion
 from polymux.errors import DecodeError
@@ -121,7 +122,6 @@ def _arguments(value: Any) -> Any:
     """As JSON text, which is what the interface has."""
     if not isinstance(value, (dict, list)):
         return value
-    from polymux._native.core import core
 
     return core.write_json(value).decode()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote, urlencode, urlsplit
 
 from polymux import errors
+from polymux._native.core import core
 from polymux._native.version import __version__
 from polymux._util.redaction import register_secret
 from polymux.client import event_loop
@@ -112,7 +113,6 @@ class CatalogueServer:
         return await self._json(_Request("POST", path, fields, body), "")
 
     async def _json(self, request: _Request, proxy: str) -> Any:
-        from polymux._native.core import core
 
         try:
             if proxy:
@@ -153,7 +153,6 @@ class CatalogueServer:
             session.close()
 
     def _session(self, proxy: str) -> _core.Session:
-        from polymux._native.core import core
 
         return core.Session(
             headers=[f"User-Agent: {self._user_agent}", "Accept: application/json, */*;q=0.1"],
@@ -165,7 +164,6 @@ class CatalogueServer:
         )
 
     async def _ask(self, session: _core.Session, request: _Request) -> Answer:
-        from polymux._native.core import core
 
         options = core.CallOptions(
             connect_ms=min(_CONNECT_MS, self._timeout_ms),

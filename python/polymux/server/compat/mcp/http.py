@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux.client.methods.results import RESULTS
 from polymux.mcp import REMEDY, is_installed
+from polymux.mcp.files import embedded
 from polymux.server.auth.gate import check_body
 from polymux.server.compat.mcp.sessions import OpenSessions
 from polymux.server.http import body as bodies
@@ -361,7 +362,6 @@ class _HttpFrontend:
         self, context: Context, params: CallToolRequestParams, arguments: Arguments
     ) -> Mapping[str, Input]:
         del context, params
-        from polymux.mcp.files import embedded
 
         longest = self.max_file_bytes(arguments.operation)
         return {

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polymux._native.core import core
+from polymux._native.version import __version__
 from polymux.client import event_loop
 from polymux.client.options import Retry, Timeout, native_options
 from polymux.downloads.proxy import GuardedProxy
@@ -66,8 +68,6 @@ class Delivery:
         return status
 
     async def _opened(self) -> _core.Session:
-        from polymux._native.core import core
-        from polymux._native.version import __version__
 
         async with self._opening:
             if self._session is None:
