@@ -100,7 +100,7 @@ def chat(side: str, count: int, tokens: int) -> dict[str, Any]:
 def chat_settings() -> str:
     """Of `polymux serve`, for the model of chats."""
     return (
-        f"[engines.chat]\nslots = 1\nthreads = {THREADS}\n[engines.chat.options]\n"
+        f"[engines.chat]\nmax_concurrency = 1\nthreads = {THREADS}\n[engines.chat.options]\n"
         f'model = "{weights()["chat"]}"\ncontext = {CONTEXT_TOKENS}\nbatch = {BATCH_TOKENS}\n'
     )
 

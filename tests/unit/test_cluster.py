@@ -40,9 +40,11 @@ def test_batches_refuse_what_makes_no_sense(tmp_path: Path) -> None:
     ]
     for options, words in cases:
         with pytest.raises(InvalidRequestError, match=words):
-            polymux.batch("convert_to_mp3", [], out=tmp_path, **options)
+            polymux.batch("convert_to_mp3", [], output_dir=tmp_path, **options)
     with pytest.raises(InvalidRequestError, match="not both"):
-        polymux.batch("free_chat", [], out=tmp_path, ray="auto", client=polymux.Local(tmp_path))
+        polymux.batch(
+            "free_chat", [], output_dir=tmp_path, ray="auto", client=polymux.Local(tmp_path)
+        )
     assert not (tmp_path / "polymux-batch.db").exists()
 
 
@@ -126,7 +128,7 @@ def test_settings_of_a_server(tmp_path: Path) -> None:
         ("gpus = -1", "ray.gpus"),
         ("replicas = 1", "ray.replicas is not known"),
         ("[ray.engines]\nchat = 1", "engines.chat must be a table"),
-        ("[ray.engines.chat]\nslots = 1", "engines.chat.max_concurrency is not known"),
+        ("[ray.engines.chat]\nmax_concurrency = 1", "engines.chat.max_concurrency is not known"),
         ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus must be"),
         ("[ray.engines.chat]\nmin_replicas = 9", "max_replicas"),
     ],

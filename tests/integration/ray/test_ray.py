@@ -83,7 +83,7 @@ def digests(folder: Path) -> dict[str, str]:
 def test_batch_on_the_cluster_is_the_batch_of_one_machine(
     cluster: RayCluster, inputs: Path, tmp_path: Path
 ) -> None:
-    local = polymux.batch("convert_to_mp3", inputs, out=tmp_path / "local", bitrate="64k")
+    local = polymux.batch("convert_to_mp3", inputs, output_dir=tmp_path / "local", bitrate="64k")
     assert (local.done, local.failed) == (FILES + 1, 1)
     words = ("convert-to-mp3", inputs, "--output-dir", "out", "--bitrate", "64k")
     *items, summary = ended(begun(cluster, tmp_path, *words), 1)
@@ -110,7 +110,7 @@ def test_files_of_killed_workers_are_tried_again(cluster: RayCluster, tmp_path: 
         os.kill(pid, signal.SIGKILL)
     *_, summary = ended(process, 0)
     assert (summary["done"], summary["failed"]) == (6, 0)
-    local = polymux.batch("convert_to_mp3", folder, out=tmp_path / "local")
+    local = polymux.batch("convert_to_mp3", folder, output_dir=tmp_path / "local")
     assert local.done == 6
     assert digests(tmp_path / "out") == digests(tmp_path / "local")
 

@@ -197,7 +197,7 @@ def test_a_result_is_kept_as_long_as_the_settings_say(
     assert service._SWEEP_EVERY_S <= 60
     monkeypatch.setattr(service, "_SWEEP_EVERY_S", 0.05)
     file = tmp_path / "polymux.toml"
-    file.write_text("[store]\nkeep_s = 2\n")
+    file.write_text("[store]\nretention_s = 2\n")
     retention_s = read_settings(file).store.retention_s
     assert retention_s == 2
     server = PolymuxServer(tmp_path / "s", lambda: [Scripted()])

@@ -18,7 +18,7 @@ OWN = '[engines.mine]\nfamily = "mine.engines:MyEngine"\n'
 
 def test_it_does_what_it_is_said_to_do(tmp_path: Path) -> None:
     path = tmp_path / "polymux.toml"
-    path.write_text(f'{OWN}operations = ["chat", "generate_image"]\nslots = 3\n')
+    path.write_text(f'{OWN}operations = ["chat", "generate_image"]\nmax_concurrency = 3\n')
     backend, *_ = backends_of(read_settings(path))
     assert (backend.name, backend.max_concurrency) == ("mine", 3)
     assert backend.operations == {"chat", "generate_image"}

@@ -136,5 +136,5 @@ def test_a_server_has_the_limit_unless_its_settings_say_otherwise(tmp_path: Path
     assert Limits().max_generation_s == 300.0
     for written, expected in (("3600", 3600.0), ("inf", float("inf"))):
         path = tmp_path / "server.toml"
-        path.write_text(f"[limits]\nlongest_generation_s = {written}\n", "utf-8")
+        path.write_text(f"[limits]\nmax_generation_s = {written}\n", "utf-8")
         assert read_settings(path).limits.max_generation_s == expected
