@@ -124,7 +124,8 @@ PyObject* stream_next(PyObject* self) {
     return next_chunk(*as_stream(self));
 }
 
-// What only the asynchronous twin has, for the coroutine that waits in `polymux.client.chat_stream`.
+// What only the asynchronous twin has, for the coroutine that waits in
+// `polymux.client.chat_stream`.
 
 PyObject* async_pop(PyObject* self, PyObject*) {
     const Locked lock(self);

@@ -40,9 +40,10 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is CPython's rule.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-        PyErr_SetString(PyExc_ImportError,
-                        "polymux._native._core can be loaded in the main interpreter only, not in a second "
-                        "one of the same process");
+        PyErr_SetString(
+            PyExc_ImportError,
+            "polymux._native._core can be loaded in the main interpreter only, not in a second "
+            "one of the same process");
         return nullptr;
     }
     return polymux::bindings::PyInit__core_of_main();
