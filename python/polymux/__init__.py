@@ -12,10 +12,10 @@ Example:
 
 import sys
 
-from polymux._util.renamed_modules import RenamedModules
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from polymux import aio, contract, notebook
@@ -257,7 +257,18 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-sys.meta_path.append(RenamedModules())
+class _RenamedModules:
+    """An importer that is asked last: for the import paths of 0.1, which warn."""
+
+    def find_spec(self, name: str, *_: object) -> "ModuleSpec | None":
+        if not name.startswith("polymux."):
+            return None
+        from polymux._util.renamed_modules import spec_of
+
+        return spec_of(name)
+
+
+sys.meta_path.append(_RenamedModules())  # type: ignore[arg-type]
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:

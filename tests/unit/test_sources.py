@@ -49,6 +49,8 @@ CONNECTORS = {
     "engines/process/process.py": {"create_connection", "socket.socket", "socket.socketpair"},
     # Machines of the operator's, in a cluster.
     "ray/cluster.py": {"ray.init"},
+    "ray/batch_executor.py": {"connect"},
+    "ray/deployment.py": {"connect"},
     # What listens.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
     # Webhooks, judged before; and upstreams and catalogues that the operator has named.

@@ -2,7 +2,6 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -14,21 +13,13 @@ _NEW_NAMES = {
 }
 
 
-class RenamedModules:
-    """An importer (`sys.meta_path`) that is asked last: for modules that nothing else finds."""
+def spec_of(name: str) -> "ModuleSpec | None":
+    """The spec of a renamed module by its old name; None for all others."""
+    if name not in _NEW_NAMES:
+        return None
+    from importlib.machinery import ModuleSpec
 
-    def find_spec(
-        self,
-        name: str,
-        path: "Sequence[str] | None" = None,  # noqa: ARG002 - as importlib calls it
-        target: "ModuleType | None" = None,  # noqa: ARG002
-    ) -> "ModuleSpec | None":
-        """The spec of a renamed module; None for all others."""
-        if name not in _NEW_NAMES:
-            return None
-        from importlib.machinery import ModuleSpec
-
-        return ModuleSpec(name, _Alias())  # type: ignore[arg-type]
+    return ModuleSpec(name, _Alias())  # type: ignore[arg-type]
 
 
 class _Alias:
