@@ -279,7 +279,7 @@ def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for number in range(80):
         (folder / f"{number}.wav").write_bytes(noise(number, 0.01))
     most, lock = [0], threading.Lock()
-    do, runners = ConversionExecutor.do, []
+    do, runners = ConversionExecutor.run, []
     made = Runner.__init__
 
     def begun(self: Runner, *arguments: Any, **named: Any) -> None:
@@ -292,7 +292,7 @@ def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return do(self, *arguments)
 
     monkeypatch.setattr(Runner, "__init__", begun)
-    monkeypatch.setattr(ConversionExecutor, "do", watched)
+    monkeypatch.setattr(ConversionExecutor, "run", watched)
     assert convert(folder, tmp_path / "out", workers=3).done == 80
     assert 3 <= most[0] <= 6
 
@@ -306,7 +306,7 @@ def test_arguments_that_are_wrong(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidRequestError, match=words):
             polymux.batch("convert_to_mp3", [], output_dir=tmp_path / "out", **more)
-    with pytest.raises(InvalidRequestError, match="out is an empty name"):
+    with pytest.raises(InvalidRequestError, match="output_dir is an empty name"):
         polymux.batch("convert_to_mp3", [], output_dir="")
     assert convert(["a\0b.wav"], tmp_path / "zero").failed == 1
     with pytest.raises(TypeError, match="a Client or a Local"):

@@ -42,14 +42,14 @@ STEPS = [
     ("database", "", "_make", 1),
     ("manifest", "Manifest", "begin", 1),
     ("manifest", "Manifest", "add", 1),
-    ("desks", "Conversions", "do", 3),
-    ("storing", "Storage", "sealed", 3),
+    ("executors", "ConversionExecutor", "run", 3),
+    ("output_store", "OutputStore", "sealed", 3),
     ("manifest", "Manifest", "write_down", 3),
-    ("storing", "Storage", "publish", 2),
-    ("storing", "", "_rename", 3),
-    ("storing", "Storage", "sync", 3),
-    ("running", "Runner", "_over", 3),
-    ("storing", "Storage", "leave", 1),
+    ("output_store", "OutputStore", "publish", 2),
+    ("output_store", "", "_rename", 3),
+    ("output_store", "OutputStore", "sync", 3),
+    ("runner", "Runner", "_over", 3),
+    ("output_store", "OutputStore", "leave", 1),
 ]
 
 

@@ -249,7 +249,7 @@ def test_a_key_has_its_share_of_sessions(
     server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more ends the longest idle of its own, none in which a call runs, and none of others."""
-    few = partial(OpenSessions, most=4, max_per_caller=2)
+    few = partial(OpenSessions, max_sessions=4, max_per_caller=2)
     monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
     key, _ = server.keys.add("other")
     others = session_of(server, key)
@@ -282,7 +282,7 @@ def test_all_keys_share_the_sessions(
     server: PolymuxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes first is begun anew; a request that begins no session ends none."""
-    few = partial(OpenSessions, most=2, max_per_caller=2)
+    few = partial(OpenSessions, max_sessions=2, max_per_caller=2)
     monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
     keys = [server.keys.add(name)[0] for name in "abc"]
     sessions = [session_of(server, key) for key in keys[:2]]
@@ -340,5 +340,5 @@ def test_the_setting(tmp_path: Path) -> None:
         assert read_settings(file).mcp_compat is wanted
     assert ServerSettings(host="0.0.0.0").mcp_compat is False
     file.write_text('[compat]\nmcp = "yes"\n')
-    with pytest.raises(InvalidRequestError, match=r"doors\.mcp='yes': must be true or false"):
+    with pytest.raises(InvalidRequestError, match=r"compat\.mcp='yes': must be true or false"):
         read_settings(file)
