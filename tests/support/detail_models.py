@@ -154,8 +154,8 @@ def worked(
         files |= diffusing.picture("mask", Image.fromarray(mask), folder)
     sink = diffusing.HeardSink(folder)
     asked = diffusing.request("upscale_image", "A", **QUICK | values | files)
-    with engine.studio.lock:
-        return upscale.make(engine.studio, asked, sink, Token()), sink
+    with engine.manager.lock:
+        return upscale.make(engine.manager, asked, sink, Token()), sink
 
 
 def made(engine: DiffusionEngine, folder: Path, pixels: Pixels, **values: Any) -> Pixels:
