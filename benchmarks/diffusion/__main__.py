@@ -68,8 +68,8 @@ def compare(model: Path, given: argparse.Namespace) -> dict[str, Any]:
     return {
         "machine": machine(),
         "load": [before, load_average()],
-        "device": str(engine.studio.device),
-        "dtype": str(engine.studio.dtype),
+        "device": str(engine.manager.device),
+        "dtype": str(engine.manager.dtype),
         "shape": given.shape,
         "side_px": given.side,
         "steps": given.steps,
@@ -122,7 +122,7 @@ def _plain(model: Path, engine: Any, given: argparse.Namespace) -> Callable[[], 
     import torch
     from diffusers import DiffusionPipeline, EulerDiscreteScheduler
 
-    studio = engine.studio
+    studio = engine.manager
     pipeline = DiffusionPipeline.from_pretrained(
         model, dtype=studio.dtype, local_files_only=True, safety_checker=None
     ).to(studio.device)
