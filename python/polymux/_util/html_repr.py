@@ -7,7 +7,7 @@ that a saved notebook can be viewed later; large ones are linked.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from binascii import b2a_base64
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,15 +28,16 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 _MAX_CHARACTERS = 2_000
 _MAX_MARKDOWN_CHARACTERS = 100_000
 _MAX_TABLE_ROWS = 200
+# Patterns are compiled at their first use: clients load this module, and few show results.
 #: What follows the path of an address may be what opens it.
-_QUERY = re.compile(r"(https?://[^\s?#\"'<>]+)[?#][^\s\"'<>]+", re.IGNORECASE)
-_USER = re.compile(r"(https?://)[^\s/@\"'<>]+@", re.IGNORECASE)
-_FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^`\s]*)[^`]*")
-_LANGUAGE = re.compile(r"[\w+#.-]{1,20}", re.ASCII)
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_QUERY = r"(?i)(https?://[^\s?#\"'<>]+)[?#][^\s\"'<>]+"
+_USER = r"(?i)(https?://)[^\s/@\"'<>]+@"
+_FENCE = r"( *)(`{3,}|~{3,}) *([^`\s]*)[^`]*"
+_LANGUAGE = r"(?a)[\w+#.-]{1,20}"
+_CODE = r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)"
 #: What could begin a tag, an entity, a link, a picture, code or a formula.
-_MEANINGFUL = re.compile(r"[&<\[\]\\$`]")
-_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+_MEANINGFUL = r"[&<\[\]\\$`]"
+_PUNCTUATION = r"[!-/:-@\[-`{-~]"
 
 
 def _escape(text: str) -> str:
@@ -52,7 +53,7 @@ def unsigned(text: str) -> str:
         >>> unsigned("see https://files.example/a.png?signature=1 there")
         'see https://files.example/a.png?... there'
     """
-    return _USER.sub(r"\1", _QUERY.sub(r"\1?...", text))
+    return re.sub(_USER, r"\1", re.sub(_QUERY, r"\1?...", text))
 
 
 def _shown(text: str, most: int) -> str:
@@ -131,11 +132,11 @@ def _character(match: re.Match[str]) -> str:
 def _spoken(line: str) -> str:
     """A line outside of blocks of code; its own code becomes a tag that holds plain characters."""
     made, position = [], 0
-    for code in _CODE.finditer(line):
-        made.append(_MEANINGFUL.sub(_character, line[position : code.start()]))
-        made.append(f"<code>{_PUNCTUATION.sub(_character, code.group(2).strip())}</code>")
+    for code in re.finditer(_CODE, line):
+        made.append(re.sub(_MEANINGFUL, _character, line[position : code.start()]))
+        made.append(f"<code>{re.sub(_PUNCTUATION, _character, code.group(2).strip())}</code>")
         position = code.end()
-    made.append(_MEANINGFUL.sub(_character, line[position:]))
+    made.append(re.sub(_MEANINGFUL, _character, line[position:]))
     return "".join(made)
 
 
@@ -156,7 +157,7 @@ def markdown(text: str) -> str:
     made: list[str] = []
     lines = iter(_shown(text, _MAX_MARKDOWN_CHARACTERS).split("\n"))
     for line in lines:
-        begins = _FENCE.fullmatch(line)
+        begins = re.fullmatch(_FENCE, line)
         if begins is None:
             made.append(_spoken(line))
             continue
@@ -180,7 +181,7 @@ def _block(lines: list[str], language: str) -> list[str]:
     """A block of code whose fence nothing in it can end."""
     longest = max((len(run) for run in re.findall("`+", "\n".join(lines))), default=0)
     fence = "`" * max(3, longest + 1)
-    known = language if _LANGUAGE.fullmatch(language) else ""
+    known = language if re.fullmatch(_LANGUAGE, language) else ""
     return ["", f"{fence}{known}", *lines, fence, ""]
 
 
@@ -195,7 +196,9 @@ def linked_path(path: Path, text: str) -> str:
 
 def embedded(tag: str, content_type: str, data: bytes) -> str:
     """An image, sound or video whose bytes are part of the page."""
-    source = f"data:{escaped(content_type)};base64,{b64encode(data).decode('ascii')}"
+    source = (
+        f"data:{escaped(content_type)};base64,{b2a_base64(data, newline=False).decode('ascii')}"
+    )
     controls, end = ("", "") if tag == "img" else (" controls", f"</{tag}>")
     return f'<{tag}{controls} src="{source}" style="max-width: 100%">{end}'
 

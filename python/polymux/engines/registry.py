@@ -8,9 +8,9 @@ needed: reading this table imports no engine.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ TEXT, TEXTS = "a text", "an array of texts"
 FLAG, TABLE = "true or false", "a table"
 COUNT, WHOLE = "a whole number, 1 or more", "a whole number"
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _PIP = "pip install 'polymux[{}]'"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSpec:
+class EngineSpec(NamedTuple):
     """An engine.
 
     Attributes:
@@ -62,14 +62,14 @@ class EngineSpec:
     extra: str = ""
     program: str = ""
     remedy: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = _NONE
     files: tuple[str, ...] = ()
     model_form: str = ""
     model_layout: str = ""
     has_roles: bool = False
     needed_bytes: str | int | None = None
     backend: str = ""
-    supervision: Mapping[str, float] = field(default_factory=dict)
+    supervision: Mapping[str, float] = _NONE
 
     @property
     def is_installed(self) -> bool:
