@@ -18,7 +18,7 @@ def notice(old: str, new: str) -> str:
 
 
 class RenamedAttribute:
-    """The old name of an attribute."""
+    """The old name of an attribute of an immutable value."""
 
     def __init__(self, old: str, new: str) -> None:
         self._old = old
@@ -29,10 +29,6 @@ class RenamedAttribute:
             return self
         warnings.warn(notice(self._old, self._new), DeprecationWarning, stacklevel=2)
         return getattr(owner, self._new)
-
-    def __set__(self, owner: object, value: object) -> None:
-        warnings.warn(notice(self._old, self._new), DeprecationWarning, stacklevel=2)
-        setattr(owner, self._new, value)
 
 
 def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:

@@ -33,11 +33,9 @@ class _Alias:
         import warnings
         from importlib import import_module
 
+        from polymux._util.deprecation import notice
+
         new = _NEW_NAMES[module.__name__]
-        warnings.warn(
-            f"{module.__name__} is deprecated and will be removed in polymux 0.3: import {new}",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        warnings.warn(notice(module.__name__, new), DeprecationWarning, stacklevel=2)
         found = vars(import_module(new))
         vars(module).update({name: one for name, one in found.items() if name[:2] != "__"})
