@@ -34,7 +34,8 @@ class RenamedAttribute:
 def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:
     """Lets a function accept old names of keyword arguments: ``old="new"``.
 
-    A class accepts them in its constructor, and its instances have them as attributes.
+    A class accepts them in its constructor, and its instances have them as attributes;
+    `new_names_of` gives the names to what reads such a class from a file.
     """
 
     def decorate(target: _Target) -> _Target:
@@ -43,9 +44,16 @@ def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:
         target.__init__ = _accepting(target.__init__, new_names)  # type: ignore[misc]
         for old, new in new_names.items():
             setattr(target, old, RenamedAttribute(old, new))
+        target._new_names = new_names  # type: ignore[attr-defined]  # noqa: SLF001
         return target
 
     return decorate
+
+
+def new_names_of(kind: type) -> Mapping[str, str]:
+    """Old to new names of a class that `renamed_arguments` decorates; none for all others."""
+    found: Mapping[str, str] = getattr(kind, "_new_names", {})
+    return found
 
 
 def _accepting(function: Callable[..., Any], new_names: Mapping[str, str]) -> Callable[..., Any]:

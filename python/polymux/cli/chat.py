@@ -130,7 +130,6 @@ def _answer(
 
 
 def _print_chunks(stream: ChatStream) -> None:
-
     from polymux.cli.terminal import write_json
 
     for chunk in stream:

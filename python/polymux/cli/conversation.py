@@ -134,7 +134,6 @@ class Conversation:
         return True
 
     def _ask(self) -> Any:
-
         messages = with_system(list(self._said), self._system)
         values = {**self._values, "messages": messages}
         if self._streams:

@@ -104,7 +104,6 @@ def _is_empty(options: argparse.Namespace) -> bool:
 def _identify(
     options: argparse.Namespace, values: dict[str, Any], catalogue: Catalogue, screen: Screen
 ) -> int:
-
     source: Any = values.get("file")
     if (source is None) == (options.listen_s is None):
         raise InvalidRequestError("give either a file or --listen SECONDS")
@@ -145,7 +144,6 @@ def _explain(match: Match, screen: Screen) -> None:
 def _search(
     options: argparse.Namespace, values: dict[str, Any], catalogue: Catalogue, screen: Screen
 ) -> int:
-
     if "song" not in values:
         raise InvalidRequestError("give what to look for: a title, an artist, or both")
     found = catalogue.search(values["song"], values.get("limit", 5))

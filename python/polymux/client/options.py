@@ -173,7 +173,6 @@ class Retry(Frozen):
 
 
 def _invalid(message: str) -> Exception:
-
     return InvalidRequestError(message)
 
 

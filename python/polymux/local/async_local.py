@@ -290,7 +290,6 @@ async def _events(
 
 
 def _too_late(operation: str, limit_s: float) -> Exception:
-
     error = RequestTimeoutError(f"{operation} was not done within {limit_s:g} s (deadline 'total')")
     error.limit = "total"
     return error

@@ -92,7 +92,6 @@ def checked(
 
 
 def _text(name: str, value: object) -> str:
-
     try:
         return field_text(name, value)
     except TypeError:

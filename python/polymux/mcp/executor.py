@@ -184,7 +184,6 @@ def _content(one: Input) -> Any:
 
 
 def _value(result: Any) -> Any:
-
     return {"response": str(result)} if isinstance(result, MediaFile) else result.json()
 
 

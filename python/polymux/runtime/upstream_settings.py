@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._util.deprecation import renamed_arguments, with_new_keys
+from polymux._util.deprecation import new_names_of, renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux.client.options import Timeout
 from polymux.config import checked_base_url, checked_key
@@ -162,7 +162,6 @@ def upstreams_of(
 
 
 def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
-
     ours = one.kind == "polymux"
     kind = ReplicateServer if one.kind == "replicate" else UpstreamServer
     server = kind(
@@ -209,7 +208,7 @@ def read_upstreams(plain: Mapping[str, Any], problems: list[str]) -> dict[str, U
             problems.append(f"upstreams.{name} must be a table")
             continue
         own: list[str] = []
-        new_names = {"slots": "max_concurrency"}
+        new_names = new_names_of(UpstreamSettings)
         table = with_new_keys(table, new_names, _log.warning, f"upstreams.{name}.")
         values = _values(table, own)
         if not own:

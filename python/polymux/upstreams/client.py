@@ -167,7 +167,6 @@ class UpstreamServer:
             raise failed(self.name, "its answer is no JSON") from None
 
     def _read(self, data: bytes) -> Any:
-
         try:
             value = core.parse_json(data)
         except errors.DecodeError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._util.deprecation import renamed_arguments, with_new_keys
+from polymux._util.deprecation import new_names_of, renamed_arguments, with_new_keys
 from polymux._util.text import display_name, shown
 from polymux._util.toml_values import converted, right_for
 from polymux.downloads.settings import DownloadSettings
@@ -51,15 +51,6 @@ class CompatSettings:
 
 _log = logging.getLogger("polymux.server")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-#: Old names of keys, by the table's prefix; ``""`` is the top.
-_RENAMED: Mapping[str, Mapping[str, str]] = {
-    "": {"grace_s": "shutdown_timeout_s", "doors": "compat"},
-    "limits.": {"longest_generation_s": "max_generation_s"},
-    "store.": {"keep_s": "retention_s"},
-    "songs.": {"least_confidence": "min_confidence"},
-    "download.": {"most_bytes": "max_bytes", "slots": "max_concurrency"},
-    "summaries.": {"most_parts": "max_parts"},
-}
 #: Where no end is meant by ``inf``.
 _ENDLESS = ("max_generation_s",)
 
@@ -183,7 +174,7 @@ class _Reader:
         self._problems = problems
 
     def server(self, plain: dict[str, Any]) -> ServerSettings:
-        plain = with_new_keys(plain, _RENAMED[""], _log.warning)
+        plain = with_new_keys(plain, new_names_of(ServerSettings), _log.warning)
         own = {name: value for name, value in plain.items() if not isinstance(value, dict)}
         values = self._values(ServerSettings, own, "")
         groups = {
@@ -229,7 +220,7 @@ class _Reader:
     def _values(self, kind: type[Any], plain: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         known = {one.name: str(one.type) for one in fields(kind)}
         found: dict[str, Any] = {}
-        plain = with_new_keys(plain, _RENAMED.get(prefix, {}), _log.warning, prefix)
+        plain = with_new_keys(plain, new_names_of(kind), _log.warning, prefix)
         for name, value in plain.items():
             if name not in known:
                 self._problems.append(f"{prefix}{name} is not known")
@@ -246,12 +237,10 @@ class _Reader:
         return found
 
     def _engines(self, plain: dict[str, Any]) -> dict[str, EngineSettings]:
-
         found = {}
         for name in plain:
             prefix = f"engines.{name}."
             table = self._table(plain, name)
-            table = with_new_keys(table, {"slots": "max_concurrency"}, _log.warning, prefix)
             values = self._values(EngineSettings, table, prefix)
             family = values.setdefault("family", name)
             if family not in ENGINES and ":" not in family:
@@ -269,7 +258,6 @@ class _Reader:
         return found
 
     def _check_operations(self, name: str, family: str, operations: tuple[str, ...]) -> None:
-
         known = {one.name for one in contract.operations()}
         for one in operations:
             if one not in known:
@@ -280,7 +268,6 @@ class _Reader:
             )
 
     def _routes(self, plain: dict[str, Any]) -> dict[str, tuple[Route, ...]]:
-
         known = {one.name for one in contract.operations()}
         found: dict[str, tuple[Route, ...]] = {}
         for operation, wanted in plain.items():

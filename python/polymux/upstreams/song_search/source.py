@@ -113,7 +113,6 @@ class CatalogueServer:
         return await self._json(_Request("POST", path, fields, body), "")
 
     async def _json(self, request: _Request, proxy: str) -> Any:
-
         try:
             if proxy:
                 answer = await self._ask_through(proxy, request)
@@ -153,7 +152,6 @@ class CatalogueServer:
             session.close()
 
     def _session(self, proxy: str) -> _core.Session:
-
         return core.Session(
             headers=[f"User-Agent: {self._user_agent}", "Accept: application/json, */*;q=0.1"],
             proxy=proxy,
@@ -164,7 +162,6 @@ class CatalogueServer:
         )
 
     async def _ask(self, session: _core.Session, request: _Request) -> Answer:
-
         options = core.CallOptions(
             connect_ms=min(_CONNECT_MS, self._timeout_ms),
             write_ms=self._timeout_ms,

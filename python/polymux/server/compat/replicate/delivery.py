@@ -68,7 +68,6 @@ class Delivery:
         return status
 
     async def _opened(self) -> _core.Session:
-
         async with self._opening:
             if self._session is None:
                 self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
