@@ -22,3 +22,11 @@ as_root() {
         fail "this needs root: run it as root or install sudo, then run $* "
     fi
 }
+
+site_packages() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
+# borrowing_environment FOLDER: makes a virtual environment there, if it is missing, that borrows the packages of .venv.
+borrowing_environment() {
+    [ -x "$1/bin/python" ] || .venv/bin/python -m venv --without-pip "$1"
+    site_packages .venv/bin/python >"$(site_packages "$1/bin/python")/borrowed.pth"
+}
