@@ -27,7 +27,6 @@ FLAG, TABLE = "true or false", "a table"
 COUNT, WHOLE = "a whole number, 1 or more", "a whole number"
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_PIP = "pip install 'polymux[{}]'"
 
 
 class EngineSpec(NamedTuple):
@@ -40,7 +39,7 @@ class EngineSpec(NamedTuple):
         module: The Python module that it needs; empty if none.
         extra: The extra of polymux that brings that module.
         program: The program that it needs; empty if none.
-        remedy: The command that installs what it needs.
+        install: The command that installs the program.
         options: Name of each option to its kind: what the engine's `load` reads.
         files: Those options that name files.
         model_form: What its model is on disk; empty if it needs none.
@@ -61,7 +60,7 @@ class EngineSpec(NamedTuple):
     module: str = ""
     extra: str = ""
     program: str = ""
-    remedy: str = ""
+    install: str = ""
     options: Mapping[str, str] = _NONE
     files: tuple[str, ...] = ()
     model_form: str = ""
@@ -70,6 +69,11 @@ class EngineSpec(NamedTuple):
     needed_bytes: str | int | None = None
     backend: str = ""
     supervision: Mapping[str, float] = _NONE
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs what it needs."""
+        return self.install or f"pip install 'polymux[{self.extra}]'"
 
     @property
     def is_installed(self) -> bool:
@@ -115,7 +119,6 @@ ENGINES = {
         title="chats",
         module="xllamacpp",
         extra="chat",
-        remedy=_PIP.format("chat"),
         options={
             "model": TEXT, "mmproj": TEXT, "aliases": TEXTS, "context": COUNT, "batch": COUNT,
             "max_concurrency": COUNT, "device": TEXT, "gpu_layers": WHOLE,
@@ -132,7 +135,6 @@ ENGINES = {
         title="speech to text",
         module="faster_whisper",
         extra="speech",
-        remedy=_PIP.format("speech"),
         options={
             "model": TEXT, "device": TEXT, "compute": TEXT, "beam": COUNT, "batch": COUNT,
         },
@@ -148,7 +150,6 @@ ENGINES = {
         title="larger pictures",
         module="ncnn",
         extra="upscale",
-        remedy=_PIP.format("upscale"),
         options={
             "model": TEXT, "factor": COUNT, "input": TEXT, "output": TEXT, "tile": COUNT,
             "max_pixels": COUNT,
@@ -165,7 +166,6 @@ ENGINES = {
         title="pictures, video and music",
         module="diffusers",
         extra="diffusion",
-        remedy=_PIP.format("diffusion"),
         options={
             "models": TABLE, "loras": TABLE, "max_concurrency": COUNT, "device": TEXT,
             "dtype": TEXT, "offload": TEXT, "attention": TEXT, "max_pixels": COUNT,
@@ -187,7 +187,6 @@ ENGINES = {
         title="text from pictures",
         module="rapidocr",
         extra="ocr",
-        remedy=_PIP.format("ocr"),
         needed_bytes=900 << 20,
         backend="polymux.engines.media.decoding_backend:ocr_backend",
     ),
@@ -196,7 +195,7 @@ ENGINES = {
         operations=("read_text",),
         title="text from pictures",
         program="tesseract",
-        remedy="apt install tesseract-ocr",
+        install="apt install tesseract-ocr",
         options={"program": TEXT, "language": TEXT},
         needed_bytes=100 << 20,
         backend="polymux.engines.media.decoding_backend:ocr_backend",

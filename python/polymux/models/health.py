@@ -45,7 +45,7 @@ def generation(
     return {
         "ok": installed and bool(operations),
         "installed": installed,
-        "remedy": f"pip install 'polymux[{about.extra}]'",
+        "remedy": about.remedy,
         "device": device()._asdict() if installed else None,
         "operations": [f"{name} {variant}".strip() for name, variant in operations],
         "roles": roles,
