@@ -268,7 +268,7 @@ class _RenamedModules:
         return spec_of(name)
 
 
-sys.meta_path.append(_RenamedModules())  # type: ignore[arg-type]
+sys.meta_path.append(_RenamedModules())
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
