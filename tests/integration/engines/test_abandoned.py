@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.engines.chat.schemas import MAX_BYTES, MAX_CHOICES, check_schemas
 from polymux.engines.media.engine import DECODE_AUDIO, MEASURE_SOUND
 from polymux.engines.process.supervisor import EngineBackend
-from polymux.errors import BadRequestError
 from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.store import Store
 from support.conversions import wav
@@ -146,141 +144,3 @@ def test_a_decoding_stops_though_others_wait(tmp_path: Path, hours: Path) -> Non
         store.close()
 
     go(body())
-
-
-def enum_of(count: int) -> dict[str, Any]:
-    return {"enum": [f"x{number}" for number in range(count)]}
-
-
-def chained(count: int) -> dict[str, Any]:
-    """Alternatives of alternatives by reference: few words, and very many ways."""
-    definitions = {
-        f"d{number}": {"anyOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 10}
-        for number in range(count)
-    }
-    return {"$ref": "#/$defs/d0", "$defs": definitions | {f"d{count}": enum_of(2)}}
-
-
-def nested(levels: int) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": "array", "items": schema}
-    return schema
-
-
-def deep(levels: int) -> list[Any]:
-    found: list[Any] = []
-    for _ in range(levels):
-        found = [found]
-    return found
-
-
-TOO_MUCH = {
-    "an enum": enum_of(MAX_CHOICES + 1),
-    "an enum within": {"type": "object", "properties": {"a": {"items": enum_of(50_000)}}},
-    "a pattern": {"type": "string", "pattern": f"^({'|'.join(['a'] * 5000)})$"},
-    "optional pieces": {"type": "string", "pattern": "^" + "a?" * 600 + "$"},
-    "properties": {"type": "object", "properties": {f"p{n}": {} for n in range(600)}},
-    "references": chained(3),
-    "optional properties beside names that are none": {
-        "properties": {f"p{n}": {} for n in range(600)}, "required": [f"q{n}" for n in range(600)],
-    },
-    "places of an array": {"type": "array", "items": [enum_of(300), enum_of(300)]},
-    "an enum in a list": {"$ref": "#/x/0", "x": [enum_of(MAX_CHOICES + 1)]},
-    "an enum under an odd name": {"$ref": "#/x/a~1b", "x": {"a~1b": enum_of(MAX_CHOICES + 1)}},
-    "levels": nested(70),
-    "levels in lists": {"type": "array", "items": [nested(70)]},
-    "levels of something else": {"default": deep(400)},
-    "bytes": {"type": "string", "description": "x" * MAX_BYTES},
-}  # fmt: skip
-ENOUGH = {
-    "an enum": enum_of(MAX_CHOICES),
-    "a reference to itself": {
-        "$ref": "#/$defs/tree",
-        "$defs": {"tree": {"anyOf": [{"type": "null"}, {"items": {"$ref": "#/$defs/tree"}}]}},
-    },
-    "properties that are needed": {
-        "type": "object",
-        "properties": {f"p{n}": {"type": "string"} for n in range(600)},
-        "required": [f"p{n}" for n in range(600)],
-    },
-    "nonsense": {"enum": 3, "properties": [], "anyOf": {}, "$ref": "#/nowhere", "pattern": None},
-    "nothing": None,
-    "a reference into a list": {"$ref": "#/x/1", "x": [enum_of(600), enum_of(2)]},
-    "two kinds": {"type": ["array", "null"], "items": enum_of(MAX_CHOICES)},
-}
-
-
-def forms(schema: Any) -> list[dict[str, Any]]:
-    """The three places that chats have for a schema."""
-    named = {"name": "x", "schema": schema}
-    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
-    return [
-        {"response_format": {"type": "json_schema", "json_schema": named}},
-        {"response_format": {"type": "json_object", "schema": schema}},
-        {"tools": [tool]},
-    ]
-
-
-@pytest.mark.parametrize("name", TOO_MUCH)
-def test_schemas_that_would_hold_up_everybody_are_refused(name: str) -> None:
-    for values in forms(TOO_MUCH[name]):
-        with pytest.raises(BadRequestError, match=r"more than .*\d+") as refused:
-            check_schemas(values)
-        (param,) = values
-        assert (refused.value.status, refused.value.param) == (400, param)
-
-
-@pytest.mark.parametrize("name", ENOUGH)
-def test_schemas_of_a_usual_size_are_taken(name: str) -> None:
-    for values in forms(ENOUGH[name]):
-        check_schemas(values)
-    check_schemas({"response_format": {"type": "text"}, "tools": [None, {"function": 3}]})
-
-
-def twice(levels: int) -> dict[str, Any]:
-    """Of each level twice as much would be made as of the one above."""
-    schema: dict[str, Any] = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": ["array", "array"], "items": schema}
-    return schema
-
-
-NOTHING_FITS = {
-    "integers": ({"type": "integer", "minimum": 10, "exclusiveMaximum": 10}, "no number fits"),
-    "open on both sides": ({"exclusiveMinimum": 5, "exclusiveMaximum": 5}, "no number fits"),
-    "between integers": ({"type": "integer", "exclusiveMinimum": 5, "maximum": 5.9}, "no number"),
-    "the tighter of two": (
-        {"minimum": 1, "exclusiveMinimum": 9, "maximum": 9, "exclusiveMaximum": 20},
-        "no number fits minimum 1 and exclusiveMinimum 9 and maximum 9",
-    ),
-    "draft 4": ({"minimum": 5, "exclusiveMinimum": True, "maximum": 5}, "no number fits"),
-    "in a list": ({"items": [{"minimum": 5, "maximum": 4}]}, "no number fits"),
-    "a kind twice": (twice(40), "names a kind twice"),
-    "no place in a list": ({"$ref": "#/x/0x", "x": [{}]}, "'0x', which is no number"),
-}
-
-
-@pytest.mark.parametrize("name", NOTHING_FITS)
-def test_schemas_that_nothing_fits_are_refused(name: str) -> None:
-    schema, words = NOTHING_FITS[name]
-    for values in forms(schema):
-        with pytest.raises(BadRequestError, match=words):
-            check_schemas(values)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "integer", "minimum": 10, "exclusiveMaximum": 11},
-        {"type": "number", "exclusiveMinimum": 5, "maximum": 5.1},
-        {"type": "integer", "exclusiveMinimum": 5, "maximum": 6},
-        {"type": "integer", "minimum": 5, "exclusiveMinimum": False, "maximum": 5},
-        {"type": "integer", "exclusiveMinimum": True, "maximum": -(10**400)},
-        {"type": "integer", "minimum": 1e308, "maximum": 10**400},
-        {"minimum": "5", "exclusiveMaximum": 5},
-    ],
-)
-def test_ranges_with_numbers_in_them_are_taken(schema: Any) -> None:
-    for values in forms(schema):
-        check_schemas(values)

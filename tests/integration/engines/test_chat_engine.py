@@ -171,42 +171,27 @@ def test_what_it_cannot_do(client: polymux.Client) -> None:
 
 
 def test_a_schema_that_would_hold_up_everybody_is_refused(client: polymux.Client) -> None:
-    many = {"enum": [f"x{number}" for number in range(5000)]}
+    many = {"enum": [f"x{number}" for number in range(4000)]}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": many}}
     began = time.monotonic()
-    with pytest.raises(BadRequestError, match=r"5000 choices .* than the 500") as refused:
+    with pytest.raises(BadRequestError, match="4000 choices") as refused:
         client.chat("x", response_format=form, timeout=30)
     assert refused.value.param == "response_format"
     parameters = {"type": "object", "properties": {"word": many}}
     tool = {"type": "function", "function": {"name": "say", "parameters": parameters}}
-    with pytest.raises(BadRequestError, match="5000 choices"):
+    with pytest.raises(BadRequestError, match="4000 choices"):
         client.chat("x", tools=[tool], tool_choice="required", timeout=30)
     assert time.monotonic() - began < 5
 
 
-def test_malformed_schemas_are_refused_by_what_is_malformed(client: polymux.Client) -> None:
-    """Whether the library or we see it."""
-    malformed = {
-        "allOf": {"allOf": ["x"]},
-        "required": {"type": "object", "required": [{}], "properties": {}},
-        "type": {"type": 5, "anyOf": [{"type": "string"}]},
-        "oneOf": {"oneOf": [{"required": 5, "properties": {}}]},
-    }
-    for word, schema in malformed.items():
-        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
-        with pytest.raises(BadRequestError, match=word) as refused:
-            client.chat("x", response_format=form, max_completion_tokens=1)
-        assert refused.value.param == "response_format"
-
-
-def test_odd_patterns_behind_any_reference_are_not_kept(client: polymux.Client) -> None:
-    """Of them came strings that are no JSON, which the library could not read itself."""
+def test_patterns_that_the_grammar_lacks_are_checked_afterwards(client: polymux.Client) -> None:
+    """Grammars of them made strings that are not JSON, which the library could not read itself."""
     odd = {"type": "string", "pattern": '^say "hi"$', "maxLength": 8}
     schema = {"$ref": "#/components/schemas/S", "components": {"schemas": {"S": odd}}}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     answer = client.chat("Say hi.", response_format=form, max_completion_tokens=32, seed=1)
     assert isinstance(json.loads(answer.choices[0].message.content or ""), str)
-    assert "pattern (#/components/schemas/S)" in answer.headers["polymux-warnings"]
+    assert "breaks the schema" in answer.headers["polymux-warnings"]
 
 
 def test_fields_that_it_does_not_know_are_told(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import EngineSink, Request, Token
 from polymux.engines.chat.answers import Conversation
+from polymux.engines.chat.json_schema import ChatSchemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,9 @@ def test_an_answer_has_one_id_and_one_time() -> None:
     """The library gives each piece the time at which it was made, and each turn an id."""
     sink = Chunks()
     values = {"stream": True, "stream_options": {"include_usage": True}}
-    conversation = Conversation(Request("chat", "", "m", values, frozenset()), sink, Token(), "m")
+    conversation = Conversation(
+        Request("chat", "", "m", values, frozenset()), sink, Token(), "m", ChatSchemas({})
+    )
     for turn in range(2):
         conversation.first = turn
         for at, delta, reason in ((0, {"role": "assistant", "content": None}, None),
@@ -71,7 +74,7 @@ def test_an_answer_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.Monke
     for stream in (False, True):
         sink = Shares()
         request = Request("chat", "", "m", {"stream": stream}, frozenset())
-        conversation = Conversation(request, sink, Token(), "m", token_limit=10)
+        conversation = Conversation(request, sink, Token(), "m", ChatSchemas({}), token_limit=10)
         for number in range(8):
             now[0] += 0.5
             reading = {"prompt_progress": {"total": 9}} if number < 4 else {}

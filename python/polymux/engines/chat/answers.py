@@ -13,6 +13,7 @@ from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token
+    from polymux.engines.chat.json_schema import ChatSchemas
 
 _CHUNK = "chat.completion.chunk"
 _OF_ALL_CHUNKS = ("id", "created", "model", "system_fingerprint", "usage")
@@ -35,6 +36,7 @@ class Conversation:
         sink: Where pieces go.
         token: Whose end stops it.
         model: What the answer calls the model.
+        schemas: What the answer is checked against.
         token_limit: How many all answers may have together. Default: nobody knows.
     """
 
@@ -44,6 +46,7 @@ class Conversation:
         sink: EngineSink,
         token: Token,
         model: str,
+        schemas: ChatSchemas,
         token_limit: int | None = None,
     ) -> None:
         """Nothing has come."""
@@ -55,6 +58,7 @@ class Conversation:
         self._with_usage = options.get("include_usage") is True
         self._most_likely = int(request.values.get("top_logprobs") or 0)
         self._model = model
+        self._schemas = schemas
         self._answer = Assembled(self._model)
         self._token_limit = token_limit
         self._said_tokens = 0
@@ -164,8 +168,13 @@ class Conversation:
             raise of_library(self._error)
 
     def finished(self) -> Any:
-        """The whole answer; of a stream, nothing."""
+        """The whole answer, checked against its schemas; of a stream, nothing.
+
+        Raises:
+            InternalServerError: It breaks a strict schema.
+        """
         whole = self._answer.completion()
+        self._schemas.check(whole["choices"], self._sink.log)
         if not self._streamed:
             if self._free:
                 return {"response": whole["choices"][0]["message"]["content"] or ""}

@@ -22,16 +22,14 @@ from polymux import errors
 from polymux.engines.base import Engine, Output, context_tokens, hash_of, missing_package, threads
 from polymux.engines.chat.answers import Conversation, of_library, refused
 from polymux.engines.chat.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
+from polymux.engines.chat.json_schema import ChatSchemas, for_grammar
 from polymux.engines.chat.requests import (
-    check_promises,
     check_tools,
     control_pattern,
     named_tool,
     plain_texts,
     stops,
-    with_kept_schemas,
 )
-from polymux.engines.chat.schemas import check_schemas
 from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
@@ -139,7 +137,7 @@ _TAKEN = frozenset(
 #: What is done here, or by who asks.
 _OWN = frozenset(
     ("model", "stream", "timeout", "shuffle", "image_url", "max_completion_tokens",
-     "stream_options", "user")
+     "stream_options", "user", "disable_tool_validation")
 )  # fmt: skip
 #: On a processor, larger ones are no faster: 64 tokens of 135 million parameters take one half a
 #: second. A GPU wants more at once, and is through them sooner.
@@ -224,7 +222,10 @@ class ChatEngine(Engine):
         """Answers a conversation."""
         count = int(request.values.get("n") or 1)
         longest = min(self._context, int(request.values.get("max_completion_tokens") or 1 << 62))
-        conversation = Conversation(request, sink, token, self._called(request), count * longest)
+        schemas = ChatSchemas(request.values)
+        conversation = Conversation(
+            request, sink, token, self._called(request), schemas, count * longest
+        )
         body = self._body(request, sink)
         # The library says no more answers at once than it has slots: others come after those.
         for first in range(0, count, self.max_concurrency):
@@ -252,9 +253,7 @@ class ChatEngine(Engine):
 
     def _body(self, request: Request, sink: EngineSink) -> dict[str, Any]:
         values = request.values
-        check_schemas(values)
         check_tools(values, sink.log, known=self._knows_tools)
-        check_promises(values, sink.log)
         body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
         for name in sorted(request.given - _TAKEN - _OWN):
             sink.log(f"{name}: the local engine does not know it and leaves it out")
@@ -274,8 +273,11 @@ class ChatEngine(Engine):
         if values.get("image_url"):
             body["messages"] = _with_picture(body["messages"], values["image_url"])
         body["messages"] = _with_pixels(body["messages"], values)
+        body |= {
+            name: for_grammar(body[name]) for name in ("response_format", "tools") if name in body
+        }
         # Always in pieces: between two, and between two batches of the prompt, it can be stopped.
-        return with_kept_schemas(body) | {
+        return body | {
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,

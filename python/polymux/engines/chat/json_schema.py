@@ -1,354 +1,356 @@
-"""What of a JSON schema llama.cpp's grammars do not keep, so that nobody takes it for kept.
+"""JSON schemas of chats: limits before the model is asked, and a check of what it answered.
 
-The library makes a grammar of a schema, and leaves out in silence what it knows no grammar for:
-answers may break that. Which words it keeps, and beside which others, was seen in its grammars;
-`test_schema_promises` holds what is said here against them. What is called unkept may be kept by
-chance; what is not called so is.
+llama.cpp makes a grammar of a schema. For each token it compares the grammar with every way in
+which the answer may continue, and all conversations of the engine wait meanwhile: a thousand ways
+take seconds for one token. So schemas are limited. The grammar leaves out some keywords, such as
+`uniqueItems`; jsonschema-rs checks the finished answer against all of them.
 
-Keywords: JSON Schema 2020-12, https://json-schema.org/draft/2020-12/json-schema-validation.
+JSON Schema 2020-12: https://json-schema.org/draft/2020-12/json-schema-validation.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux.engines.chat.schema_patterns import is_plain
-from polymux.engines.chat.schema_references import referred
+from polymux.engines.base import missing_package
+from polymux.service.errors import bad_request, engine_failed
 
-#: What constrains values of one kind, and is nothing to those of others.
-_OF_KINDS = {
-    "string": frozenset(
-        ("pattern", "format", "minLength", "maxLength", "contentEncoding", "contentMediaType",
-         "contentSchema")
-    ),
-    "number": frozenset(
-        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    ),
-    "array": frozenset(
-        ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minItems",
-         "maxItems", "uniqueItems")
-    ),
-    "object": frozenset(
-        ("properties", "required", "additionalProperties", "patternProperties", "propertyNames",
-         "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "dependencies",
-         "unevaluatedProperties")
-    ),
-}  # fmt: skip
-_OF_ALL = frozenset(
-    ("$ref", "$dynamicRef", "$recursiveRef", "const", "enum", "type", "allOf", "anyOf", "oneOf",
-     "not", "if")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from polymux.errors import BadRequestError
+
+MAX_BYTES = 128 << 10
+MAX_NODES = 5000
+MAX_CHOICES = 500
+MAX_DEPTH = 64
+#: Of objects and lists in one another: a level of a schema takes two or three of them.
+_MAX_NESTING = 4 * MAX_DEPTH
+#: llama.cpp refuses grammars that repeat one thing more often.
+MAX_REPETITIONS = 2000
+_SUBSCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "not")
+_RANGES = (
+    ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties"),
 )  # fmt: skip
-_SIDES = (frozenset(("minimum", "exclusiveMinimum")), frozenset(("maximum", "exclusiveMaximum")))
-_BOUNDS = _SIDES[0] | _SIDES[1]
-#: Any number with more digits is written with these at most.
-_MAX_DIGITS = 15
-_FORMATS = re.compile(r"uuid[1-5]?|date|time|date-time")
-_COMPARED_IN_PAIRS = 64
+_REPEATED = ("minLength", "minItems", "maxItems")
+#: References within the schema, with names as they are written: llama.cpp decodes no ~0 and ~1.
+_REFERENCE = re.compile(r"#(?:/[^/~%]+)*")
+#: Values, not schemas, whatever they contain.
+_DATA = frozenset(("const", "enum", "default", "examples"))
+#: Objects whose names are the caller's, with a schema under each.
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions"))
+#: Backtracking of one pattern in one text of an answer.
+_BACKTRACK_LIMIT = 10_000
+
+# Patterns that llama.cpp turns into a grammar whose strings are JSON without escapes. Groups hold
+# no groups, and a group that is repeated holds nothing that is.
+_ONE = (
+    r"(?:[^.\\\[\](){}*+?|^$\"\x00-\x1f\x7f]|\\[.+*?()\[\]{}|^$]"
+    r"|\[(?!\^)[^\\\[\]\"\x00-\x1f\x7f]+\])"
+)
+_TIMES = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})"
+_GROUP = rf"\((?:\?:)?(?:(?:{_ONE}|\|)*\){_TIMES}|(?:{_ONE}{_TIMES}?|\|)*\)(?![*+?{{]))"
+_PLAIN_PATTERN = re.compile(rf"\^(?:{_ONE}{_TIMES}?|{_GROUP}|\|)*\$")
+_MAX_PATTERN_CHARACTERS = 500
+#: What lets a pattern continue in one way more: a branch, an optional or a repeated piece.
+_BRANCHES = re.compile(r"[|?*+{]")
 
 
-class MalformedError(ValueError):
-    """A schema is none, in a way that the library takes nevertheless."""
+class ChatSchemas:
+    """The schemas of one request: that of `response_format` and those of `tools`.
 
-
-def unsupported_keywords(schema: Any) -> list[str]:
-    """What an answer may break of a schema: keywords and where they stand; none twice.
+    Args:
+        values: The request's.
 
     Raises:
-        MalformedError: It is no schema, in a word that matters and that the library lets pass; what
-            else is wrong, the library says when it refuses it.
-
-    Example:
-        >>> from polymux.engines.chat.json_schema import unsupported_keywords
-        >>> a = {"type": "number", "minimum": 1}
-        >>> unsupported_keywords({"type": "object", "properties": {"a": a}})
-        ['minimum (#/properties/a)']
-        >>> unsupported_keywords({"type": "integer", "minimum": 1})
-        []
+        BadRequestError: One is invalid, or larger than the engine can follow.
+        NoBackendError: There is one, and jsonschema-rs is not installed.
     """
-    promises = _Promises(schema)
-    promises.look(schema, "#")
-    return list(promises.broken)
 
-
-class _Promises:
-    """Walks through a schema, as the library does."""
-
-    def __init__(self, root: Any) -> None:
-        self._root = root
-        self._followed: set[str] = set()
-        #: In the order in which they were found.
-        self.broken: dict[str, None] = {}
-
-    def look(self, schema: Any, place: str) -> None:
-        """At a schema; which word decides is the library's order."""
-        if not isinstance(schema, dict):
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._answer: list[_Checked] = []
+        self._tools: dict[str, _Checked] = {}
+        wanted = values.get("response_format")
+        if isinstance(wanted, dict):
+            _check_size(wanted, "response_format")
+            named = wanted.get("json_schema")
+            for form in (wanted, named if isinstance(named, dict) else {}):
+                if isinstance(form.get("schema"), dict):
+                    self._answer.append(_checked(form, "schema", "response_format"))
+        tools = values.get("tools")
+        if not isinstance(tools, list) or not tools:
             return
-        names = _present(schema)
-        several = schema.get("type")
-        if several is not None and not isinstance(several, str) and not _are_names(several):
-            raise MalformedError(f"type ({place}) is neither a name nor a list of names")
-        if "$ref" in names:
-            self._tell(names - {"$ref"}, place)
-            self._follow(str(schema["$ref"]))
-        elif names & {"oneOf", "anyOf"}:
-            self._alternatives(schema, names, place)
-        elif names & {"const", "enum"}:
-            self._values(schema, names, place)
-        elif isinstance(several, list):
-            for one in dict.fromkeys(several):
-                self.look({**schema, "type": one}, place)
-        else:
-            self._of_kind(schema, names, place)
+        _check_size(tools, "tools")
+        _check_choices(len(tools), "tools")
+        for function in _functions(tools):
+            if isinstance(function.get("parameters"), dict):
+                found = _checked(function, "parameters", "tools")
+                self._tools[str(function.get("name"))] = found
+        if values.get("disable_tool_validation") is True:
+            self._tools.clear()
 
-    def _tell(self, names: frozenset[str], place: str) -> None:
-        for name in sorted(names):
-            self.broken.setdefault(f"{name} ({place})")
+    def check(self, choices: Sequence[Mapping[str, Any]], log: Callable[[str], None]) -> None:
+        """Compares finished answers with the schemas.
 
-    def _follow(self, reference: str) -> None:
-        if reference not in self._followed:
-            self._followed.add(reference)
-            self.look(referred(self._root, reference), reference)
+        Args:
+            choices: OpenAI's, with a `message` each. One that was cut off is not looked at.
+            log: Takes what an answer breaks, where the schema is not `strict`.
 
-    def _alternatives(self, schema: dict[str, Any], names: frozenset[str], place: str) -> None:
-        word = "oneOf" if "oneOf" in names else "anyOf"
-        given = schema[word] if isinstance(schema[word], list) else []
-        said = [_kinds_of(self._resolved(one)) for one in given]
-        allowed = schema.get("type")
-        kept = {word}
-        if all(one and one <= _named(allowed) for one in said):
-            kept.add("type")
-        if word == "oneOf" and not self._exclusive(given):
-            self._tell(frozenset((word,)), place)
-        self._tell(names - kept, place)
-        for number, one in enumerate(given):
-            self.look(one, f"{place}/{word}/{number}")
+        Raises:
+            InternalServerError: An answer breaks a `strict` schema.
+        """
+        if not self._answer and not self._tools:
+            return
+        for choice in choices:
+            if choice.get("finish_reason") not in ("stop", "tool_calls"):
+                continue
+            message = choice["message"]
+            if message.get("content"):
+                for schema in self._answer:
+                    schema.check(message["content"], "the answer", log)
+            for function in _functions(message.get("tool_calls") or ()):
+                schema_of_tool = self._tools.get(function["name"])
+                if schema_of_tool is not None:
+                    subject = f"the call of {function['name'][:64]!r}"
+                    schema_of_tool.check(function["arguments"], subject, log)
 
-    def _resolved(self, schema: Any) -> Any:
-        for _ in range(8):
-            if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
-                break
-            schema = referred(self._root, schema["$ref"])
-        return schema
 
-    def _exclusive(self, given: list[Any]) -> bool:
-        """Whether no value can fit two of them."""
-        found = [self._resolved(one) for one in given]
-        if len(found) > _COMPARED_IN_PAIRS:
-            return False
-        return all(
-            self._apart(one, other) for n, one in enumerate(found) for other in found[n + 1 :]
+class _Checked(NamedTuple):
+    validator: Any
+    param: str
+    strict: bool
+
+    def check(self, text: str, subject: str, log: Callable[[str], None]) -> None:
+        problem = self._problem(text)
+        if problem is None:
+            return
+        words = f"{self.param}: {subject} breaks the schema: {problem}"
+        if self.strict:
+            raise engine_failed(f"{words}. Ask again, or without strict")
+        log(words)
+
+    def _problem(self, text: str) -> str | None:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return "it is not JSON"
+        error = next(self.validator.iter_errors(value), None)
+        return None if error is None else f"{_pointer(error.instance_path)} {error.message[:200]}"
+
+
+def _functions(calls: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    for one in calls:
+        function = one.get("function") if isinstance(one, dict) else None
+        if isinstance(function, dict):
+            yield function
+
+
+def _pointer(path: Sequence[str | int]) -> str:
+    return "/".join(("#", *(str(one)[:50] for one in path[:_MAX_NESTING])))
+
+
+def _checked(owner: Mapping[str, Any], name: str, param: str) -> _Checked:
+    try:
+        import jsonschema_rs
+    except ImportError:
+        raise missing_package("chat", "jsonschema-rs", "chat") from None
+    schema = owner[name]
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema, validate_formats=True, pattern_options=patterns, offline=True
+        )
+    except jsonschema_rs.ValidationError as error:
+        place = _pointer(error.instance_path)
+        message = f"{param}: the schema is invalid at {place}: {error.message[:300]}"
+        raise bad_request(message, param) from None
+    try:
+        choices = _Ways(schema, param).of(schema, 0)
+    except (AttributeError, TypeError):
+        # Of a keyword that llama.cpp reads and the draft of `$schema` does not know.
+        message = f"{param}: the schema is invalid: use the keywords of JSON Schema 2020-12"
+        raise bad_request(message, param) from None
+    _check_choices(choices, param)
+    return _Checked(validator, param, owner.get("strict") is True)
+
+
+def _check_size(value: Any, param: str) -> None:
+    """Before anything walks through it recursively."""
+    nodes, depth, level = 0, 0, [value]
+    while level:
+        nodes += len(level)
+        depth += 1
+        if depth > _MAX_NESTING:
+            raise _too_deep(param)
+        if nodes > MAX_NODES:
+            raise bad_request(
+                f"{param}: the schema has more than {MAX_NODES} values: describe less", param
+            )
+        lists = (one.values() if isinstance(one, dict) else one for one in level
+                 if isinstance(one, dict | list))  # fmt: skip
+        level = [one for each in lists for one in each]
+    size_bytes = len(json.dumps(value))
+    if size_bytes > MAX_BYTES:
+        raise bad_request(
+            f"{param}: the schema has {size_bytes} bytes, more than {MAX_BYTES}: describe less",
+            param,
         )
 
-    def _apart(self, one: Any, other: Any) -> bool:
-        if not isinstance(one, dict) or not isinstance(other, dict):
-            return False
-        kinds = [_named(_numbers(_kinds_of(each))) for each in (one, other)]
-        if all(kinds) and not kinds[0] & kinds[1]:
-            return True
-        values = [_values_of(each) for each in (one, other)]
-        if values[0] is not None and values[1] is not None:
-            return not any(each in values[1] for each in values[0])
-        needed = [_names(each.get("required")) for each in (one, other)]
-        parts = [each.get("properties") for each in (one, other)]
-        if not all(isinstance(each, dict) for each in parts):
-            return False
-        for name in needed[0] & needed[1] & set(parts[0]) & set(parts[1]):  # type: ignore[arg-type]
-            left, right = (_values_of(self._resolved(each[name])) for each in parts)  # type: ignore[index]
-            if left is not None and right is not None and not any(each in right for each in left):
-                return True
-        return False
 
-    def _values(self, schema: dict[str, Any], names: frozenset[str], place: str) -> None:
-        values = _values_of(schema) or []
-        kept = {"const" if "const" in names else "enum"}
-        if all(_kind(one) in _named(schema.get("type")) for one in values):
-            kept.add("type")
-        self._tell(_about(names - kept, {_numbers_kind(_kind(one)) for one in values}), place)
-
-    def _of_kind(self, schema: dict[str, Any], names: frozenset[str], place: str) -> None:
-        """What nothing but its kind decides, or, where it names none, what its words are about."""
-        kind = schema.get("type")
-        about = {one for one, words in _OF_KINDS.items() if names & words}
-        if kind is None and len(about) > 1:
-            self._tell(names, place)
-            return
-        found = _numbers_kind(str(kind)) if kind is not None else next(iter(about), None)
-        here = names - {"type"} if found is None else _about(names - {"type"}, {found})
-        if found == "object" and {"properties", "additionalProperties"} & set(schema):
-            kept = self._object(schema, place)
-        elif "allOf" in here and found in (None, "object"):
-            kept = self._merged(schema, place)
-        elif found == "array" and (kind is not None or {"items", "prefixItems"} & set(schema)):
-            kept = self._array(schema, place)
-        elif found == "string":
-            kept = _string(schema, here)
-        elif kind == "integer":
-            kept = {name for name in here & _BOUNDS if _whole(schema[name])}
-            for pair in _SIDES:  # Of two on one side, one is looked at.
-                kept -= pair if pair <= kept else frozenset()
-        else:
-            kept = set()
-        self._tell(here - kept, place)
-
-    def _object(self, schema: dict[str, Any], place: str) -> set[str]:
-        properties = schema.get("properties")
-        known = properties if isinstance(properties, dict) else {}
-        more = schema.get("additionalProperties")
-        for name, one in known.items():
-            self.look(one, f"{place}/properties/{name}")
-        self.look(more, f"{place}/additionalProperties")
-        kept = {"properties", "additionalProperties", "unevaluatedProperties"}
-        needed = _needed(schema, place)
-        if "required" in schema and all(one in known for one in needed):
-            kept.add("required")
-            if _at_most(schema.get("minProperties"), len(needed)):
-                kept.add("minProperties")
-        if more in (None, False) and _at_most(len(known), schema.get("maxProperties")):
-            kept.add("maxProperties")
-        return kept
-
-    def _merged(self, schema: dict[str, Any], place: str) -> set[str]:
-        """Objects that hold what all of them ask for; of other things nothing is merged."""
-        parts = schema["allOf"] if isinstance(schema["allOf"], list) else []
-        kept = {"allOf"}
-        for number, one in enumerate(parts):
-            found = self._resolved(one)
-            inner = f"{place}/allOf/{number}"
-            if not isinstance(found, dict) or not isinstance(found.get("properties"), dict):
-                kept.discard("allOf")
-                continue
-            self._tell(_present(found) - {"properties", "required", "type"}, inner)
-            if not set(_needed(found, inner)) <= set(found["properties"]):
-                self._tell(frozenset(("required",)), inner)
-            for name, each in found["properties"].items():
-                self.look(each, f"{inner}/properties/{name}")
-        # The same property of two of them is one of theirs.
-        named = [name for one in parts for name in _properties(self._resolved(one))]
-        if len(named) != len(set(named)):
-            kept.discard("allOf")
-        return kept
-
-    def _array(self, schema: dict[str, Any], place: str) -> set[str]:
-        first = schema.get("prefixItems")
-        items = schema.get("items", first)
-        if isinstance(items, list):
-            # As many as there are, of the kinds that are told: neither fewer nor more.
-            for number, one in enumerate(items):
-                self.look(one, f"{place}/prefixItems/{number}")
-            kept = {"items", "prefixItems", "additionalItems", "unevaluatedItems"}
-            if _at_most(schema.get("minItems"), len(items)):
-                kept.add("minItems")
-            if _at_most(len(items), schema.get("maxItems")):
-                kept.add("maxItems")
-            return kept - ({"prefixItems"} if first is not None and "items" in schema else set())
-        self.look(items, f"{place}/items")
-        return {"items", "minItems", "maxItems", "additionalItems", "unevaluatedItems"}
+def _check_choices(count: int, param: str) -> None:
+    if count > MAX_CHOICES:
+        raise bad_request(
+            f"{param}: {count} choices in one place (values of an enum, alternatives, branches of "
+            f"a pattern, optional properties) are more than {MAX_CHOICES}: offer fewer, or ask for "
+            "a string",
+            param,
+        )
 
 
-def _string(schema: dict[str, Any], names: frozenset[str]) -> set[str]:
-    """A pattern before a format, and a format before lengths: one of them is kept.
+def _too_deep(param: str) -> BadRequestError:
+    return bad_request(f"{param}: the schema has more than {MAX_DEPTH} levels: nest less", param)
 
-    Where the pattern is left out, it is as if there were none.
+
+class _Ways:
+    """Counts in how many ways an answer to a valid schema may continue in any one place."""
+
+    def __init__(self, root: dict[str, Any], param: str) -> None:
+        self._root = root
+        self._param = param
+        #: By reference; 1 while it is followed, as a reference to itself adds nothing.
+        self._known: dict[str, int] = {}
+
+    def of(self, schema: Any, depth: int) -> int:
+        """The most in this schema; alternatives add up."""
+        if depth > MAX_DEPTH:
+            raise _too_deep(self._param)
+        if not isinstance(schema, dict):
+            return 1
+        self._check_ranges(schema)
+        found = [1, *(len(schema[name]) for name in ("enum", "type") if _is_list(schema, name))]
+        if is_plain(schema.get("pattern")):
+            found.append(len(_BRANCHES.findall(schema["pattern"])) + 1)
+        properties = schema.get("properties", {})
+        found.append(1 + len(properties.keys() - set(schema.get("required", ()))))
+        found += (self.of(one, depth + 1) for one in properties.values())
+        for name in _SUBSCHEMAS:
+            parts = schema[name] if _is_list(schema, name) else [schema.get(name)]
+            found.append(sum(self.of(one, depth + 1) for one in parts))
+        if "$ref" in schema:
+            found.append(self._referred(schema["$ref"], depth + 1))
+        return max(found)
+
+    def _check_ranges(self, schema: dict[str, Any]) -> None:
+        """llama.cpp would compute for ever at an empty range."""
+        kinds = schema.get("type")
+        low, high = _integers(schema)
+        if "integer" in (kinds if isinstance(kinds, list) else [kinds]) and low > high:
+            raise bad_request(
+                f"{self._param}: no integer is from {low} to {high}: correct the bounds",
+                self._param,
+            )
+        for least, most in _RANGES:
+            if schema.get(least, 0) > schema.get(most, math.inf):
+                raise bad_request(
+                    f"{self._param}: {least} {schema[least]} is more than {most} {schema[most]}",
+                    self._param,
+                )
+        for name in _REPEATED:
+            if schema.get(name, 0) > MAX_REPETITIONS:
+                raise bad_request(
+                    f"{self._param}: {name} {schema[name]} is more than {MAX_REPETITIONS}: ask "
+                    "for less",
+                    self._param,
+                )
+
+    def _referred(self, reference: str, depth: int) -> int:
+        if reference not in self._known:
+            self._known[reference] = 1
+            target: Any = self._root if _REFERENCE.fullmatch(reference) else None
+            for before, name in pairwise(reference.split("/")):
+                is_data = name in _DATA and before not in _NAMED
+                target = None if is_data else _step(target, name)
+            if not isinstance(target, dict | bool):
+                raise bad_request(
+                    f"{self._param}: the reference {reference[:100]!r} leads to no schema: refer "
+                    "to a part of this one, such as #/$defs/name",
+                    self._param,
+                )
+            self._known[reference] = self.of(target, depth)
+        return self._known[reference]
+
+
+def _is_list(schema: Mapping[str, Any], name: str) -> bool:
+    return isinstance(schema.get(name), list)
+
+
+def _step(target: Any, name: str) -> Any:
+    if isinstance(target, dict):
+        return target.get(name)
+    if isinstance(target, list) and name.isascii() and name.isdecimal() and len(name) < 7:
+        return target[int(name)] if str(int(name)) == name and int(name) < len(target) else None
+    return None
+
+
+def _integers(schema: Mapping[str, Any]) -> tuple[float, float]:
+    """The first and the last integer within the bounds; draft 4 has booleans for exclusive ones."""
+    low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+    above, below = (
+        schema.get("exclusiveMinimum", -math.inf),
+        schema.get("exclusiveMaximum", math.inf),
+    )
+    above = (low if above else -math.inf) if isinstance(above, bool) else above
+    below = (high if below else math.inf) if isinstance(below, bool) else below
+    first = max(_rounded(math.ceil, low), _rounded(math.floor, above) + 1)
+    return first, min(_rounded(math.floor, high), _rounded(math.ceil, below) - 1)
+
+
+def _rounded(how: Callable[[float], int], bound: float) -> float:
+    return how(bound) if abs(bound) < math.inf else bound
+
+
+def is_plain(pattern: object) -> bool:
+    """Whether llama.cpp makes a grammar of a pattern whose strings are valid JSON.
+
+    Example:
+        >>> from polymux.engines.chat.json_schema import is_plain
+        >>> is_plain("^[a-z]+$"), is_plain("[a-z]"), is_plain("^.$"), is_plain("^(a+)+$")
+        (True, False, False, False)
     """
-    if "pattern" in names and is_plain(schema["pattern"]):
-        return {"pattern"}
-    if "format" in names and _FORMATS.fullmatch(str(schema["format"])):
-        return {"format"}
-    return {"minLength", "maxLength"}
+    return (
+        isinstance(pattern, str)
+        and len(pattern) <= _MAX_PATTERN_CHARACTERS
+        and _PLAIN_PATTERN.fullmatch(pattern) is not None
+    )
 
 
-def _present(schema: dict[str, Any]) -> frozenset[str]:
-    """The words of a schema that ask for something."""
-    known = _OF_ALL.union(*_OF_KINDS.values())
-    return frozenset(name for name in known & set(schema) if not _is_idle(name, schema[name]))
+def for_grammar(value: Any, *, is_named: bool = False) -> Any:
+    """A copy of a request's schemas without the patterns that llama.cpp cannot follow.
 
+    Of some it makes a grammar by which strings come that are not JSON. The finished answer is
+    checked against them.
 
-def _is_idle(name: str, value: Any) -> bool:
-    """Whether every value fits this."""
-    if name in ("minLength", "minItems", "minProperties", "uniqueItems", "$ref"):
-        return not value
-    if name in ("additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items",
-                "propertyNames", "additionalItems"):  # fmt: skip
-        return value is True or value == {}
-    if name == "multipleOf":
-        return False
-    return name not in ("const", "enum", "not", "if", "contains") and value in ({}, [], None)
+    Args:
+        value: A schema, or an object or list with schemas in it.
+        is_named: The object's names are the caller's, with a schema under each.
 
-
-def _about(names: frozenset[str], kinds: set[str]) -> frozenset[str]:
-    """Those of the words that constrain values of these kinds."""
-    others = [words for kind, words in _OF_KINDS.items() if kind not in kinds]
-    return names.difference(*others)
-
-
-def _values_of(schema: Any) -> list[Any] | None:
-    if isinstance(schema, dict) and "const" in schema:
-        return [schema["const"]]
-    found = schema.get("enum") if isinstance(schema, dict) else None
-    return found if isinstance(found, list) else None
-
-
-def _kinds_of(schema: Any) -> set[str]:
-    """The kinds that a schema names for itself; none where it names none."""
-    if not isinstance(schema, dict):
-        return set()
-    kind = schema.get("type")
-    values = _values_of(schema)
-    if kind is None and values is not None:
-        return {_kind(one) for one in values}
-    return _named(kind)
-
-
-def _properties(schema: Any) -> dict[str, Any]:
-    found = schema.get("properties") if isinstance(schema, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def _needed(schema: dict[str, Any], place: str) -> list[str]:
-    """The names under ``required``.
-
-    Raises:
-        MalformedError: There is something else.
+    Example:
+        >>> from polymux.engines.chat.json_schema import for_grammar
+        >>> for_grammar({"items": {"type": "string", "pattern": "^.$"}})
+        {'items': {'type': 'string'}}
     """
-    found = schema.get("required")
-    if found is not None and not _are_names(found):
-        raise MalformedError(f"required ({place}) is no list of names")
-    return found or []
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _names(value: Any) -> set[str]:
-    several = value if isinstance(value, list | set) else ()
-    return {one for one in several if isinstance(one, str)}
-
-
-def _named(kind: Any) -> set[str]:
-    found = {kind} if isinstance(kind, str) else _names(kind)
-    return found | ({"integer"} if "number" in found else set())
-
-
-def _numbers(kinds: set[str]) -> set[str]:
-    return {_numbers_kind(one) for one in kinds}
-
-
-def _numbers_kind(kind: str) -> str:
-    return "number" if kind == "integer" else kind
-
-
-def _kind(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array",
-             dict: "object"}  # fmt: skip
-    return names.get(type(value), "null")
-
-
-def _whole(value: Any) -> bool:
-    """A bound that the library's grammar of digits keeps."""
-    return type(value) is int and len(str(abs(value))) <= _MAX_DIGITS
-
-
-def _at_most(less: Any, more: Any) -> bool:
-    return isinstance(less, int) and isinstance(more, int) and less <= more
+    if isinstance(value, list):
+        return [for_grammar(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if is_named:
+        return {name: for_grammar(one) for name, one in value.items()}
+    return {
+        name: one if name in _DATA else for_grammar(one, is_named=name in _NAMED)
+        for name, one in value.items()
+        if name != "pattern" or not isinstance(one, str) or is_plain(one)
+    }

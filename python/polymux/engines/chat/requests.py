@@ -5,82 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.chat.json_schema import MalformedError, unsupported_keywords
-from polymux.engines.chat.schema_patterns import without_odd_patterns
 from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-#: Of a schema's words, that are told one by one.
-_TOLD = 8
 #: Seen by nobody, it parts the letters that would be a token together.
 _PARTING = "\u200b"
-
-
-def check_promises(values: Mapping[str, Any], log: Callable[[str], None]) -> None:
-    """Tells what the answer may break of the schemas that it is to keep.
-
-    Args:
-        values: The request's.
-        log: Takes what is left out; it comes with the answer.
-
-    Raises:
-        BadRequestError: A schema is ``strict``, and the engine keeps a part of it alone; or it is
-            none.
-    """
-    for param, strict, schema in _schemas(values):
-        try:
-            broken = unsupported_keywords(schema)
-        except MalformedError as error:
-            raise bad_request(f"{param}: {error}", param) from None
-        if not broken:
-            continue
-        more = f" and {len(broken) - _TOLD} more" if len(broken) > _TOLD else ""
-        words = f"{', '.join(one[:100] for one in broken[:_TOLD])}{more}"
-        if strict:
-            raise bad_request(
-                f"{param}: strict, and this engine keeps no answer to {words}: leave these out, or "
-                "ask without strict and look at the answer yourself",
-                param,
-            )
-        log(f"{param}: the answer may break {words}, which this engine keeps no answer to")
-
-
-def _schemas(values: Mapping[str, Any]) -> Iterator[tuple[str, bool, Any]]:
-    wanted = values.get("response_format")
-    if isinstance(wanted, dict):
-        named = wanted.get("json_schema")
-        named = named if isinstance(named, dict) else {}
-        yield "response_format", named.get("strict") is True, named.get("schema")
-        yield "response_format", False, wanted.get("schema")
-    if values.get("tool_choice") != "none":
-        for tool in values.get("tools") or ():
-            function = tool.get("function") if isinstance(tool, dict) else None
-            if isinstance(function, dict):
-                yield "tools", function.get("strict") is True, function.get("parameters")
-
-
-def with_kept_schemas(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A request's body with the schemas that the library gets of it."""
-    found = dict(body)
-    wanted = found.get("response_format")
-    if isinstance(wanted, dict):
-        named = wanted.get("json_schema")
-        inner = {} if not isinstance(named, dict) else {"json_schema": _kept(named, "schema")}
-        found["response_format"] = _kept(wanted, "schema") | inner
-    if found.get("tools"):
-        found["tools"] = [
-            one | {"function": _kept(one["function"], "parameters")}
-            if isinstance(one.get("function"), dict)
-            else one
-            for one in found["tools"]
-        ]
-    return found
-
-
-def _kept(value: dict[str, Any], name: str) -> dict[str, Any]:
-    return value | {name: without_odd_patterns(value[name])} if name in value else value
 
 
 def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known: bool) -> None:
