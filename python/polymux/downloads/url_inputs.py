@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from polymux import errors
 from polymux._util.text import NO_TEXT, display_name
 from polymux.fetch.fetcher import FetchLimits, afetch
-from polymux.service.backend import Backend, Health
+from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import status_error
 from polymux.service.model import Estimate, Upload
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from polymux.fetch.fetcher import Fetched, FetchPolicy
-    from polymux.service.backend import ServiceAccess
-    from polymux.service.chunks import Chunk
+    from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
     from polymux.service.temporary_files import TempFile
 
@@ -249,7 +248,7 @@ def _name_of(fetched: Fetched) -> str:
 FIELDS = {"convert_to_mp3": "file", "transcribe": "audio"}
 
 
-class AddressedBackend(Backend):
+class AddressedBackend(DelegatingBackend):
     """A backend whose file may lie at an address: then it is brought before it has a place.
 
     What else it does is done as without.
@@ -260,28 +259,12 @@ class AddressedBackend(Backend):
     """
 
     def __init__(self, inner: Backend, url_fetcher: UrlFetcher) -> None:
-        """Nothing is loaded."""
-        self.name, self.operations = inner.name, inner.operations
-        self.max_concurrency, self.models = inner.max_concurrency, inner.models
-        self.is_upstream = inner.is_upstream
-        self._inner = inner
+        super().__init__(inner)
         self._url_fetcher = url_fetcher
-
-    def bind(self, service: ServiceAccess) -> None:
-        """Tells the inner one."""
-        self._inner.bind(service)
 
     def refuse(self, work: OperationRequest) -> None:
         """As the one that does it, with a file in the address's place."""
         self._inner.refuse(_filled(work, _NO_FILE) if _lacks_file(work) else work)
-
-    def window_tokens(self) -> int | None:
-        """The inner one's."""
-        return self._inner.window_tokens()
-
-    async def listed_models(self) -> tuple[str, ...]:
-        """The inner one's."""
-        return await self._inner.listed_models()
 
     async def estimate(self, work: OperationRequest) -> Estimate:
         """Nobody knows, before the file is here."""
@@ -313,27 +296,6 @@ class AddressedBackend(Backend):
         """Does it; of its progress, the rest."""
         brought = work.operation in FIELDS and work.values.get("url") is not None
         return await self._inner.run(work, sink.part(_SHARE, 1.0) if brought else sink)
-
-    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
-        """The inner one's pieces."""
-        return self._inner.stream(work, sink)
-
-    def health(self) -> Health:
-        """The inner one's."""
-        return self._inner.health()
-
-    @property
-    def is_loaded(self) -> bool:
-        """The inner one."""
-        return self._inner.is_loaded
-
-    async def unload(self) -> bool:
-        """Unloads the inner one."""
-        return await self._inner.unload()
-
-    async def close(self) -> None:
-        """Closes the inner one."""
-        await self._inner.close()
 
 
 _NO_FILE = Upload(Path(os.devnull), "", "", 0)

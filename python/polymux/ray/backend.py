@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from polymux.ray.deployment import Cluster
     from polymux.ray.messages import Event
+    from polymux.service.chunks import Chunk as ChatPiece
     from polymux.service.model import OperationRequest, ProgressSink
     from polymux.service.temporary_files import TempFile
 
@@ -66,23 +67,22 @@ class ClusterBackend(Backend):
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Has a replica do it."""
-        async for one in self._told(work, sink):
-            if isinstance(one, OperationResult):
-                return one
-        raise engine_failed(f"the engine {self.name} gave no answer")
+        results: list[OperationResult] = []
+        async with aclosing(self._chunks(work, sink, results)) as chunks:
+            async for _ in chunks:
+                pass
+        if not results:
+            raise engine_failed(f"the engine {self.name} gave no answer")
+        return results[0]
 
-    async def stream(
-        self, work: OperationRequest, sink: ProgressSink
-    ) -> AsyncIterator[dict[str, Any]]:
+    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[ChatPiece]:
         """Has a replica do it, and gives the pieces as they come."""
-        async for one in self._told(work, sink):
-            if not isinstance(one, OperationResult):
-                yield one
+        return self._chunks(work, sink, [])
 
-    async def _told(
-        self, work: OperationRequest, sink: ProgressSink
-    ) -> AsyncGenerator[dict[str, Any] | OperationResult]:
-        """Pieces, then the product. A replica that goes before the first has a successor."""
+    async def _chunks(
+        self, work: OperationRequest, sink: ProgressSink, results: list[OperationResult]
+    ) -> AsyncGenerator[ChatPiece]:
+        """Its pieces; the result is appended. If a replica ends before, it has a successor."""
         asked, files = await asyncio.to_thread(_packed, work)
         for last in (False, True):
             drafts: dict[int, TempFile] = {}
@@ -90,11 +90,14 @@ class ClusterBackend(Backend):
             try:
                 async for event in self._events(asked, files):
                     found = await _taken(event, sink, drafts)
+                    if found is None:
+                        continue
+                    begun = True
+                    self._health = Health("ready")
                     if isinstance(found, OperationResult):
                         drafts.clear()
-                    if found is not None:
-                        begun = True
-                        self._health = Health("ready")
+                        results.append(found)
+                    else:
                         yield found
             except _ReplicaLostError as error:
                 _log.error("a replica of the engine %s is gone: %s", self.name, error)

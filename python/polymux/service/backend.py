@@ -141,3 +141,58 @@ class Backend(ABC):
 
     async def close(self) -> None:  # noqa: B027 - most hold nothing
         """Gives up what it holds; no work runs any more."""
+
+
+class DelegatingBackend(Backend):
+    """A backend that prepares work for another one; what it does not override, that one does.
+
+    Args:
+        inner: What does the work.
+    """
+
+    def __init__(self, inner: Backend) -> None:
+        self.name = inner.name
+        self.operations = inner.operations
+        self.max_concurrency = inner.max_concurrency
+        self.models = inner.models
+        self.is_upstream = inner.is_upstream
+        self._inner = inner
+
+    def bind(self, service: ServiceAccess) -> None:
+        self._inner.bind(service)
+
+    def refuse(self, work: OperationRequest) -> None:
+        self._inner.refuse(work)
+
+    async def estimate(self, work: OperationRequest) -> Estimate:
+        return await self._inner.estimate(work)
+
+    def prepared(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
+        return self._inner.prepared(work, sink)
+
+    def window_tokens(self) -> int | None:
+        return self._inner.window_tokens()
+
+    async def listed_models(self) -> tuple[str, ...]:
+        return await self._inner.listed_models()
+
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
+        return await self._inner.run(work, sink)
+
+    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
+        return self._inner.stream(work, sink)
+
+    def health(self) -> Health:
+        return self._inner.health()
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._inner.is_loaded
+
+    async def unload(self) -> bool:
+        return await self._inner.unload()
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -18,12 +18,17 @@ from polymux.service.model import ProgressSink
 from polymux.service.routes import NOT_FOR_IT, Routes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
-    from polymux.service.model import OperationRequest
+    from polymux.service.job_table import Job
+    from polymux.service.model import OperationRequest, OperationResult
+    from polymux.service.routes import Remedy, Route
+    from polymux.service.store import Store
+
+    OnSpent = Callable[[OperationRequest, float, Mapping[str, float]], object]
 
 Place = TypeVar("Place")
 
@@ -87,39 +92,6 @@ async def begun(
     except TimeoutError:
         raise too_late(work) from None
 
-
-async def in_time(
-    chunks: AsyncIterator[Chunk], work: OperationRequest, until: float
-) -> AsyncIterator[Chunk]:
-    """The pieces of an answer that has a deadline, which never spans what their reader does.
-
-    Raises:
-        InternalServerError: The next one comes too late (status 504).
-    """
-    async with aclosing(chunks):  # type: ignore[type-var]
-        while True:
-            try:
-                async with asyncio.timeout_at(until):
-                    chunk = await anext(chunks)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise too_late(work) from None
-            yield chunk
-
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from polymux.service.backend import Backend
-    from polymux.service.chunks import Chunk
-    from polymux.service.job_table import Job
-    from polymux.service.model import OperationRequest, OperationResult
-    from polymux.service.routes import Remedy, Route
-    from polymux.service.store import Store
-
-    OnSpent = Callable[[OperationRequest, float, Mapping[str, float]], object]
 
 _log = logging.getLogger("polymux.service")
 _SWEEP_EVERY_S = 30.0
@@ -370,10 +342,9 @@ class Service:
                     place = self._place(backend, work, reservation)
                     counts = await begun(stack, place, started or _nothing, work, until)
                     pieces = backend.stream(prepared, sink)
-                    if until is not None:
-                        pieces = in_time(pieces, work, until)
                     await stack.enter_async_context(aclosing(pieces))  # type: ignore[type-var]
-                    async for chunk in pieces:
+                    while (following := await _next(pieces, work, until)) is not None:
+                        chunk = following
                         yield chunk
                     if chunk is not None:
                         counts |= counts_of(plain_of(chunk))  # The last one tells it.
@@ -421,6 +392,23 @@ class Service:
         """
         if self._bounds.hold_for(work):
             self._bounds.check(work, await backend.estimate(work))
+
+
+async def _next(
+    chunks: AsyncIterator[Chunk], work: OperationRequest, until: float | None
+) -> Chunk | None:
+    """The next piece, or None behind the last; what its reader does meanwhile takes no time of it.
+
+    Raises:
+        InternalServerError: It comes too late (status 504).
+    """
+    if until is None:
+        return await anext(chunks, None)
+    try:
+        async with asyncio.timeout_at(until):
+            return await anext(chunks, None)
+    except TimeoutError:
+        raise too_late(work) from None
 
 
 def is_job(operation: str) -> bool:

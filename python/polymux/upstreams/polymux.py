@@ -31,6 +31,7 @@ from polymux.upstreams.result_files import fetched, type_of, whole
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+    from polymux.client.chat_stream import AsyncChatStream
     from polymux.client.request import Request
     from polymux.contract import Field
     from polymux.service.chunks import Chunk
@@ -142,16 +143,18 @@ class PolymuxUpstream(Backend):
             raise failed(self.name, "its answer is not what the interface has") from None
         return OperationResult(value)
 
-    async def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
+    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
         """Passes on the pieces of a chat as they come."""
-        await self._judge(work)
-        path = contract.operation(work.operation).path
-        answer = await self._server.stream_chat(work.operation, path, self._values(work))
-        for line in warnings_of({} if answer.response is None else answer.response.headers):
-            sink.log(cleaned(line))
-        async with aclosing(passed_on(self._server, work, answer, as_texts=False)) as chunks:  # type: ignore[type-var]
-            async for chunk in chunks:
-                yield chunk
+
+        async def opened() -> AsyncChatStream:
+            await self._judge(work)
+            path = contract.operation(work.operation).path
+            answer = await self._server.stream_chat(work.operation, path, self._values(work))
+            for line in warnings_of({} if answer.response is None else answer.response.headers):
+                sink.log(cleaned(line))
+            return answer
+
+        return passed_on(self._server, work, opened, as_texts=False)
 
     async def _judge(self, work: OperationRequest) -> None:
         """Refuses addresses that nobody may fetch from, whatever the other server would do.

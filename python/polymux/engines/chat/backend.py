@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from polymux.engines.base import context_tokens
 from polymux.engines.media.decoding_backend import upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
-from polymux.service.backend import Backend, Health
+from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import ProgressSink, Upload
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from polymux.engines.registry import BackendContext
     from polymux.fetch.fetcher import Fetched
-    from polymux.service.chunks import Chunk
-    from polymux.service.model import OperationRequest, OperationResult
+    from polymux.service.backend import Backend
+    from polymux.service.model import OperationRequest
     from polymux.service.temporary_files import TempFile
 
 #: In one conversation.
@@ -40,13 +40,13 @@ _PICTURE_BYTES = 20 << 20
 #: Models look at no more than this; what is larger is made smaller where it is opened.
 _MAX_SIDE_PX = 2048
 _FETCH = FetchLimits(body_bytes=_PICTURE_BYTES, total_ms=30_000, idle_ms=10_000)
-#: Of conversations, whose pictures are fetched at once; others wait.
-_FETCHING_AT_ONCE = 8
+#: Conversations whose pictures are fetched and opened at once; others wait.
+_MAX_OPENING = 8
 #: Of media, that a chat answers by 400 (`contracts.md` G.1): no picture, and a broken one.
 _NO_PICTURE = (415, 422)
 
 
-class ChatBackend(Backend):
+class ChatBackend(DelegatingBackend):
     """A chat engine behind the media engine.
 
     Args:
@@ -68,16 +68,12 @@ class ChatBackend(Backend):
         policy: FetchPolicy | None = None,
         window_tokens: int | None = None,
     ) -> None:
-        """Nothing is loaded."""
-        self.name = engine.name
-        self.operations = engine.operations
-        self.max_concurrency = engine.max_concurrency
+        super().__init__(engine)
         self.models = None if models is None else tuple(models)
-        self._engine = engine
         self._media = media
         self._sees = sees
         self._policy = policy or FetchPolicy()
-        self._fetching = asyncio.Semaphore(_FETCHING_AT_ONCE)
+        self._opening = asyncio.Semaphore(_MAX_OPENING)
         self._window_tokens = window_tokens
 
     def refuse(self, work: OperationRequest) -> None:
@@ -90,90 +86,54 @@ class ChatBackend(Backend):
                 f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken",
                 param_of(work),
             )
-        self._engine.refuse(work)
+        self._inner.refuse(work)
 
     def window_tokens(self) -> int | None:
         """As it was told."""
         return self._window_tokens
 
-    def health(self) -> Health:
-        """The engine's."""
-        return self._engine.health()
-
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches the pictures that lie at addresses."""
-        return self._fetched(work, sink) if any(map(_is_elsewhere, pictures_of(work))) else None
-
-    @asynccontextmanager
-    async def _fetched(
-        self, work: OperationRequest, sink: ProgressSink
-    ) -> AsyncIterator[OperationRequest]:
-        """The work with files of the pictures that lie elsewhere, which go when it is over."""
-        drafts: list[TempFile] = []
-        try:
-            files: dict[str, Upload] = {}
-            async with self._fetching:
-                for number, url in enumerate(pictures_of(work)):
-                    if _is_elsewhere(url):
-                        drafts.append(sink.draft(0))
-                        fetched = await _picture(url, param_of(work), self._policy, drafts[-1].path)
-                        drafts[-1].reserve(fetched.body_bytes)
-                        files[f"fetched_{number}"] = _file_of(drafts[-1], fetched.body_bytes)
-            yield replace(work, values={**work.values, **files})
-        finally:
-            for draft in drafts:
-                draft.discard(beside=True)
-
-    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Opens the pictures, then does the work."""
-        async with self._opened(work, sink) as opened:
-            return await self._engine.run(opened, sink)
-
-    async def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
-        """The same, in pieces."""
-        async with (
-            self._opened(work, sink) as opened,
-            aclosing(self._engine.stream(opened, sink)) as chunks,  # type: ignore[type-var]
-        ):
-            async for chunk in chunks:
-                yield chunk
+        """Fetches and opens the pictures."""
+        return self._opened(work, sink) if pictures_of(work) else None
 
     @asynccontextmanager
     async def _opened(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AsyncIterator[OperationRequest]:
         """The work with pixels in the place of pictures, which go when it is over."""
-        urls = pictures_of(work)
-        if not urls:
-            yield work
-            return
         drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if not isinstance(one, Upload)}
             values["pictures"] = []
-            for number, url in enumerate(urls):
-                file = work.values.get(f"fetched_{number}")
-                if not isinstance(file, Upload):  # Which nothing is that callers send.
-                    file = await self._sent(url, work, sink, drafts)
-                found = await self._pixels(work, file, sink, drafts)
-                values[f"pixels_{number}"] = found.pop("pixels")
-                values["pictures"].append(found)
+            async with self._opening:
+                for number, url in enumerate(pictures_of(work)):
+                    file = await self._file(url, work, sink, drafts)
+                    found = await self._pixels(work, file, sink, drafts)
+                    values[f"pixels_{number}"] = found.pop("pixels")
+                    values["pictures"].append(found)
             yield replace(work, values=values)
         finally:
             for draft in drafts:
-                draft.discard()
+                draft.discard(beside=True)
 
-    async def _sent(
+    async def _file(
         self, url: object, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
     ) -> Upload:
-        """A file of a picture that the request has in it."""
-        data = await picture_data(url, param_of(work), self._policy)
-        draft = sink.draft(len(data))
-        drafts.append(draft)
-        await asyncio.to_thread(write_new, draft.path, data)
-        return _file_of(draft, len(data))
+        """A picture's file, from its address or out of the request."""
+        param = param_of(work)
+        if _is_elsewhere(url):
+            draft = sink.draft(0)
+            drafts.append(draft)
+            size_bytes = (await _picture(url, param, self._policy, draft.path)).body_bytes
+            draft.reserve(size_bytes)
+        else:
+            data = await picture_data(url, param, self._policy)
+            draft, size_bytes = sink.draft(len(data)), len(data)
+            drafts.append(draft)
+            await asyncio.to_thread(write_new, draft.path, data)
+        return Upload(draft.path, "picture", "", size_bytes)
 
     async def _pixels(
         self, work: OperationRequest, file: Upload, sink: ProgressSink, drafts: list[TempFile]
@@ -194,18 +154,9 @@ class ChatBackend(Backend):
         found["pixels"] = upload_of(found["pixels"], drafts)
         return found
 
-    @property
-    def is_loaded(self) -> bool:
-        """The engine."""
-        return self._engine.is_loaded
-
-    async def unload(self) -> bool:
-        """Unloads the engine."""
-        return await self._engine.unload()
-
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
-        await self._engine.close()
+        await self._inner.close()
         await self._media.close()
 
 
@@ -285,10 +236,6 @@ async def _picture(
 def _is_elsewhere(url: object) -> bool:
     """Whether a picture is not in the request itself."""
     return isinstance(url, str) and url[:5].lower() != "data:"
-
-
-def _file_of(draft: TempFile, size_bytes: int) -> Upload:
-    return Upload(draft.path, "picture", "", size_bytes)
 
 
 def param_of(work: OperationRequest) -> str:

@@ -20,7 +20,7 @@ from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PIC
 from polymux.models import catalogue
 from polymux.models.role_assignment import assign_models
 from polymux.models.roles import needed_roles
-from polymux.service.backend import Backend, Health
+from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import engine_failed, status_error
 from polymux.service.model import Estimate, OperationResult, ProgressSink
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from polymux.downloads.url_inputs import UrlFetcher
     from polymux.engines.registry import BackendContext
     from polymux.models.role_assignment import ModelAssignment
+    from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
     from polymux.service.temporary_files import TempFile
 
@@ -55,7 +56,7 @@ _REMEDIES = {
 }
 
 
-class DiffusionBackend(Backend):
+class DiffusionBackend(DelegatingBackend):
     """An engine of diffusion behind the media engine.
 
     Args:
@@ -75,11 +76,7 @@ class DiffusionBackend(Backend):
         *,
         non_commercial: bool = False,
     ) -> None:
-        """Nothing is loaded."""
-        self.name = engine.name
-        self.operations = engine.operations
-        self.max_concurrency = engine.max_concurrency
-        self._engine = engine
+        super().__init__(engine)
         self._media = media
         self._cast = cast
         self._url_fetcher = url_fetcher
@@ -100,7 +97,7 @@ class DiffusionBackend(Backend):
             if problem:
                 raise status_error(errors.NoBackendError, problem, param=param)
         refuse_unable(work, _UNABLE)
-        self._engine.refuse(work)
+        self._inner.refuse(work)
 
     def _problem(self, role: str) -> str:
         """Why a role cannot be played, and what to do; empty where it can."""
@@ -115,10 +112,6 @@ class DiffusionBackend(Backend):
             "option non_commercial = true of the engine says that yours are none"
         )
 
-    def health(self) -> Health:
-        """The engine's."""
-        return self._engine.health()
-
     async def estimate(self, work: OperationRequest) -> Estimate:
         """By the model's shape, the size of what is made, and how fast the device is."""
         values = {name: one for name, one in work.values.items() if name not in _FILES}
@@ -131,7 +124,7 @@ class DiffusionBackend(Backend):
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
         values[HAS_VIDEO] = _VIDEO in work.values
         asked = replace(work, operation=ESTIMATE, values=values, given=frozenset())
-        told = (await self._engine.run(asked, ProgressSink(_nothing, _no_draft))).output
+        told = (await self._inner.run(asked, ProgressSink(_nothing, _no_draft))).output
         return Estimate(
             told["seconds"],
             told["memory_bytes"],
@@ -190,7 +183,7 @@ class DiffusionBackend(Backend):
                     values |= await self._picture(work, name, sink, drafts)
             if _VIDEO in work.values:
                 values |= await self._frames(work, sink, drafts)
-            return await self._engine.run(replace(work, values=values), sink)
+            return await self._inner.run(replace(work, values=values), sink)
         finally:
             for draft in drafts:
                 draft.discard()
@@ -238,18 +231,9 @@ class DiffusionBackend(Backend):
             sink.log(f"{name}: {line}")
         return product
 
-    @property
-    def is_loaded(self) -> bool:
-        """The engine."""
-        return self._engine.is_loaded
-
-    async def unload(self) -> bool:
-        """Unloads the engine."""
-        return await self._engine.unload()
-
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
-        await self._engine.close()
+        await self._inner.close()
         await self._media.close()
 
 

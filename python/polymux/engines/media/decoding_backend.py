@@ -11,7 +11,7 @@ from polymux import errors
 from polymux.engines import estimates
 from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
 from polymux.models.selection import remedy
-from polymux.service.backend import Backend, Health
+from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import engine_failed, status_error
 from polymux.service.model import OperationResult, OutputFile, ProgressSink, Upload
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from polymux.engines.estimates import Measure
     from polymux.engines.registry import BackendContext
+    from polymux.service.backend import Backend
     from polymux.service.model import Estimate, OperationRequest
     from polymux.service.temporary_files import TempFile
 
@@ -32,7 +33,7 @@ _PAGE_S = 3.0
 _MEGAPIXEL_S = 3.0
 
 
-class PreprocessingBackend(Backend):
+class PreprocessingBackend(DelegatingBackend):
     """An engine behind the media engine.
 
     Args:
@@ -56,11 +57,7 @@ class PreprocessingBackend(Backend):
         variant: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Nothing is loaded."""
-        self.name = engine.name
-        self.operations = engine.operations
-        self.max_concurrency = engine.max_concurrency
-        self._engine = engine
+        super().__init__(engine)
         self._media = media
         self._field = field
         self._step = step
@@ -79,11 +76,7 @@ class PreprocessingBackend(Backend):
             )
         refuse_addresses(work, self._field)
         refuse_unable(work, _UNABLE)
-        self._engine.refuse(work)
-
-    def health(self) -> Health:
-        """The engine's."""
-        return self._engine.health()
+        self._inner.refuse(work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
         """By what the file's header tells."""
@@ -97,7 +90,7 @@ class PreprocessingBackend(Backend):
             kept = {name: one for name, one in work.values.items() if name != self._field}
             loop = asyncio.get_running_loop()
             began = loop.time()
-            product = await self._engine.run(replace(work, values=kept | values), sink)
+            product = await self._inner.run(replace(work, values=kept | values), sink)
             self._measure.pace.learn(units, loop.time() - began)
             return product
         finally:
@@ -129,18 +122,9 @@ class PreprocessingBackend(Backend):
         facts = {"pages": len(pictures), **pictures[0]}
         return values | {"pictures": pictures}, self._measure.units(work, facts)
 
-    @property
-    def is_loaded(self) -> bool:
-        """The engine."""
-        return self._engine.is_loaded
-
-    async def unload(self) -> bool:
-        """Unloads the engine."""
-        return await self._engine.unload()
-
     async def close(self) -> None:
         """Both processes end; the media engine's may have been ended already."""
-        await self._engine.close()
+        await self._inner.close()
         await self._media.close()
 
 

@@ -301,25 +301,20 @@ class EngineBackend(Backend):
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Does it in the process."""
-        async with aclosing(self._frames(work, sink)) as frames:
-            async for one in frames:
-                if isinstance(one, OperationResult):
-                    return one
-        raise AssertionError("frames end with a product or an error")
+        results: list[OperationResult] = []
+        async with aclosing(self._chunks(work, sink, results)) as chunks:
+            async for _ in chunks:
+                pass
+        return results[0]
 
-    async def stream(
-        self, work: OperationRequest, sink: ProgressSink
-    ) -> AsyncIterator[dict[str, Any]]:
+    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[dict[str, Any]]:
         """Does it in the process, and gives the pieces as they come."""
-        async with aclosing(self._frames(work, sink)) as frames:
-            async for one in frames:
-                if not isinstance(one, OperationResult):
-                    yield one
+        return self._chunks(work, sink, [])
 
-    async def _frames(
-        self, work: OperationRequest, sink: ProgressSink
-    ) -> AsyncGenerator[dict[str, Any] | OperationResult]:
-        """Pieces, then the product. Where the process goes before the first, it is tried again."""
+    async def _chunks(
+        self, work: OperationRequest, sink: ProgressSink, results: list[OperationResult]
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Its pieces; the result is appended. If the process ends before, it is tried again."""
         tries = 0
         begun = False
         while True:
@@ -339,11 +334,12 @@ class EngineBackend(Backend):
                         break
                     ended = frame.kind in LAST_KINDS
                     found = await engine_task.handled(frame)
+                    if isinstance(found, OperationResult):
+                        results.append(found)
+                        return
                     if found is not None:
                         begun = True
                         yield found
-                    if isinstance(found, OperationResult):
-                        return
             finally:
                 try:
                     await engine_task.close(ended=ended)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable, shortened
@@ -66,35 +66,40 @@ async def send_stream(
     """
     sink = buffered_sink(state.service.store.media.draft)
     max_bytes = state.settings.limits.event_bytes
-    chunks = _as_events(state.service.stream(work, sink), max_bytes)
+
+    def encoded(chunk: Chunk) -> bytes:
+        found = chunk_event(chunk)
+        if len(found) > max_bytes:
+            raise engine_failed(
+                f"a piece of the answer has {len(found)} bytes as an event, and may have "
+                f"{max_bytes}: ask for the answer whole"
+            )
+        return found
 
     def told() -> Sequence[str]:
         """What was left out or changed so far."""
         return *work.warnings, *sink.lines
 
-    await send_events(state, chunks, receive, send, work.request_id, warnings=told)
+    chunks = state.service.stream(work, sink)
+    await send_events(
+        state, chunks, receive, send, work.request_id, encode=encoded, last=b"data: [DONE]\n\n",
+        warnings=told,
+    )  # fmt: skip
 
 
-async def _as_events(chunks: AsyncIterator[Chunk], max_bytes: int) -> AsyncGenerator[bytes]:
-    async with aclosing(chunks) as pieces:  # type: ignore[type-var]
-        async for chunk in pieces:
-            encoded = chunk_event(chunk)
-            if len(encoded) > max_bytes:
-                raise engine_failed(
-                    f"a piece of the answer has {len(encoded)} bytes as an event, and may have "
-                    f"{max_bytes}: ask for the answer whole"
-                )
-            yield encoded
-    yield b"data: [DONE]\n\n"
+def _as_it_is(event: Any) -> bytes:
+    return event  # type: ignore[no-any-return]
 
 
 async def send_events(
     state: ServerState,
-    events: AsyncGenerator[bytes],
+    events: AsyncGenerator[Any],
     receive: Receive,
     send: Send,
     request_id: str,
     *,
+    encode: Callable[[Any], bytes] = _as_it_is,
+    last: bytes = b"",
     failure: str = "",
     warnings: Callable[[], Sequence[str]] | None = None,
 ) -> None:
@@ -102,10 +107,12 @@ async def send_events(
 
     Args:
         state: The server's.
-        events: Encoded.
+        events: What is told.
         receive: ASGI's.
         send: ASGI's.
         request_id: Names the request.
+        encode: Makes an event's bytes of one. Default: they are encoded.
+        last: The event behind a good end. Default: none.
         failure: Name of the event that tells of a failure. Default: none, as in chats.
         warnings: Gives all lines so far that the answer has no other place for: the header has
             those that are there when it is sent, comments the others. Default: none.
@@ -115,7 +122,7 @@ async def send_events(
         ClientGoneError: Whoever asked has gone.
     """
     stream = _Stream(send, request_id, failure, warnings)
-    pumping = asyncio.ensure_future(stream.pump(events))
+    pumping = asyncio.ensure_future(stream.pump(events, encode, last))
     leaving = asyncio.ensure_future(gone(receive))
     stopping = asyncio.ensure_future(state.stopping.wait())
     watched: set[asyncio.Future[Any]] = {pumping, leaving, stopping}
@@ -188,14 +195,18 @@ class _Stream:
         self.begun = False
         self.sent_at = self._now()
 
-    async def pump(self, events: AsyncIterator[bytes]) -> None:
+    async def pump(
+        self, events: AsyncIterator[Any], encode: Callable[[Any], bytes], last: bytes
+    ) -> None:
         """Sends all of them as they come."""
         number = 0
         async for piece in events:
-            await self.send(piece)
+            await self.send(encode(piece))
             number += 1
             if number % _TURN == 0:
                 await asyncio.sleep(0)  # Where many are there at once, nothing above has waited.
+        if last:
+            await self.send(last)
 
     async def keep_alive(self) -> None:
         """Sends a comment, unless the peer has not even taken what was sent before."""

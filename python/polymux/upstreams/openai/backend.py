@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -28,6 +27,7 @@ from polymux.upstreams.openai.transcriptions import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from polymux.client.chat_stream import AsyncChatStream
     from polymux.service.chunks import Chunk
     from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.client import UpstreamServer
@@ -139,14 +139,15 @@ class OpenAIUpstream(Backend):
             return await self._generate_image(work, sink)
         return await self._chat(work)
 
-    async def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:  # noqa: ARG002
+    def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:  # noqa: ARG002
         """Passes on the pieces of a chat as they come."""
-        body = await self._chat_body(work)
-        answer = await self._server.stream_chat(work.operation, _COMPLETIONS, body)
+
+        async def opened() -> AsyncChatStream:
+            body = await self._chat_body(work)
+            return await self._server.stream_chat(work.operation, _COMPLETIONS, body)
+
         free = work.operation == "free_chat"
-        async with aclosing(passed_on(self._server, work, answer, as_texts=free)) as chunks:  # type: ignore[type-var]
-            async for chunk in chunks:
-                yield chunk
+        return passed_on(self._server, work, opened, as_texts=free)
 
     async def _chat(self, work: OperationRequest) -> OperationResult:
         body = await self._chat_body(work)

@@ -19,7 +19,7 @@ from polymux.upstreams.openai.completions import mended
 from polymux.upstreams.result_files import picture_type
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from polymux.client.chat_stream import AsyncChatStream, ChatChunk
     from polymux.fetch.fetcher import FetchPolicy
@@ -216,14 +216,18 @@ def text_of(name: str, whole: dict[str, Any]) -> str:
 
 
 async def passed_on(
-    server: UpstreamServer, work: OperationRequest, chunks: AsyncChatStream, *, as_texts: bool
+    server: UpstreamServer,
+    work: OperationRequest,
+    opened: Callable[[], Awaitable[AsyncChatStream]],
+    *,
+    as_texts: bool,
 ) -> AsyncIterator[Chunk]:
     """The chunks of an upstream's answer, all of their members as they came.
 
     Args:
         server: The upstream.
         work: What was asked for.
-        chunks: Its answer, which is closed at the end.
+        opened: Begins its answer, which is closed at the end.
         as_texts: Whether freellm's pieces are made of them.
 
     Raises:
@@ -232,6 +236,7 @@ async def passed_on(
     echoes = Echoes(server.key_written)
     free = work.operation == "free_chat"
     first = True
+    chunks = await opened()
     try:
         async with chunks:
             async for chunk in chunks:

@@ -59,7 +59,7 @@ def wait_until(found: Callable[[], Any], within_s: float) -> None:
 
 
 def test_it_ends_soon_and_leaves_no_process_busy(server: PolymuxServer, tmp_path: Path) -> None:
-    engine = server.state.service.backends["diffusion"]._engine
+    engine = server.state.service.backends["diffusion"]._inner
     (tmp_path / "hold").touch()
     with polymux.Client(server.url, server.key) as client:
         begun = client.generate_image("a house", wait=False, **SMALL)

@@ -369,10 +369,10 @@ def test_local_the_command_and_the_asynchronous_client_paint_too(
 def test_memory_is_back_after_unloading(server: PolymuxServer, client: polymux.Client) -> None:
     client.generate_image("a house", model=B, **SMALL)
     backend = server.state.service.backends["diffusion"]
-    process = backend._engine.process
+    process = backend._inner.process
     assert process is not None
     pid = process.pid
-    asyncio.run_coroutine_threadsafe(backend._engine.unload(), server.loop).result(20)
+    asyncio.run_coroutine_threadsafe(backend._inner.unload(), server.loop).result(20)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert client.generate_image("a house", model=B, **SMALL).status == "succeeded"
