@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - settings are made by their fields' types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from polymux._util.deprecation import renamed_arguments
+from polymux._util.settings import check, rule
 from polymux.downloads.upstream_proxy import UpstreamProxy
 from polymux.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 #: yt-dlp's own search; another is the address of a page that shows what was found.
 YOUTUBE_SEARCH = "ytsearch1:{query}"
@@ -45,38 +50,32 @@ class DownloadSettings:
     """
 
     enabled: bool | None = None
-    max_concurrency: int = 2
-    max_bytes: int = 2 << 30
+    max_concurrency: int = field(default=2, metadata=rule(min=1))
+    max_bytes: int = field(default=2 << 30, metadata=rule(min=1))
     total_s: float = 1800.0
     music_search: str = YOUTUBE_SEARCH
     cookies: Path | None = None
     proxy: str | None = None
     proxy_environment: str | None = None
 
-    def __post_init__(self) -> None:
-        """Checks what has a rule."""
-        for name, value in (
-            ("max_concurrency", self.max_concurrency),
-            ("max_bytes", self.max_bytes),
-        ):
-            if value < 1:
-                raise InvalidRequestError(f"{name}={value}: must be 1 or above")
-        if not self.total_s > 0:
-            raise InvalidRequestError(f"total_s={self.total_s}: must be above 0")
-        if self.music_search.count("{query}") != 1:
-            raise InvalidRequestError("music_search: must have {query} in it, once")
-        before = self.music_search.partition("{query}")[0]
-        if not (_SEARCH.match(before) or _ADDRESS.match(before)):
-            raise InvalidRequestError(
+    __post_init__ = check
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values together."""
+        before, *rest = self.music_search.split("{query}")
+        if len(rest) != 1:
+            yield "music_search: must have {query} in it, once"
+        elif not (_SEARCH.match(before) or _ADDRESS.match(before)):
+            yield (
                 "music_search: must be one of yt-dlp's searches, such as ytsearch1:{query}, or the "
-                "address of a page, with {query} behind its host"
+                "URL of a page, with {query} behind its host"
             )
         if self.proxy is not None and self.proxy_environment is not None:
-            raise InvalidRequestError("proxy and proxy_environment: give one of them")
-        if self.proxy is not None and _proxy("proxy", self.proxy).login:
-            raise InvalidRequestError(
-                "proxy: a password is not kept in this file: put the address into a variable, and "
-                "name that as proxy_environment"
+            yield "proxy and proxy_environment must not be used together"
+        elif self.proxy is not None and _proxy("proxy", self.proxy).login:
+            yield (
+                "proxy: passwords are not accepted in this file. Set an environment variable to "
+                "the URL, and proxy_environment to the variable's name"
             )
 
     def search(self, query: str) -> tuple[str, bool]:

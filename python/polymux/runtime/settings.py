@@ -7,24 +7,40 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from polymux import contract
 from polymux._util.deprecation import renamed_arguments
+from polymux._util.settings import TableReader, rule
+from polymux._util.text import shown
 from polymux.client.options import MAX_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
+from polymux.engines.registry import ENGINES
+from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.runtime.engine_options import with_new_options
+from polymux.ray.settings import RaySettings
+from polymux.runtime.engine_options import option_problems, with_new_options
+from polymux.runtime.upstream_settings import UpstreamSettings, without_keys
+from polymux.service.routes import Route
 from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from polymux.ray.settings import RaySettings
-    from polymux.runtime.upstream_settings import UpstreamSettings
-    from polymux.service.routes import Route
+_AT_LEAST_1 = rule(min=1)
+
+
+def _operations() -> set[str]:
+    return {one.name for one in contract.operations()}
+
+
+def _folder(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise ValueError
+    return path
 
 
 @renamed_arguments(longest_generation_s="max_generation_s")
@@ -65,22 +81,22 @@ class Limits:
     body_first_s: float = 10.0
     body_bytes_per_s: float = 16384.0
     body_idle_s: float = 30.0
-    chat_bytes: int = 32 << 20
-    json_bytes: int = 1 << 20
-    upload_bytes: int = 2 << 30
-    image_bytes: int = 20 << 20
-    song_bytes: int = 30 << 20
-    form_bytes: int = 200 << 20
+    chat_bytes: int = field(default=32 << 20, metadata=_AT_LEAST_1)
+    json_bytes: int = field(default=1 << 20, metadata=_AT_LEAST_1)
+    upload_bytes: int = field(default=2 << 30, metadata=_AT_LEAST_1)
+    image_bytes: int = field(default=20 << 20, metadata=_AT_LEAST_1)
+    song_bytes: int = field(default=30 << 20, metadata=_AT_LEAST_1)
+    form_bytes: int = field(default=200 << 20, metadata=_AT_LEAST_1)
     queue: int = 32
-    connections_per_address: int | None = None
+    connections_per_address: int | None = field(default=None, metadata=_AT_LEAST_1)
     streams_keep_alive_s: float = 15.0
-    event_bytes: int = 1 << 20
+    event_bytes: int = field(default=1 << 20, metadata=rule(min=1024))
     wait_s: float = 60.0
     memory_bytes: int | None = None
-    max_generation_s: float = MAX_GENERATION_S
+    max_generation_s: float = field(default=MAX_GENERATION_S, metadata=rule(max=float("inf")))
     engines_memory_bytes: int | None = None
     duration_s: float = 4 * 3600.0
-    pixels: int = 40_000_000
+    pixels: int = field(default=40_000_000, metadata=_AT_LEAST_1)
 
 
 @renamed_arguments(keep_s="retention_s")
@@ -94,7 +110,10 @@ class StoreSettings:
         retention_s: How long results are kept. Default: a day.
     """
 
-    folder: Path = field(default_factory=lambda: state_folder() / "server")
+    folder: Path = field(
+        default_factory=lambda: state_folder() / "server",
+        metadata=rule(parse=_folder, must="a folder"),
+    )
     bytes: int = 20 << 30
     retention_s: float = 86400.0
 
@@ -116,8 +135,8 @@ class EngineSettings:
 
     family: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    max_concurrency: int = 1
-    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    max_concurrency: int = field(default=1, metadata=_AT_LEAST_1)
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1, metadata=_AT_LEAST_1)
     idle_s: float = 300.0
     operations: tuple[str, ...] = ()
 
@@ -129,6 +148,52 @@ class EngineSettings:
 
         options = with_new_options(self.family, self.options, warn)
         object.__setattr__(self, "options", options)
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values together."""
+        is_own = ":" in self.family
+        if self.family not in ENGINES and not is_own:
+            yield f"family={shown(self.family)}: must be one of {', '.join(sorted(ENGINES))}"
+        for one in self.operations:
+            if one not in _operations():
+                yield f"operations: unknown operation {shown(one)}"
+        if is_own and not self.operations:
+            yield "operations is missing: list what your engine can do"
+        yield from option_problems(self.family, self.options)
+
+
+def _engine_table(
+    name: str, table: dict[str, Any], warn: Callable[[str], object]
+) -> dict[str, Any]:
+    """A table of settings with its family, and with new names of options."""
+    table = {"family": name, **table}
+    if isinstance(table["family"], str) and isinstance(table.get("options"), dict):
+        table["options"] = with_new_options(
+            table["family"], table["options"], warn, f"engines.{name}.options."
+        )
+    return table
+
+
+def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
+    """The routes of a settings file.
+
+    Raises:
+        InvalidRequestError: Something in them is wrong.
+    """
+    if not isinstance(plain, dict):
+        raise InvalidRequestError("must be a table")
+    for operation, wanted in plain.items():
+        if operation not in _operations():
+            raise InvalidRequestError(f"unknown operation {shown(operation)}")
+        if not isinstance(wanted, list):
+            raise InvalidRequestError(f"{operation} must be an array")
+    return {name: tuple(_route(name, one) for one in wanted) for name, wanted in plain.items()}
+
+
+def _route(operation: str, wanted: object) -> Route:
+    if isinstance(wanted, str):
+        return Route(wanted)
+    return TableReader().whole(Route, wanted, prefix=f"{operation}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +225,16 @@ class ServiceSettings:
     song_search: SongSearchSettings = field(default_factory=SongSearchSettings)
     download: DownloadSettings = field(default_factory=DownloadSettings)
     summaries: SummaryOptions = field(default_factory=SummaryOptions)
-    engines: Mapping[str, EngineSettings] | None = None
-    upstreams: Mapping[str, UpstreamSettings] = field(default_factory=dict)
-    ray: RaySettings | None = None
-    routes: Mapping[str, tuple[Route, ...]] | None = None
+    engines: Mapping[str, EngineSettings] | None = field(
+        default=None, metadata=rule(tables=EngineSettings, prepare=_engine_table)
+    )
+    upstreams: Mapping[str, UpstreamSettings] = field(
+        default_factory=dict, metadata=rule(tables=UpstreamSettings, prepare=without_keys)
+    )
+    ray: RaySettings | None = field(default=None, metadata=rule(table=RaySettings))
+    routes: Mapping[str, tuple[Route, ...]] | None = field(
+        default=None, metadata=rule(read=_routes)
+    )
 
     @property
     def base_url(self) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from polymux._util.deprecation import renamed_arguments
-from polymux.errors import InvalidRequestError
-
-_MIN_PART_CHARACTERS, _MAX_PART_CHARACTERS = 500, 200_000
-_MAX_PARTS = 10_000
+from polymux._util.settings import check, rule
 
 
 @renamed_arguments(most_parts="max_parts")
@@ -40,23 +37,10 @@ class SummaryOptions:
 
     model: str = "default"
     language: str = ""
-    words: int = 200
-    part_characters: int | None = None
+    words: int = field(default=200, metadata=rule(min=10, max=5000))
+    part_characters: int | None = field(default=None, metadata=rule(min=500, max=200_000))
     captions: bool = True
-    max_parts: int = 256
+    max_parts: int = field(default=256, metadata=rule(min=1, max=10_000))
     total_s: float = 1800.0
 
-    def __post_init__(self) -> None:
-        """Checks what has a range."""
-        given = self.part_characters
-        if given is not None and not _MIN_PART_CHARACTERS <= given <= _MAX_PART_CHARACTERS:
-            raise InvalidRequestError(
-                f"part_characters={given}: must be from {_MIN_PART_CHARACTERS} to "
-                f"{_MAX_PART_CHARACTERS}"
-            )
-        if not 10 <= self.words <= 5000:
-            raise InvalidRequestError(f"words={self.words}: must be from 10 to 5000")
-        if not 1 <= self.max_parts <= _MAX_PARTS:
-            raise InvalidRequestError(f"max_parts={self.max_parts}: must be from 1 to {_MAX_PARTS}")
-        if not self.total_s > 0:
-            raise InvalidRequestError(f"total_s={self.total_s}: must be above 0")
+    __post_init__ = check

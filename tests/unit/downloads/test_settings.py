@@ -12,11 +12,11 @@ from polymux.errors import InvalidRequestError
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"max_concurrency": 0}, "max_concurrency=0: must be 1 or above"),
-        ({"max_concurrency": -1}, "max_concurrency=-1: must be 1 or above"),
-        ({"max_bytes": 0}, "max_bytes=0: must be 1 or above"),
-        ({"total_s": 0.0}, "total_s=0.0: must be above 0"),
-        ({"total_s": float("nan")}, "total_s=nan: must be above 0"),
+        ({"max_concurrency": 0}, "max_concurrency=0: must be an integer, 1 or more"),
+        ({"max_concurrency": -1}, "max_concurrency=-1: must be an integer, 1 or more"),
+        ({"max_bytes": 0}, "max_bytes=0: must be an integer, 1 or more"),
+        ({"total_s": 0.0}, "total_s=0.0: must be a number above 0"),
+        ({"total_s": float("nan")}, "total_s=nan: must be a number above 0"),
     ],
 )
 def test_limits_that_let_nothing_through(given: dict[str, Any], told: str) -> None:

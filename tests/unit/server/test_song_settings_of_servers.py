@@ -52,7 +52,7 @@ def test_the_catalogue_comes_before_others(tmp_path: Path, monkeypatch: pytest.M
     [
         ("[songs]\ncatalogue = 1\n", "songs.catalogue=1: must be the path of a file or folder"),
         ("[songs]\nempty_when_unknown = 'yes'\n", "must be true or false"),
-        ("[songs]\nmin_confidence = 0.4\n", "songs.min_confidence=0.4: must be from 0.5"),
+        ("[songs]\nmin_confidence = 0.4\n", "songs.min_confidence=0.4: must be a number from 0.5"),
         ("[songs]\nmin_confidence = '1'\n", "songs.min_confidence='1': must be"),
         ("[songs]\nfolder = 'x'\n", "songs.folder is not known"),
         ("[song_recognition]\nproviders = ['nobody']\n", "song_recognition.providers"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from polymux.upstreams.song_search.settings import COUNTRY, check_numbers, check_url, wrong
+from polymux._util.settings import check, rule
+from polymux.upstreams.song_search.settings import COUNTRY, URL
 
 #: Those there are.
 PROVIDERS = ("shazam",)
 SHAZAM_URL = "https://amp.shazam.com"
-_LANGUAGE = re.compile(r"[a-z]{2}-[A-Z]{2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +37,19 @@ class SongRecognitionSettings:
         ('shazam',)
     """
 
-    providers: tuple[str, ...] = ()
-    country: str = "GB"
-    language: str = "en-US"
+    providers: tuple[str, ...] = field(default=(), metadata=rule(choices=PROVIDERS))
+    country: str = field(default="GB", metadata=COUNTRY)
+    language: str = field(
+        default="en-US", metadata=rule(pattern="[a-z]{2}-[A-Z]{2}", must="such as en-US")
+    )
     deadline_s: float = 30.0
     provider_s: float = 10.0
     cache_bytes: int = 4 << 20
     cache_s: float = 6 * 3600.0
     cache_empty_s: float = 600.0
-    shazam_url: str = SHAZAM_URL
+    shazam_url: str = field(default=SHAZAM_URL, metadata=URL)
 
-    def __post_init__(self) -> None:
-        """Checks what is given."""
-        for name in self.providers:
-            if name not in PROVIDERS:
-                raise wrong("providers", name, f"must be of {', '.join(PROVIDERS)}")
-        if len(set(self.providers)) < len(self.providers):
-            raise wrong("providers", list(self.providers), "names one more than once")
-        if not COUNTRY.fullmatch(self.country):
-            raise wrong("country", self.country, "must be two letters, such as GB")
-        if not _LANGUAGE.fullmatch(self.language):
-            raise wrong("language", self.language, "must be such as en-US")
-        check_numbers(self)
-        check_url("shazam_url", self.shazam_url)
+    __post_init__ = check
 
 
 #: What turns it on, for whoever finds it off.

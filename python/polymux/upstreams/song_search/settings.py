@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from polymux._util.text import shown
-from polymux.config import checked_base_url
-from polymux.errors import InvalidRequestError
+from polymux._util.settings import check, rule
+from polymux.config import checked_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: The catalogues there are (`server_and_engines.md` B.11).
 PROVIDERS = ("itunes", "musicbrainz", "shazam")
-COUNTRY = re.compile(r"[A-Za-z]{2}", re.ASCII)
+COUNTRY = rule(pattern="[A-Za-z]{2}", must="two letters, such as US")
+URL = rule(parse=checked_url)
 #: An address of electronic mail or of a page, without what a comment in User-Agent cannot hold.
-_CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{3,200}|[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{3,200}")
+_CONTACT = r"(?:https?://[!-'*-\[\]-~]{3,200}|[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{3,200})?"
 #: Whoever reads a proxy with one of these may take another part of it for its host.
 _AMBIGUOUS = re.compile(r"[^!-\[\]-~]")
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
+
+
+def proxy_place(proxy: str) -> str | None:
+    """A proxy's scheme, host and port, without name and password; None where one is missing.
+
+    None as well for what another parser would read as another host.
+
+    Example:
+        >>> from polymux.upstreams.song_search.settings import proxy_place
+        >>> proxy_place("http://me:secret@Proxy.example:3128")
+        'http://proxy.example:3128'
+    """
+    if _AMBIGUOUS.search(proxy):
+        return None
+    try:
+        parts = urlsplit(proxy)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PROXY_SCHEMES or not host or not port:
+        return None
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        return None
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _proxy(proxy: str) -> str:
+    if proxy_place(proxy) != proxy:
+        raise ValueError
+    return proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,97 +84,33 @@ class SongSearchSettings:
         ('itunes',)
     """
 
-    providers: tuple[str, ...] = ()
-    contact: str = ""
-    country: str = "US"
+    providers: tuple[str, ...] = field(default=(), metadata=rule(choices=PROVIDERS))
+    contact: str = field(
+        default="", metadata=rule(pattern=_CONTACT, must="a mail address or a page's URL")
+    )
+    country: str = field(default="US", metadata=COUNTRY)
     deadline_s: float = 30.0
     provider_s: float = 10.0
     cache_bytes: int = 8 << 20
     cache_s: float = 6 * 3600.0
     cache_empty_s: float = 600.0
-    allowed_proxies: tuple[str, ...] = ()
-    itunes_url: str = "https://itunes.apple.com"
-    musicbrainz_url: str = "https://musicbrainz.org"
-    shazam_url: str = "https://www.shazam.com"
+    allowed_proxies: tuple[str, ...] = field(
+        default=(),
+        metadata=rule(parse=_proxy, must="like http://proxy.example:3128"),
+    )
+    itunes_url: str = field(default="https://itunes.apple.com", metadata=URL)
+    musicbrainz_url: str = field(default="https://musicbrainz.org", metadata=URL)
+    shazam_url: str = field(default="https://www.shazam.com", metadata=URL)
 
-    def __post_init__(self) -> None:
-        """Checks what is given."""
-        for name in self.providers:
-            if name not in PROVIDERS:
-                raise wrong("providers", name, f"must be of {', '.join(PROVIDERS)}")
-        if len(set(self.providers)) < len(self.providers):
-            raise wrong("providers", list(self.providers), "names one more than once")
-        if self.contact and not _CONTACT.fullmatch(self.contact):
-            raise wrong("contact", self.contact, "must be a mail address or a page's")
+    __post_init__ = check
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values together."""
         if "musicbrainz" in self.providers and not self.contact:
-            raise InvalidRequestError(
-                "contact: MusicBrainz wants to know whom to write to about requests; give a mail "
-                'address or a page, such as contact = "music@site.example"'
+            yield (
+                "contact: missing. MusicBrainz requires a mail address or a page's URL, such as "
+                'contact = "music@site.example"'
             )
-        if not COUNTRY.fullmatch(self.country):
-            raise wrong("country", self.country, "must be two letters, such as US")
-        check_numbers(self)
-        for proxy in self.allowed_proxies:
-            if proxy_place(proxy) != proxy:
-                raise wrong("allowed_proxies", proxy, "must be as http://proxy.example:3128")
-        for name in PROVIDERS:
-            check_url(f"{name}_url", getattr(self, f"{name}_url"))
-
-
-def proxy_place(proxy: str) -> str | None:
-    """A proxy's scheme, host and port, without name and password; None where one is missing.
-
-    None as well for what another parser would read as another host.
-
-    Example:
-        >>> from polymux.upstreams.song_search.settings import proxy_place
-        >>> proxy_place("http://me:secret@Proxy.example:3128")
-        'http://proxy.example:3128'
-    """
-    if _AMBIGUOUS.search(proxy):
-        return None
-    try:
-        parts = urlsplit(proxy)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in _PROXY_SCHEMES or not host or not port:
-        return None
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        return None
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def check_numbers(settings: Any) -> None:
-    """Raises where seconds or bytes among the fields of settings cannot be.
-
-    Raises:
-        InvalidRequestError: It names the first of them.
-    """
-    for one in fields(settings):
-        value = getattr(settings, one.name)
-        if one.name.endswith("_s") and not 0 < value < float("inf"):
-            raise wrong(one.name, value, "must be a number of seconds above 0")
-        if one.name.endswith("_bytes") and value < 0:
-            raise wrong(one.name, value, "must be 0 or above")
-
-
-def check_url(name: str, url: str) -> None:
-    """Raises where a setting cannot be a server's address.
-
-    Raises:
-        InvalidRequestError: It names the setting.
-    """
-    try:
-        checked_base_url(url)
-    except InvalidRequestError as error:
-        text = error.message.removeprefix("base_url ")
-        raise InvalidRequestError(f"{name}: {text}") from None
-
-
-def wrong(name: str, value: object, why: str) -> InvalidRequestError:
-    """What is said of a setting that cannot be."""
-    return InvalidRequestError(f"{name}={shown(value)}: {why}")
 
 
 #: What turns it on, for whoever finds it off.
