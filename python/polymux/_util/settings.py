@@ -81,33 +81,30 @@ class Rule(NamedTuple):
         if isinstance(value, list):
             item = self._replace(kind=self.kind[6:9])
             value = tuple(item.convert(one) for one in value)
-            return self._each_once(value)
+            if self.choices and len(set(value)) < len(value):
+                raise ValueError
+            return value
         return self._kept(value)
 
     def accept(self, name: str, value: Any) -> None:
         """Raise InvalidRequestError for a value given in Python that is out of range."""
         try:
-            is_array = self.kind.startswith("tuple")
-            for one in self._each_once(value) if is_array else (value,):
-                self._kept(one)
+            if self.kind.startswith("tuple"):
+                self.convert(list(value))
+            else:
+                self._kept(value)
         except ValueError as error:
             raise InvalidRequestError(self.problem(name, value, error)) from None
 
-    def _each_once(self, items: Any) -> Any:
-        if self.choices and len(set(items)) < len(items):
-            raise ValueError
-        return items
-
     def _kept(self, value: Any) -> Any:
-        if self.kind in _BOUNDS and not self._bounds[0] <= value <= self._bounds[1]:
-            raise ValueError
-        if self.choices and value not in self.choices:
-            raise ValueError
-        if self.pattern:
-            import re
+        import re
 
-            if not re.fullmatch(self.pattern, value, re.ASCII):
-                raise ValueError
+        if (
+            (self.kind in _BOUNDS and not self._bounds[0] <= value <= self._bounds[1])
+            or (self.choices and value not in self.choices)
+            or (self.pattern and not re.fullmatch(self.pattern, value, re.ASCII))
+        ):
+            raise ValueError
         return value if self.parse is None else self.parse(value)
 
     @property

@@ -115,7 +115,7 @@ def run_config_check(options: argparse.Namespace) -> int:
     """Says that a file of settings is right; what is wrong is raised."""
     from pathlib import Path
 
-    from polymux.runtime.engine_options import missing_files
+    from polymux.runtime.settings import missing_files
     from polymux.server.settings.settings import read_settings
 
     # A server begins without them, as they may come later; who asks wants to know.

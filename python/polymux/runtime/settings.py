@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux._util.deprecation import renamed_arguments
+from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.settings import TableReader, rule
 from polymux._util.text import shown
 from polymux.client.options import MAX_GENERATION_S
@@ -18,7 +19,6 @@ from polymux.engines.registry import ENGINES
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
-from polymux.runtime.engine_options import option_problems, with_new_options
 from polymux.runtime.upstream_settings import UpstreamSettings, without_keys
 from polymux.service.routes import Route
 from polymux.songs.selection import SongSettings
@@ -27,8 +27,7 @@ from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 _AT_LEAST_1 = rule(min=1)
 
@@ -118,6 +117,22 @@ class StoreSettings:
     retention_s: float = 86400.0
 
 
+_NEW_OPTIONS = {
+    "slots": "max_concurrency", "names": "aliases", "most_pixels": "max_pixels",
+    "most_detail_pixels": "max_detail_pixels", "tiny_decoder": "tiny_vae",
+    "enlarger": "upscaler", "enlarger_factor": "upscaler_factor",
+}  # fmt: skip
+
+
+def _with_new_options(
+    family: str, options: Mapping[str, Any], warn: Callable[[str], object], prefix: str = ""
+) -> Mapping[str, Any]:
+    """Options under their new names; an engine of the operator's own has names of its own."""
+    if family not in ENGINES or not _NEW_OPTIONS.keys() & options.keys():
+        return options
+    return with_new_keys(options, _NEW_OPTIONS, warn, prefix)
+
+
 @renamed_arguments(slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
@@ -146,7 +161,7 @@ class EngineSettings:
         def warn(text: str) -> None:
             warnings.warn(text, DeprecationWarning, stacklevel=6)
 
-        options = with_new_options(self.family, self.options, warn)
+        options = _with_new_options(self.family, self.options, warn)
         object.__setattr__(self, "options", options)
 
     def problems(self) -> Iterator[str]:
@@ -159,7 +174,10 @@ class EngineSettings:
                 yield f"operations: unknown operation {shown(one)}"
         if is_own and not self.operations:
             yield "operations is missing: list what your engine can do"
-        yield from option_problems(self.family, self.options)
+        if self.family in ENGINES:  # The options of an operator's own engine are unknown.
+            reader = TableReader()
+            reader.values(ENGINES[self.family].options, self.options, "options.")
+            yield from reader.problems
 
 
 def _engine_table(
@@ -168,7 +186,7 @@ def _engine_table(
     """A table of settings with its family, and with new names of options."""
     table = {"family": name, **table}
     if isinstance(table["family"], str) and isinstance(table.get("options"), dict):
-        table["options"] = with_new_options(
+        table["options"] = _with_new_options(
             table["family"], table["options"], warn, f"engines.{name}.options."
         )
     return table
@@ -240,3 +258,54 @@ class ServiceSettings:
     def base_url(self) -> str:
         """What links to files begin with; empty without a server."""
         return ""
+
+
+def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
+    """The files of engines that are not there; others are names of the catalogue's models."""
+    found = []
+    for name, engine in engines.items():
+        spec = ENGINES.get(engine.family)
+        for option in spec.files if spec else ():
+            named = engine.options.get(option)
+            if not isinstance(named, str) or "/" not in named:
+                continue
+            path = Path(named).expanduser()
+            if not path.exists() and not path.with_suffix(".bin").exists():
+                found.append(
+                    f"engines.{name}.options.{option}={shown(named)}: there is no such file"
+                )
+    return found
+
+
+#: Backends that are neither engines nor upstreams; the start finds out whether they are there.
+_OWN = {
+    "download": ("download_video", "download_music"),
+    "summaries": ("summarize_video",),
+    "songs": ("identify_song", "search_music"),
+    "song_recognition": ("identify_song",),
+    "song_search": ("search_music",),
+}
+
+
+def route_problems(settings: ServiceSettings) -> list[str]:
+    """What is wrong with the routes; no engine is started for that."""
+    if not settings.routes:
+        return []
+    known = _operations_of(settings)
+    return [
+        f"routes.{operation}: no engine or upstream of the name {shown(route.backend)} does that"
+        for operation, wanted in settings.routes.items()
+        for route in wanted
+        if operation not in known.get(route.backend, ())
+    ]
+
+
+def _operations_of(settings: ServiceSettings) -> dict[str, Collection[str]]:
+    """Name of a backend to what it can do."""
+    from polymux.runtime.build import installed_engines, operations_of
+
+    engines = installed_engines() if settings.engines is None else settings.engines
+    known: dict[str, Collection[str]] = {**_OWN}
+    for name, engine in engines.items():
+        known[name] = operations_of(engine)
+    return known | {name: one.does for name, one in settings.upstreams.items()}

@@ -77,7 +77,6 @@ def test_what_the_documentation_names_can_be_said() -> None:
         (f'{GROQ}api_key = "{CANARY}"', "key_environment"),
         (f'{GROQ}key_environment = "{CANARY}"', "key_environment: must be the name of"),
         (f"{GROQ}event_bytes = 0", "event_bytes=0: must be an integer from 1024 to 1073741824"),
-        (f"{GROQ}event_bytes = 1073741825", "must be an integer from 1024 to 1073741824"),
         (f'{GROQ}{CANARY} = "x"', "is not known"),
         (f'kind = "openai"\nbase_url = "https://me:{CANARY}@api.example"', "base_url: must be"),
         ('kind = "openai"', "base_url is missing"),
@@ -92,10 +91,7 @@ def test_what_the_documentation_names_can_be_said() -> None:
         (f"{GROQ}models = {{ one = 1 }}", "must be an array of names"),
         (f"{GROQ}max_concurrency = 0", "max_concurrency=0: must be an integer, 1 or more"),
         (f"{GROQ}key_file = '~nosuchuser/k'", "key_file='~nosuchuser/k': must be the path of"),
-        (f"{GROQ}total_s = -1", "total_s=-1: must be a number above 0"),
-        (f"{GROQ}max_tokens = 'yes'", "must be true or false"),
         (f"{GROQ}transcript_format = 'text'", "must be one of verbose_json, json"),
-        (f"{GROQ}transcript_format = true", "must be one of verbose_json, json"),
         (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "must not be used together"),
     ],
 )  # fmt: skip

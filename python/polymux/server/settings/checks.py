@@ -55,23 +55,25 @@ def _is_short_zero(host: str) -> bool:
         return False
 
 
-def origin_of(text: str) -> str | None:
-    """An origin as browsers send it (RFC 6454, 6.2); None where no browser sends such a one.
+def origin(text: str) -> str:
+    """An origin as browsers send it (RFC 6454, 6.2). Schemes of apps and extensions count too.
 
-    Of other schemes too: extensions, and windows that are none of a browser's, have their own.
+    Raises:
+        InvalidRequestError: No browser sends it.
 
     Example:
-        >>> from polymux.server.settings.checks import origin_of
-        >>> origin_of("https://Site.Example:443"), origin_of("http://[::0:1]:8080")
+        >>> from polymux.server.settings.checks import origin
+        >>> origin("https://Site.Example:443"), origin("http://[::0:1]:8080")
         ('https://site.example', 'http://[::1]:8080')
-        >>> origin_of("tauri://localhost")
-        'tauri://localhost'
-        >>> [origin_of(one) for one in ("https://*.site.example", "https://", "http://a b", "null")]
-        [None, None, None, None]
+        >>> origin("https://*.site.example")
+        Traceback (most recent call last):
+        polymux.errors.InvalidRequestError: 'https://*.site.example' is not an origin, such as
+        https://site.example
     """
+    wrong = InvalidRequestError(f"{shown(text)} is not an origin, such as https://site.example")
     found = _ORIGIN.fullmatch(text)
     if found is None:
-        return None
+        raise wrong
     scheme, host = found[1].lower(), found[2].lower()
     usual = _DEFAULT_PORTS.get(scheme)
     port = usual if found[3] is None else int(found[3])
@@ -79,25 +81,13 @@ def origin_of(text: str) -> str | None:
         if host.startswith("["):
             host = f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
         elif _NUMBERS.fullmatch(host):
-            ipaddress.IPv4Address(host)  # Browsers make one of all of them.
+            ipaddress.IPv4Address(host)  # Browsers turn all numbers into an address.
     except ValueError:
-        return None
+        raise wrong from None
     is_name = host.startswith("[") or _NAME.fullmatch(host) is not None
     if not is_name or ".." in host or (port or 0) > MAX_PORT:
-        return None
+        raise wrong
     return f"{scheme}://{host}" + ("" if port == usual else f":{port}")
-
-
-def origin(text: str) -> str:
-    """An origin as browsers send it; see `origin_of`.
-
-    Raises:
-        InvalidRequestError: No browser sends it.
-    """
-    found = origin_of(text)
-    if found is None:
-        raise InvalidRequestError(f"{shown(text)} is not an origin, such as https://site.example")
-    return found
 
 
 def request_host(text: str) -> str:
@@ -114,25 +104,19 @@ def request_host(text: str) -> str:
 
 
 def listening_host(text: str) -> str:
-    """A host to listen on; raises ValueError for others."""
-    if not _may_listen_on(text):
+    """A host to listen on: a name, or an address in any spelling; raises ValueError for others."""
+    with suppress(ValueError):
+        ipaddress.ip_address(text.partition("%")[0])
+        return text
+    is_right = _NAME.fullmatch(text)
+    if _NUMBERS.fullmatch(text):
+        is_right = None
+        with suppress(OSError, UnicodeError):
+            socket.inet_aton(text)
+            return text
+    if not is_right:
         raise ValueError
     return text
-
-
-def _may_listen_on(host: str) -> bool:
-    """Whether that can be an address, in any spelling, or a name."""
-    try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        pass
-    else:
-        return True
-    if _NUMBERS.fullmatch(host):
-        with suppress(OSError, UnicodeError):
-            return bool(socket.inet_aton(host))
-        return False
-    return bool(_NAME.fullmatch(host))
 
 
 def readable(path: Path) -> Path:

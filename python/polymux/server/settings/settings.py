@@ -11,8 +11,7 @@ from polymux._util.deprecation import renamed_arguments
 from polymux._util.settings import TableReader, read_toml, rule, rules_of
 from polymux._util.text import display_name
 from polymux.config import checked_url
-from polymux.runtime.route_checks import route_problems
-from polymux.runtime.settings import ServiceSettings
+from polymux.runtime.settings import ServiceSettings, route_problems
 from polymux.server.settings import checks
 
 if TYPE_CHECKING:
