@@ -1,4 +1,4 @@
-"""What an operator says of downloads."""
+"""Settings of downloads."""
 
 from __future__ import annotations
 
@@ -27,26 +27,22 @@ _ADDRESS = re.compile(r"https?://[^/?#{}\\\s]+[/?]", re.IGNORECASE)
 @renamed_arguments(most_bytes="max_bytes", slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class DownloadSettings:
-    """Downloads from pages, by yt-dlp.
+    """Downloads from web pages by yt-dlp.
 
     Attributes:
-        enabled: Whether pages are read at all. Default: where yt-dlp is installed.
-        max_concurrency: How many at once. Default: 2.
-        max_bytes: Longest of one. Default: 2 GiB.
-        total_s: Longest time for one, in seconds. Default: 1800.
-        music_search: What is opened for a song's ``{query}``: one of yt-dlp's searches, or the
-            address of a page that shows what was found. Default: ``"ytsearch1:{query}"``.
-        cookies: File of cookies in Netscape's format, the operator's own, sent to the sites that
-            they are of. Default: none.
-        proxy: The operator's own proxy, such as ``"http://proxy.example:3128"``: judged addresses
-            are reached by way of it. Default: none.
-        proxy_environment: The variable that its address is in, where that has a password. Default:
-            none.
+        enabled: Whether pages are read. Default: if yt-dlp is installed.
+        max_concurrency: Downloads at the same time. Default: 2.
+        max_bytes: Maximum of one download. Default: 2 GiB.
+        total_s: Maximum time of one download. Default: 1800.
+        music_search: What is opened for a song's ``{query}``: a search of yt-dlp, or the URL of a
+            page that shows results. Default: ``"ytsearch1:{query}"``.
+        cookies: Your file of cookies in Netscape format. Default: none.
+        proxy: Your proxy, such as ``"http://proxy.example:3128"``. Default: none.
+        proxy_environment: The environment variable that contains the proxy's URL, for a URL with a
+            password. Default: none.
 
     Raises:
-        InvalidRequestError: `max_concurrency`, `max_bytes` or `total_s` lets nothing through;
-            `music_search` has no ``{query}``, or one that could lead anywhere; a proxy is none, or
-            has a password here.
+        InvalidRequestError: A value is not accepted.
     """
 
     enabled: bool | None = None

@@ -1,4 +1,4 @@
-"""What a server is told of its cluster: the table ``[ray]`` of its settings."""
+"""The table ``[ray]`` of a server's settings."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _OWN = ("cpus", "gpus", "min_replicas", "max_replicas", "target_ongoing_requests
 
 @dataclass(frozen=True, slots=True)
 class RaySettings:
-    """The cluster of a server, and what its engines take of it.
+    """The cluster of a server, and the resources of its engines.
 
     Attributes:
-        address: ``"local"`` for a Ray of the server's own, ``"auto"`` for the cluster that its
-            machine is part of, ``"HOST:PORT"``. Default: ``"auto"``.
-        name: What the deployments' names begin with; two servers on one cluster have two. Default:
+        address: ``"local"`` for a Ray of this server, ``"auto"`` for the cluster of this machine,
+            or ``"HOST:PORT"``. Default: ``"auto"``.
+        name: Prefix of the deployments' names, different for each server on a cluster. Default:
             ``"polymux"``.
         cpus: Processors of each replica. Default: 1.
-        gpus: GPUs of each replica, or a part of one. Default: none.
-        min_replicas: As many of each engine at least. Default: 1.
-        max_replicas: As many at most. Default: 1.
-        target_ongoing_requests: How many requests each replica shall have; with more, another one
-            is started. Default: the engine's slots.
-        queue: How many requests may wait for one engine's replicas before 503. Default: 32.
-        here: Names of engines that stay on the server's own machine. Default: none.
-        engines: Name of an engine to what is otherwise for it: a table of ``cpus``, ``gpus``,
-            ``min_replicas``, ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
+        gpus: GPUs of each replica; fractions are allowed. Default: none.
+        min_replicas: Minimum of replicas of each engine. Default: 1.
+        max_replicas: Maximum. Default: 1.
+        target_ongoing_requests: Requests for each replica; with more, another replica starts.
+            Default: the engine's `max_concurrency`.
+        queue: Requests that may wait for an engine before 503. Default: 32.
+        here: Names of engines that stay on this machine. Default: none.
+        engines: Name of an engine to its own ``cpus``, ``gpus``, ``min_replicas``,
+            ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
     """
 
     address: str = field(default="auto", metadata=rule(parse=check_address))
@@ -59,13 +59,13 @@ class RaySettings:
             self.of(name)
 
     def of(self, name: str) -> RaySettings:
-        """The same as it is for one engine.
+        """The settings of one engine.
 
         Args:
             name: The engine's.
 
         Raises:
-            InvalidRequestError: What is said for it is wrong.
+            InvalidRequestError: Its table is wrong.
 
         Example:
             >>> from polymux.ray.settings import RaySettings

@@ -45,34 +45,32 @@ def _folder(path: Path) -> Path:
 @renamed_arguments(longest_generation_s="max_generation_s")
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What requests may cost.
+    """Limits of connections and requests.
 
     Attributes:
-        header_s: How long a request's header may take. Default: 10.
-        keep_alive_s: How long a connection may stay without a request. Default: 10.
-        body_first_s: How long a body may take, beside what its length allows. Default: 10.
-        body_bytes_per_s: How fast a body must come, on the whole. Default: 16 KiB.
-        body_idle_s: Longest that none of a body comes, however much has; not less than
-            `body_first_s`. Default: 30.
-        chat_bytes: Longest body of the two chats. Default: 32 MiB.
-        json_bytes: Longest of other JSON bodies. Default: 1 MiB.
-        upload_bytes: Longest form of conversions and transcriptions. Default: 2 GiB.
-        image_bytes: Longest form of operations on pictures. Default: 20 MiB.
-        song_bytes: Longest form of recordings whose song is to be named. Default: 30 MiB.
-        form_bytes: Longest of other forms. Default: 200 MiB.
-        queue: How many requests may wait for one engine. Default: 32.
-        connections_per_address: Connections of one address, or of one network of 64 bits of IPv6.
-            Default: half of all that are taken, and from this machine itself as many as these.
-        streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
-        event_bytes: Longest event of a stream that is sent; a longer one ends it. Default: 1 MiB.
-        wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
-        memory_bytes: Most that one piece of work may take. Default: no limit.
-        max_generation_s: Longest that a picture, its detail, a video or music may be thought to
-            take, of keys that have no limit of their own. Default: 300; ``inf``: no limit.
-        engines_memory_bytes: Most that all engines may take together. Default: what the machine
-            has.
-        duration_s: Longest media, in seconds. Default: 4 hours.
-        pixels: Largest picture. Default: 40 megapixels.
+        header_s: Time for the header of a request. Default: 10.
+        keep_alive_s: Time that a connection may stay open without a request. Default: 10.
+        body_first_s: Time for a body, in addition to `body_bytes_per_s`. Default: 10.
+        body_bytes_per_s: The minimum average rate of a body. Default: 16 KiB.
+        body_idle_s: Time without any byte of a body; at least `body_first_s`. Default: 30.
+        chat_bytes: Maximum body of the two chats. Default: 32 MiB.
+        json_bytes: Maximum of other JSON bodies. Default: 1 MiB.
+        upload_bytes: Maximum form of conversions and transcriptions. Default: 2 GiB.
+        image_bytes: Maximum form of image operations. Default: 20 MiB.
+        song_bytes: Maximum form of song recognition. Default: 30 MiB.
+        form_bytes: Maximum of other forms. Default: 200 MiB.
+        queue: Requests that may wait for one engine. Default: 32.
+        connections_per_address: Connections of one IP address, or of one /64 network of IPv6.
+            Default: half of all connections; this machine may have all of them.
+        streams_keep_alive_s: Interval of keep-alive comments in a silent stream. Default: 15.
+        event_bytes: Maximum event of a stream; a longer one ends the stream. Default: 1 MiB.
+        wait_s: Maximum of ``Prefer: wait``. Default: 60.
+        memory_bytes: Maximum memory of one job. Default: no limit.
+        max_generation_s: Maximum estimated time of an image, its upscaling, a video or music, for
+            keys without such a limit. Default: 300; ``inf`` for no limit.
+        engines_memory_bytes: Maximum memory of all engines. Default: that of the machine.
+        duration_s: Maximum duration of media. Default: 4 hours.
+        pixels: Maximum size of an image. Default: 40 megapixels.
     """
 
     header_s: float = 10.0
@@ -105,8 +103,8 @@ class StoreSettings:
 
     Attributes:
         folder: Default: ``polymux/server`` in the XDG folder for state.
-        bytes: Most that all files may take. Default: 20 GiB.
-        retention_s: How long results are kept. Default: a day.
+        bytes: Maximum of all files together. Default: 20 GiB.
+        retention_s: How long results are kept. Default: one day.
     """
 
     folder: Path = field(
@@ -139,13 +137,12 @@ class EngineSettings:
     """An engine.
 
     Attributes:
-        family: As `polymux.engines.registry` knows it.
+        family: Its name in `polymux.engines.registry`, or ``MODULE:CLASS`` for your own engine.
         options: What it is loaded with.
-        max_concurrency: How much of it at once. Default: 1.
-        threads: For its libraries. Default: one for each processor.
-        idle_s: After how long without work it is ended. Default: 300.
-        operations: What it can do. Default: all that its family can; an engine of one's own, whose
-            family is a ``MODULE:CLASS``, must say it.
+        max_concurrency: Requests at the same time. Default: 1.
+        threads: Threads of its libraries. Default: one for each processor.
+        idle_s: Time without work after which its process ends. Default: 300.
+        operations: What it does. Default: all that its family can; required for your own engine.
     """
 
     family: str
@@ -216,23 +213,21 @@ def _route(operation: str, wanted: object) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """Settings of a service, whether a server or `polymux.Local` runs it.
+    """Settings of a service, for a server and for `polymux.Local`.
 
     Attributes:
-        limits: What requests may cost.
-        fetch: What may be fetched beyond the public Internet, such as pictures of chats.
+        limits: Limits of connections and requests.
+        fetch: Which hosts beyond the public Internet may be fetched.
         store: Where jobs and files are kept.
-        songs: One's own songs, which are asked before all others.
-        song_recognition: Who else is asked for the song of a recording. Default: nobody.
-        song_search: Which catalogues of others are searched for songs. Default: none.
-        download: Downloads from pages. Default: where yt-dlp is installed.
-        summaries: How videos are summarised.
-        engines: Name to engine. Default: those whose parts are installed.
-        upstreams: Name to a server of somebody else, which is asked behind the engines. Default:
-            none.
-        ray: The cluster that engines are on. Default: none, they are on this machine.
-        routes: Operation to the backends that are tried for it, in order. Default: every engine for
-            all that it can do.
+        songs: The music library, which is searched first.
+        song_recognition: Services that recognize songs. Default: none.
+        song_search: Services that search for songs. Default: none.
+        download: Downloads from web pages. Default: on if yt-dlp is installed.
+        summaries: How videos are summarized.
+        engines: Name to engine. Default: the installed ones.
+        upstreams: Name to another server, which is used after the engines. Default: none.
+        ray: The cluster that runs the engines. Default: this machine.
+        routes: Operation to its backends, in the order of trying. Default: all engines.
     """
 
     limits: Limits = field(default_factory=Limits)

@@ -1,4 +1,4 @@
-"""``[upstreams.NAME]`` in a server's settings: which servers of others do what."""
+"""The tables ``[upstreams.NAME]`` of a server's settings."""
 
 from __future__ import annotations
 
@@ -73,30 +73,30 @@ def without_keys(_: str, table: dict[str, Any], __: Callable[[str], object]) -> 
 @renamed_arguments(slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
-    """A server of somebody else.
+    """Another server that runs operations.
 
     Attributes:
-        kind: ``"openai"`` for servers in OpenAI's form, ``"polymux"`` for another polymux,
-            ``"replicate"`` for servers in Replicate's form.
-        base_url: Where it is, such as ``"https://api.groq.com/openai/v1"``.
-        key_file: The file that this server's key for it is in, alone. Default: no key.
-        key_environment: The variable that it is in, instead. Default: no key.
-        operations: What it is asked for. Default: the two chats; of a polymux, everything; of
-            Replicate, what it has models for.
-        models: Our name of a model to theirs, the first the one that ``default`` means. Default:
-            chats ask for whatever it has; Replicate for the models of the interface.
-        max_concurrency: How much is asked of it at once. Default: 16.
-        connect_s: Deadline for a connection. Default: 5.
-        first_byte_s: From the request's end to the answer's begin. Default: none; of streams 300.
-        idle_s: Between two bytes of an answer, and two pieces of a stream. Default: 60.
-        total_s: For all of an answer that is no stream. Default: 300; 1,900 for files and jobs.
-        event_bytes: Longest event of a stream that is taken from it. Default: 1 MiB.
-        certificates: File of the certificates that it is trusted by, PEM. Default: the system's.
-        max_tokens: Whether it knows the longest answer of a chat by that name only. Default: False.
-        response_format: Whether it takes that member for images. Default: True.
-        transcript_format: What its transcripts come in: ``"verbose_json"``, or ``"json"``, which
-            has no times. Default: ``"verbose_json"``.
-        image_fields: Fields of image generation that it takes by our names. Default: none.
+        kind: ``"openai"`` for an OpenAI-compatible API, ``"polymux"``, or ``"replicate"`` for the
+            Replicate API.
+        base_url: Such as ``"https://api.groq.com/openai/v1"``.
+        key_file: The file that contains the API key and nothing else. Default: no key.
+        key_environment: The environment variable that contains the API key. Default: no key.
+        operations: What it does. Default: the two chats; all operations of a polymux server; of
+            Replicate the operations of `models`.
+        models: Our name of a model to theirs; ``default`` means the first. Default: chats use the
+            first model of the server, Replicate the models of the polymux API.
+        max_concurrency: Requests at the same time. Default: 16.
+        connect_s: Time to connect. Default: 5.
+        first_byte_s: Time from the end of a request to the answer. Default: none; 300 for streams.
+        idle_s: Time between two bytes of an answer and two chunks of a stream. Default: 60.
+        total_s: Time for an answer that is not streamed. Default: 300; 1,900 for files and jobs.
+        event_bytes: Maximum event of a stream. Default: 1 MiB.
+        certificates: File of trusted certificates (PEM). Default: those of the system.
+        max_tokens: Send ``max_tokens`` instead of ``max_completion_tokens``. Default: False.
+        response_format: Send ``response_format`` for images. Default: True.
+        transcript_format: ``"verbose_json"``, or ``"json"``, which has no times. Default:
+            ``"verbose_json"``.
+        image_fields: Fields of image generation that it accepts by our names. Default: none.
     """
 
     kind: str = field(metadata=rule(choices=KINDS))
@@ -135,7 +135,7 @@ class UpstreamSettings:
 
     @property
     def does(self) -> tuple[str, ...]:
-        """The operations that it is asked for."""
+        """The operations that it runs."""
         if self.operations or self.kind == "polymux":
             return self.operations or _all()
         return CHATS if self.kind == "openai" else operations_of(self.models)

@@ -1,4 +1,4 @@
-"""Where the catalogue of songs is, and how sure it must be to name one."""
+"""The folder of the music library, and the confidence from which a song is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator says of summaries."""
+"""Settings of summaries."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ class SummaryOptions:
     """Summaries of videos.
 
     Attributes:
-        model: The chat model that writes them, as chats call it. Default: the first.
-        language: What they are written in, such as ``"English"``. Default: the video's own.
-        words: About how long they are. Default: 200.
-        part_characters: Of a transcript, the most that the model reads at once; a token is three to
-            four of them. Default: what the model's window holds beside its answer where that is
-            known, as of engines of this machine, else 6000. Where it is known no part is longer.
-        captions: Whether a video's own captions are read where it has any, which is quicker than
-            its speech. Default: true.
-        max_parts: Of one video, so many are read; a transcript that has more is refused. Default:
-            256.
-        total_s: Longest time for one, in seconds: its download, its speech and all chats, with
-            their waiting. Default: 1800.
+        model: The chat model that writes them. Default: the first.
+        language: Their language, such as ``"English"``. Default: that of the video.
+        words: Their approximate length. Default: 200.
+        part_characters: Maximum of a transcript that the model reads at once; a token has three to
+            four characters. A known context window of the model limits it too. Default: what that
+            window holds beside the answer, else 6000.
+        captions: Use captions of a video instead of its speech, which is faster. Default: true.
+        max_parts: Parts of one video; a longer transcript is refused. Default: 256.
+        total_s: Maximum time for one, including download, speech and chats. Default: 1800.
 
     Raises:
-        InvalidRequestError: A number out of its range.
+        InvalidRequestError: A number is out of range.
 
     Example:
         >>> SummaryOptions(words=80).language

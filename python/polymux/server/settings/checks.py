@@ -1,4 +1,4 @@
-"""What is wrong with settings whose types are right."""
+"""Checks of hosts, origins and TLS files in settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_PORT = 65535
-#: What is read as numbers, not as a name (inet(3)), and names (RFC 1123, 2.1; ``_`` as it is used).
+#: Addresses as numbers (inet(3)), and names (RFC 1123, 2.1, and ``_``).
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]*))*", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_.])?", re.ASCII | re.IGNORECASE)
 #: Scheme, host and port of an origin, and nothing else.
@@ -25,19 +25,19 @@ _ORIGIN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-#: As requests may have it: see `polymux.server.auth.gate`.
+#: The Host header: see `polymux.server.auth.gate`.
 _HOST = re.compile(r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
 
 def is_every_address(host: str) -> bool:
-    """Whether all addresses are listened on by this name, in any of the resolver's spellings.
+    """Whether this host means all addresses, in any spelling of the resolver.
 
     Example:
         >>> [is_every_address(one) for one in ("0.0.0.0", "0", "0x0", "::", "127.0.0.1")]
         [True, True, True, True, False]
     """
     if not host:
-        return True  # As event loops take it.
+        return True  # As event loops understand it.
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -49,7 +49,7 @@ def is_every_address(host: str) -> bool:
 def _is_short_zero(host: str) -> bool:
     """``0``, ``0.0``, ``0x0``: numbers for parts of an address, or for all of it (inet(3))."""
     try:
-        # What follows a space would not be looked at.
+        # `inet_aton` ignores what follows a space.
         return " " not in host and not any(socket.inet_aton(host))
     except (OSError, UnicodeError):
         return False

@@ -1,4 +1,4 @@
-"""What a server was told: by a file in TOML, by the command line, by whoever makes it."""
+"""Settings of a server, from a TOML file, the command line or Python."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompatSettings:
-    """Addresses in the shapes of others' interfaces.
+    """Compatibility APIs. Default: on if only this machine can reach the server.
 
     Attributes:
-        openai: Whether there is ``/v1``, in OpenAI's shape. Default: where nobody but this machine
-            is meant.
-        mcp: Whether there is ``/mcp``, the Model Context Protocol. Default: as `openai`.
-        replicate: Whether there is ``/replicate/v1``, in Replicate's shape. Default: as `openai`.
+        openai: ``/v1``, the OpenAI API.
+        mcp: ``/mcp``, the Model Context Protocol.
+        replicate: ``/replicate/v1``, the Replicate API.
     """
 
     openai: bool | None = None
@@ -46,20 +45,20 @@ class ServerSettings(ServiceSettings):
 
     Attributes:
         host: The address to listen on. Default: ``"127.0.0.1"``.
-        port: The port. Default: 8000.
-        public_url: What links begin with. Default: the address that is listened on.
-        keys: The file of keys. Default: ``keys.json`` in the store's folder.
-        allowed_hosts: Names that Host may have, in lower case, with a port or without. Default: on
-            loopback its names; else the public URL's and any.
-        allowed_origins: Web pages of other sites that may ask, such as ``"https://site.example"``;
-            kept as browsers send them, in lower case and without the scheme's own port.
-        shutdown_timeout_s: How long work may go on when the server is told to stop. Default: 10.
-        tls_cert: File of the certificate, PEM. Default: no TLS.
+        port: The port; 0 for any free one. Default: 8000.
+        public_url: The beginning of links. Default: the address and port that it listens on.
+        keys: The file of API keys. Default: ``keys.json`` in the store's folder.
+        allowed_hosts: Accepted values of the Host header, in lower case, with or without a port.
+            Default: the names of loopback; on other addresses any host.
+        allowed_origins: Origins of web pages that may use the server, such as
+            ``"https://site.example"``; kept as browsers send them.
+        shutdown_timeout_s: Time for running work after a stop signal. Default: 10.
+        tls_cert: File of the TLS certificate (PEM). Default: no TLS.
         tls_key: File of its key.
-        compat: Addresses in the shapes of others' interfaces.
+        compat: Compatibility APIs.
 
     Raises:
-        InvalidRequestError: One of `allowed_origins` is none.
+        InvalidRequestError: An item of `allowed_origins` is not an origin.
     """
 
     host: str = field(
@@ -93,37 +92,37 @@ class ServerSettings(ServiceSettings):
 
     @property
     def loopback_only(self) -> bool:
-        """Whether nobody but this machine is meant."""
+        """Whether only this machine can reach the server."""
         return self.host in _LOOPBACK and self.public_url is None
 
     @property
     def openai_compat(self) -> bool:
-        """Whether there is ``/v1``, in OpenAI's shape."""
+        """Whether ``/v1``, the OpenAI API, is on."""
         return self.loopback_only if self.compat.openai is None else self.compat.openai
 
     @property
     def mcp_compat(self) -> bool:
-        """Whether ``/mcp`` is wanted, the Model Context Protocol."""
+        """Whether ``/mcp``, the Model Context Protocol, is on."""
         return self.loopback_only if self.compat.mcp is None else self.compat.mcp
 
     @property
     def replicate_compat(self) -> bool:
-        """Whether there is ``/replicate/v1``, in Replicate's shape."""
+        """Whether ``/replicate/v1``, the Replicate API, is on."""
         return self.loopback_only if self.compat.replicate is None else self.compat.replicate
 
     @property
     def key_file(self) -> Path:
-        """Where the keys are."""
+        """The file of API keys."""
         return self.keys or self.store.folder / "keys.json"
 
     @property
     def listens_everywhere(self) -> bool:
-        """Whether it listens on all addresses, so that none of them is the one that callers use."""
+        """Whether it listens on all addresses."""
         return checks.is_every_address(self.host)
 
     @property
     def base_url(self) -> str:
-        """What links begin with; where it listens everywhere, what only this machine reaches."""
+        """What links begin with. If it listens on all addresses, this is a loopback URL."""
         if self.public_url is not None:
             return self.public_url.rstrip("/")
         scheme = "https" if self.tls_cert else "http"

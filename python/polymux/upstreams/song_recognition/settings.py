@@ -1,4 +1,4 @@
-"""Who is asked what song a recording is of: ``[song_recognition]`` in a server's settings."""
+"""The table ``[song_recognition]`` of a server's settings."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ from dataclasses import dataclass, field
 from polymux._util.settings import check, rule
 from polymux.upstreams.song_search.settings import COUNTRY, URL
 
-#: Those there are.
 PROVIDERS = ("shazam",)
 SHAZAM_URL = "https://amp.shazam.com"
 
 
 @dataclass(frozen=True, slots=True)
 class SongRecognitionSettings:
-    """Servers of others that `identify_song` may ask.
+    """Services that `identify_song` uses.
 
     Attributes:
-        providers: Of ``"shazam"`` those that are asked, in this order. Default: none, so that
-            nothing is asked.
-        country: Where songs are looked for, by its two letters. Default: ``"GB"``.
-        language: Of answers. Default: ``"en-US"``.
-        deadline_s: Most that a recognition may take, the wait for a turn included. Default: 30.
-        provider_s: Most that an answer may take. Default: 10.
-        cache_bytes: Most memory for answers that are kept, about; 0 keeps none. Default: 4 MiB.
-        cache_s: How long songs that were recognised are kept. Default: 6 hours.
-        cache_empty_s: How long it is kept that nobody knew a recording. Default: 10 minutes.
-        shazam_url: Where that server is. Default: its own address.
+        providers: ``"shazam"``. Default: none.
+        country: Country code of the search. Default: ``"GB"``.
+        language: Language of answers. Default: ``"en-US"``.
+        deadline_s: Maximum time of a recognition, including waiting. Default: 30.
+        provider_s: Maximum time of an answer. Default: 10.
+        cache_bytes: Approximate memory for cached answers; 0 for no cache. Default: 4 MiB.
+        cache_s: How long songs are cached. Default: 6 hours.
+        cache_empty_s: How long unknown recordings are cached. Default: 10 minutes.
+        shazam_url: URL of that service.
 
     Raises:
-        InvalidRequestError: A value that cannot be; it is named.
+        InvalidRequestError: A value is not accepted.
 
     Example:
         >>> from polymux.upstreams.song_recognition.settings import SongRecognitionSettings

@@ -1,4 +1,4 @@
-"""Which catalogues of songs are asked, and how: ``[song_search]`` in a server's settings."""
+"""The table ``[song_search]`` of a server's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from polymux.config import checked_url
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: The catalogues there are (`server_and_engines.md` B.11).
 PROVIDERS = ("itunes", "musicbrainz", "shazam")
 COUNTRY = rule(pattern="[A-Za-z]{2}", must="two letters, such as US")
 URL = rule(parse=checked_url)
@@ -56,27 +55,27 @@ def _proxy(proxy: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SongSearchSettings:
-    """Catalogues of songs that `search_music` may ask.
+    """Services that `search_music` uses.
 
     Attributes:
-        providers: Of ``"itunes"``, ``"musicbrainz"`` and ``"shazam"`` those that are asked, in this
-            order. Default: none, so that nothing is asked.
-        contact: Of whoever runs this, a mail address or a page's; MusicBrainz is asked with it
-            alone, and no other is told it. Default: none.
-        country: Whose shop is searched, by its two letters. Default: ``"US"``.
-        deadline_s: Most that a search may take, all catalogues together. Default: 30.
-        provider_s: Most that one catalogue may take for its answer. Default: 10.
-        cache_bytes: Most memory for answers that are kept, about; 0 keeps none. Default: 8 MiB.
-        cache_s: How long songs that were found are kept. Default: 6 hours.
-        cache_empty_s: How long it is kept that there were none. Default: 10 minutes.
-        allowed_proxies: The proxies that requests may name, such as ``"http://proxy.example:3128"``.
+        providers: ``"itunes"``, ``"musicbrainz"`` and ``"shazam"``, in the order of use. Default:
+            none.
+        contact: Your mail address or a page's URL. MusicBrainz requires it; only MusicBrainz gets
+            it. Default: none.
+        country: Country code of the shop. Default: ``"US"``.
+        deadline_s: Maximum time of a search. Default: 30.
+        provider_s: Maximum time of one service. Default: 10.
+        cache_bytes: Approximate memory for cached answers; 0 for no cache. Default: 8 MiB.
+        cache_s: How long songs are cached. Default: 6 hours.
+        cache_empty_s: How long empty answers are cached. Default: 10 minutes.
+        allowed_proxies: Proxies that requests may name, such as ``"http://proxy.example:3128"``.
             Default: none.
-        itunes_url: Where that catalogue is. Default: its own address.
-        musicbrainz_url: As `itunes_url`.
-        shazam_url: As `itunes_url`.
+        itunes_url: URL of that service.
+        musicbrainz_url: URL of that service.
+        shazam_url: URL of that service.
 
     Raises:
-        InvalidRequestError: A value that cannot be; it is named.
+        InvalidRequestError: A value is not accepted.
 
     Example:
         >>> from polymux.upstreams.song_search.settings import SongSearchSettings
