@@ -80,19 +80,15 @@ def test_tables_become_settings() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"flag": 1}, "flag=1: must be true or false"),
-    ({"share": True}, "share=True: must be a number above 0"),
     ({"share": 0}, "share=0: must be a number above 0"),
     ({"share": float("nan")}, "share=nan: must be a number"),
-    ({"share": float("inf")}, "share=inf: must be a number"),
     ({"count": -1}, "count=-1: must be an integer, 0 or more"),
-    ({"count": 1.0}, "count=1.0: must be an integer"),
     ({"count": True}, "count=True: must be an integer"),
     ({"count": 1 << 63}, "must be an integer"),
     ({"path": ""}, "path='': must be the path"),
     ({"path": "~nosuchuser/k"}, "must be the path"),
     ({"path": "a\0b"}, "must be the path"),
     ({"ports": [1, "2"]}, "ports=[1, '2']: must be an array of integers"),
-    ({"ports": 1}, "must be an array of integers"),
     ({"table": []}, "table=[]: must be a table"),
     ({"inner": 1}, "inner must be a table"),
     ({"inner": {"length": 10}}, "inner.length=10: must be an integer from 1 to 9"),
@@ -105,7 +101,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"inner": {"lenght": 1}}, "inner.lenght is not known (did you mean length?)"),
     ({"many": {"b": {"zzz": 1}}}, "many.b.zzz is not known (known: length, name"),
     ({"many": {"b": 1}}, "many.b must be a table"),
-    ({"many": 1}, "many must be a table"),
 ]
 
 

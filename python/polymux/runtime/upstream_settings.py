@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 KINDS = ("openai", "polymux", "replicate")
 _KEYS = ("key", "api_key", "token", "authorization", "password", "secret")
 _MAX_KEY_BYTES = 10_000
+_TIME = rule(max=float("inf"))
 
 
 def _url(value: str) -> str:
@@ -122,10 +123,10 @@ class UpstreamSettings:
         metadata=rule(read=_models, must="an array of names, or a table of our names to theirs"),
     )
     max_concurrency: int = field(default=16, metadata=rule(min=1))
-    connect_s: float | None = None
-    first_byte_s: float | None = None
-    idle_s: float | None = None
-    total_s: float | None = None
+    connect_s: float | None = field(default=None, metadata=_TIME)
+    first_byte_s: float | None = field(default=None, metadata=_TIME)
+    idle_s: float | None = field(default=None, metadata=_TIME)
+    total_s: float | None = field(default=None, metadata=_TIME)
     event_bytes: int = field(default=1 << 20, metadata=rule(min=1 << 10, max=1 << 30))
     certificates: Path | None = None
     max_tokens: bool = False

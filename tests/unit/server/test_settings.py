@@ -59,20 +59,6 @@ def test_the_door_on_other_addresses(tmp_path: Path, wanted: bool | None, there:
     assert ("/v1/models" in paths) is there
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("[compat]\nopenai = 1\n", "compat.openai=1: must be true or false"),
-        ("[compat]\nopenai = 'yes'\n", "must be true or false"),
-        ("[compat]\nopenia = true\n", "compat.openia is not known"),
-        ("compat = true\n", "compat must be a table"),
-    ],
-)
-def test_doors_that_are_none(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
-        read_settings(written(tmp_path, text))
-
-
 def test_the_command_knows_doors(tmp_path: Path) -> None:
     written(tmp_path, "[compat]\nopenai = false\n")
     run("config", "check", "polymux.toml", cwd=tmp_path)

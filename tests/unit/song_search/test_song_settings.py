@@ -56,14 +56,10 @@ def test_a_route_may_name_it(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ('providers = ["deezer"]', "song_search.providers=['deezer']: must be an array of itunes"),
-        ('providers = "itunes"', "song_search.providers='itunes': must be an array of itunes"),
         ('providers = ["itunes", "itunes"]', "each once"),
         ('providers = ["musicbrainz"]', "song_search.contact: missing. MusicBrainz requires"),
         ('contact = "me"', "song_search.contact='me': must be a mail address"),
         ('country = "USA"', "song_search.country='USA': must be two letters"),
-        ("deadline_s = 0", "song_search.deadline_s=0: must be a number above 0"),
-        ("cache_bytes = -1", "song_search.cache_bytes=-1: must be an integer"),
-        ("speed = 1", "song_search.speed is not known"),
         ('itunes_url = "file:///etc"', "song_search.itunes_url: 'file:///etc': must be http"),
         ('shazam_url = "https://a:b@c"', "song_search.shazam_url: 'https://***@c': must not hold"),
         (
