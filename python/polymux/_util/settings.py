@@ -163,7 +163,8 @@ def rules_of(kind: type) -> dict[str, Rule]:
         name = str(one.type).split(" | ")[0]
         for whole in ("Path", "Mapping"):
             name = whole if whole in str(one.type) else name
-        group = one.default_factory if is_dataclass(one.default_factory) else found.table
+        factory: Any = one.default_factory
+        group: Any = factory if is_dataclass(factory) else found.table
         required = one.default is MISSING and one.default_factory is MISSING
         rules[one.name] = found._replace(kind=name, table=group, required=required)
     return rules
@@ -181,7 +182,7 @@ def check(settings: Any) -> None:
         value = getattr(settings, name)
         if value is not None:
             one.accept(name, value)
-    for problem in settings.problems() if hasattr(settings, "problems") else ():
+    for problem in getattr(settings, "problems", tuple)():
         raise InvalidRequestError(problem)
 
 
@@ -210,8 +211,7 @@ class TableReader:
         except InvalidRequestError as error:
             self.problems.append(f"{prefix}{error.message}")
             return None
-        wrong: Iterable[str] = made.problems() if hasattr(made, "problems") else ()
-        self.problems += [f"{prefix}{one}" for one in wrong]
+        self.problems += [f"{prefix}{one}" for one in getattr(made, "problems", tuple)()]
         return made
 
     def values(

@@ -87,4 +87,5 @@ def _configured() -> str | None:
     reader = TableReader()
     values = reader.values({"catalogue": Rule("str")}, found, "songs.")
     reader.end(f"the configuration file {display_name(path.as_posix())}: ")
-    return values.get("catalogue")
+    folder: str | None = values.get("catalogue")
+    return folder
