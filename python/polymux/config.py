@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 
 from polymux._util.frozen import Frozen
+from polymux._util.settings import Rule, TableReader, read_toml
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any
 
 __all__ = ["Configuration", "config_path", "configuration"]
 
-_KEYS = ("base_url", "api_key", "chat_model", "ca_file", "client_certificate", "proxy")
-#: Of others, who read them by themselves.
-_TABLES = ("songs",)
+#: What the configuration file may have. Messages leave out the values: keys may be among them.
+_RULES = dict.fromkeys(
+    ("base_url", "api_key", "chat_model", "ca_file", "client_certificate", "proxy"),
+    Rule("str", hidden=True),
+) | {"songs": Rule(read=lambda value: value)}  # Read by `polymux.songs.settings`.
 #: Of the way to the server, as fields of `Configuration`; the variables are in capitals.
 _WAYS = ("ca_file", "client_certificate", "proxy")
-_LARGEST_FILE_BYTES = 1 << 20
 _LARGEST_PORT = 65535
 #: Of a header field's value, as most servers take it.
 MAX_HEADER_CHARACTERS = 65_536
@@ -232,75 +233,31 @@ def _is_same(url: str, other: str) -> bool:
 
 
 def _from_file(path: str) -> dict[str, str]:
-    name = display_name(path)
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            text = file.read(_LARGEST_FILE_BYTES + 1)
-    except FileNotFoundError:
-        if not os.environ.get("POLYMUX_CONFIG"):
-            return {}
-        raise InvalidRequestError(
-            f"there is no configuration file {name}, which POLYMUX_CONFIG names"
-        ) from None
-    except OSError as error:
-        message = f"cannot read the configuration file {name}: {error.strerror}"
-        raise InvalidRequestError(message) from error
-    import tomllib
-
-    if len(text) > _LARGEST_FILE_BYTES:
-        raise InvalidRequestError(f"the configuration file {name} is over 1 MiB")
-    try:
-        found: dict[str, Any] = tomllib.loads(text.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # Also of numbers with thousands of digits.
-        # Its words do not repeat the line, which may hold the key.
-        message = f"the configuration file {name} is no TOML: {error}"
-        raise InvalidRequestError(message) from None
-    _check_names(found, name)
-    for key in _KEYS:
-        if not isinstance(found.get(key, ""), str):
-            raise InvalidRequestError(f"{key} in the configuration file {name} must be a text")
-    texts: dict[str, str] = {key: found[key] for key in _KEYS if found.get(key)}
-    _check_that_it_names_a_server(texts, name)
+    is_named = bool(os.environ.get("POLYMUX_CONFIG"))
+    what = "POLYMUX_CONFIG:" if is_named else "the configuration file"
+    reader = TableReader()
+    found = reader.values(_RULES, read_toml(path, what, optional=not is_named))
+    texts: dict[str, str] = {key: found[key] for key in found if key != "songs" and found[key]}
+    # A key is for one server: without its URL, the key would go to any server.
+    bound = [key for key in ("api_key", *_WAYS) if key in texts]
+    if bound and "base_url" not in texts:
+        reader.problems.append(f"{bound[0]} needs base_url, the server that it is for")
+    reader.end(f"{what} {display_name(path)}: ")
     for key in {"ca_file", "client_certificate"} & texts.keys():
         texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
     return texts
 
 
-def _check_names(found: dict[str, Any], name: str) -> None:
-    """A misspelt name would be passed over, and what was meant would not hold.
-
-    Raises:
-        InvalidRequestError: There is a name that nobody looks for.
-    """
-    for key in found:
-        if key in _KEYS or key in _TABLES:
-            continue
-        from difflib import get_close_matches
-
-        like = get_close_matches(key.replace("-", "_"), (*_KEYS, *_TABLES), 1)
-        # What stands before the "=" is shown, which is no key of a server; nothing behind it.
-        meant = f"; is {like[0]} meant?" if like else f"; it may have {', '.join(_KEYS)}"
-        raise InvalidRequestError(
-            f"the configuration file {name} has {shown(key)}, which means nothing{meant}"
-        )
+def checked_url(url: str) -> str:
+    """A server's URL in settings, unchanged; see `checked_base_url`."""
+    checked_base_url(url, "")
+    return url
 
 
-def _check_that_it_names_a_server(texts: dict[str, str], name: str) -> None:
-    """A key, say, is for one server: without its address it would go to whichever is asked.
-
-    Raises:
-        InvalidRequestError: The file has such a thing, and no server's address.
-    """
-    bound = [key for key in ("api_key", *_WAYS) if key in texts]
-    if bound and "base_url" not in texts:
-        raise InvalidRequestError(
-            f"the configuration file {name} has {bound[0]} and no base_url: say there which server "
-            "it is for"
-        )
-
-
-def checked_base_url(url: str) -> str:
+def checked_base_url(url: str, name: str = "base_url") -> str:
     """The address of a server, without a slash at its end and without ``/api/v1``.
+
+    Messages begin with the name.
 
     Raises:
         InvalidRequestError: It is no http or https URL of a host, or has more than a path.
@@ -308,7 +265,7 @@ def checked_base_url(url: str) -> str:
     """
     if not isinstance(url, str):
         raise TypeError(f"base_url is a str, not {type(url).__name__}")
-    what = f"base_url {shown(_without_user(url))}"
+    what = f"{name} {shown(_without_user(url))}".lstrip()
     if not url.isascii() or any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
         message = f"{what}: holds a space, a control character, or one that is not ASCII"
         raise InvalidRequestError(message)

@@ -129,7 +129,7 @@ def test_settings_of_a_server(tmp_path: Path) -> None:
         ("replicas = 1", "ray.replicas is not known"),
         ("[ray.engines]\nchat = 1", "engines.chat must be a table"),
         ("[ray.engines.chat]\nmax_concurrency = 1", "engines.chat.max_concurrency is not known"),
-        ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus must be"),
+        ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus='all': must be a number"),
         ("[ray.engines.chat]\nmin_replicas = 9", "max_replicas"),
     ],
 )

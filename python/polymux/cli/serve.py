@@ -10,7 +10,8 @@ from polymux.cli.errors import say
 from polymux.cli.server import settings_of
 from polymux.cli.terminal import write_line
 
-_LARGEST_PORT = 65535
+#: Settings to the options that are checked like them.
+_CHECKED = {"allowed_origins": "--allow-origin", "port": "--port", "public_url": "--public-url"}
 
 
 def add_commands(commands: Any) -> None:
@@ -69,13 +70,9 @@ def run_serve(options: argparse.Namespace) -> int:
     from dataclasses import replace
     from pathlib import Path
 
-    from polymux.config import checked_base_url
+    from polymux._util.settings import rules_of
     from polymux.errors import InvalidRequestError
-    from polymux.server.settings.checks import no_origin, origin_of
 
-    for one in options.allow_origin or ():
-        if origin_of(one) is None:
-            raise InvalidRequestError(f"--allow-origin {no_origin(one)}")
     settings = settings_of(options)
     given = {
         "host": options.host,
@@ -85,18 +82,18 @@ def run_serve(options: argparse.Namespace) -> int:
         "tls_key": options.tls_key and Path(options.tls_key),
         "allowed_origins": options.allow_origin and tuple(options.allow_origin),
     }
-    settings = replace(settings, **{name: one for name, one in given.items() if one is not None})
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, flag in _CHECKED.items():
+        if name in given:
+            rules_of(type(settings))[name].accept(flag, given[name])
+    settings = replace(settings, **given)
     if options.ray is not None:
         from polymux.ray.settings import RaySettings
 
         ray = settings.ray or RaySettings()
         settings = replace(settings, ray=replace(ray, address=options.ray or ray.address))
-    if not 0 <= settings.port <= _LARGEST_PORT:
-        raise InvalidRequestError(f"--port {settings.port}: must be from 0 to {_LARGEST_PORT}")
-    if options.public_url is not None:
-        checked_base_url(options.public_url)
     if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise InvalidRequestError("--tls-cert and --tls-key are given together")
+        raise InvalidRequestError("--tls-cert and --tls-key must be used together")
     from polymux import server
 
     _ = server.create_app  # Says what is missing, where something is.
@@ -118,7 +115,7 @@ def run_config_check(options: argparse.Namespace) -> int:
     """Says that a file of settings is right; what is wrong is raised."""
     from pathlib import Path
 
-    from polymux.runtime.engine_options import missing_files
+    from polymux.runtime.settings import missing_files
     from polymux.server.settings.settings import read_settings
 
     # A server begins without them, as they may come later; who asks wants to know.

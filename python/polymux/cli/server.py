@@ -230,11 +230,7 @@ def _configuration(server: str | None, command: str) -> Configuration:
     from polymux.errors import InvalidRequestError
 
     if server is not None:
-        try:
-            server = checked_base_url(server)
-        except InvalidRequestError as error:
-            text = error.message.removeprefix("base_url ")
-            raise InvalidRequestError(f"--server {text}") from None
+        server = checked_base_url(server, "--server")
     try:
         found = configuration(server)
     except InvalidRequestError as error:

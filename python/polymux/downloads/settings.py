@@ -1,16 +1,21 @@
-"""What an operator says of downloads."""
+"""Settings of downloads."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - settings are made by their fields' types
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from polymux._util.deprecation import renamed_arguments
+from polymux._util.settings import check, rule
 from polymux.downloads.upstream_proxy import UpstreamProxy
 from polymux.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 #: yt-dlp's own search; another is the address of a page that shows what was found.
 YOUTUBE_SEARCH = "ytsearch1:{query}"
@@ -22,61 +27,51 @@ _ADDRESS = re.compile(r"https?://[^/?#{}\\\s]+[/?]", re.IGNORECASE)
 @renamed_arguments(most_bytes="max_bytes", slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class DownloadSettings:
-    """Downloads from pages, by yt-dlp.
+    """Downloads from web pages by yt-dlp.
 
     Attributes:
-        enabled: Whether pages are read at all. Default: where yt-dlp is installed.
-        max_concurrency: How many at once. Default: 2.
-        max_bytes: Longest of one. Default: 2 GiB.
-        total_s: Longest time for one, in seconds. Default: 1800.
-        music_search: What is opened for a song's ``{query}``: one of yt-dlp's searches, or the
-            address of a page that shows what was found. Default: ``"ytsearch1:{query}"``.
-        cookies: File of cookies in Netscape's format, the operator's own, sent to the sites that
-            they are of. Default: none.
-        proxy: The operator's own proxy, such as ``"http://proxy.example:3128"``: judged addresses
-            are reached by way of it. Default: none.
-        proxy_environment: The variable that its address is in, where that has a password. Default:
-            none.
+        enabled: Whether pages are read. Default: if yt-dlp is installed.
+        max_concurrency: Downloads at the same time. Default: 2.
+        max_bytes: Maximum of one download. Default: 2 GiB.
+        total_s: Maximum time of one download. Default: 1800.
+        music_search: What is opened for a song's ``{query}``: a search of yt-dlp, or the URL of a
+            page that shows results. Default: ``"ytsearch1:{query}"``.
+        cookies: Your file of cookies in Netscape format. Default: none.
+        proxy: Your proxy, such as ``"http://proxy.example:3128"``. Default: none.
+        proxy_environment: The environment variable that contains the proxy's URL, for a URL with a
+            password. Default: none.
 
     Raises:
-        InvalidRequestError: `max_concurrency`, `max_bytes` or `total_s` lets nothing through;
-            `music_search` has no ``{query}``, or one that could lead anywhere; a proxy is none, or
-            has a password here.
+        InvalidRequestError: A value is not accepted.
     """
 
     enabled: bool | None = None
-    max_concurrency: int = 2
-    max_bytes: int = 2 << 30
+    max_concurrency: int = field(default=2, metadata=rule(min=1))
+    max_bytes: int = field(default=2 << 30, metadata=rule(min=1))
     total_s: float = 1800.0
     music_search: str = YOUTUBE_SEARCH
     cookies: Path | None = None
     proxy: str | None = None
     proxy_environment: str | None = None
 
-    def __post_init__(self) -> None:
-        """Checks what has a rule."""
-        for name, value in (
-            ("max_concurrency", self.max_concurrency),
-            ("max_bytes", self.max_bytes),
-        ):
-            if value < 1:
-                raise InvalidRequestError(f"{name}={value}: must be 1 or above")
-        if not self.total_s > 0:
-            raise InvalidRequestError(f"total_s={self.total_s}: must be above 0")
-        if self.music_search.count("{query}") != 1:
-            raise InvalidRequestError("music_search: must have {query} in it, once")
-        before = self.music_search.partition("{query}")[0]
-        if not (_SEARCH.match(before) or _ADDRESS.match(before)):
-            raise InvalidRequestError(
+    __post_init__ = check
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values together."""
+        before, *rest = self.music_search.split("{query}")
+        if len(rest) != 1:
+            yield "music_search: must have {query} in it, once"
+        elif not (_SEARCH.match(before) or _ADDRESS.match(before)):
+            yield (
                 "music_search: must be one of yt-dlp's searches, such as ytsearch1:{query}, or the "
-                "address of a page, with {query} behind its host"
+                "URL of a page, with {query} behind its host"
             )
         if self.proxy is not None and self.proxy_environment is not None:
-            raise InvalidRequestError("proxy and proxy_environment: give one of them")
-        if self.proxy is not None and _proxy("proxy", self.proxy).login:
-            raise InvalidRequestError(
-                "proxy: a password is not kept in this file: put the address into a variable, and "
-                "name that as proxy_environment"
+            yield "proxy and proxy_environment must not be used together"
+        elif self.proxy is not None and _proxy("proxy", self.proxy).login:
+            yield (
+                "proxy: passwords are not accepted in this file. Set an environment variable to "
+                "the URL, and proxy_environment to the variable's name"
             )
 
     def search(self, query: str) -> tuple[str, bool]:

@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from polymux._util.settings import Rule
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.backend import Backend
 
-#: Kinds of options, as messages call them.
-TEXT, TEXTS = "a text", "an array of texts"
-FLAG, TABLE = "true or false", "a table"
-COUNT, WHOLE = "a whole number, 1 or more", "a whole number"
+#: What options accept.
+TEXT, TEXTS = Rule("str"), Rule("tuple[str, ...]")
+FLAG, TABLE = Rule("bool"), Rule("Mapping")
+COUNT, WHOLE = Rule("int", min=1), Rule("int", min=-(1 << 31), must="an integer")
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -40,7 +42,7 @@ class EngineSpec(NamedTuple):
         extra: The extra of polymux that brings that module.
         program: The program that it needs; empty if none.
         install: The command that installs the program.
-        options: Name of each option to its kind: what the engine's `load` reads.
+        options: Name of each option to what it accepts: what the engine's `load` reads.
         files: Those options that name files.
         model_form: What its model is on disk; empty if it needs none.
         model_layout: Function ``module:name`` from a path and the engine's name to a
@@ -61,7 +63,7 @@ class EngineSpec(NamedTuple):
     extra: str = ""
     program: str = ""
     install: str = ""
-    options: Mapping[str, str] = _NONE
+    options: Mapping[str, Rule] = _NONE
     files: tuple[str, ...] = ()
     model_form: str = ""
     model_layout: str = ""

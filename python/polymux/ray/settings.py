@@ -1,73 +1,71 @@
-"""What a server is told of its cluster: the table ``[ray]`` of its settings."""
+"""The table ``[ray]`` of a server's settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from polymux._util.toml_values import converted, right_for
-from polymux.errors import InvalidRequestError
+from polymux._util.settings import TableReader, check, rule, rules_of
 from polymux.ray.cluster import check_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _OWN = ("cpus", "gpus", "min_replicas", "max_replicas", "target_ongoing_requests", "queue")
 
 
 @dataclass(frozen=True, slots=True)
 class RaySettings:
-    """The cluster of a server, and what its engines take of it.
+    """The cluster of a server, and the resources of its engines.
 
     Attributes:
-        address: ``"local"`` for a Ray of the server's own, ``"auto"`` for the cluster that its
-            machine is part of, ``"HOST:PORT"``. Default: ``"auto"``.
-        name: What the deployments' names begin with; two servers on one cluster have two. Default:
+        address: ``"local"`` for a Ray of this server, ``"auto"`` for the cluster of this machine,
+            or ``"HOST:PORT"``. Default: ``"auto"``.
+        name: Prefix of the deployments' names, different for each server on a cluster. Default:
             ``"polymux"``.
         cpus: Processors of each replica. Default: 1.
-        gpus: GPUs of each replica, or a part of one. Default: none.
-        min_replicas: As many of each engine at least. Default: 1.
-        max_replicas: As many at most. Default: 1.
-        target_ongoing_requests: How many requests each replica shall have; with more, another one
-            is started. Default: the engine's slots.
-        queue: How many requests may wait for one engine's replicas before 503. Default: 32.
-        here: Names of engines that stay on the server's own machine. Default: none.
-        engines: Name of an engine to what is otherwise for it: a table of ``cpus``, ``gpus``,
-            ``min_replicas``, ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
+        gpus: GPUs of each replica; fractions are allowed. Default: none.
+        min_replicas: Minimum of replicas of each engine. Default: 1.
+        max_replicas: Maximum. Default: 1.
+        target_ongoing_requests: Requests for each replica; with more, another replica starts.
+            Default: the engine's `max_concurrency`.
+        queue: Requests that may wait for an engine before 503. Default: 32.
+        here: Names of engines that stay on this machine. Default: none.
+        engines: Name of an engine to its own ``cpus``, ``gpus``, ``min_replicas``,
+            ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
     """
 
-    address: str = "auto"
+    address: str = field(default="auto", metadata=rule(parse=check_address))
     name: str = "polymux"
     cpus: float = 1.0
     gpus: float | None = None
     min_replicas: int = 1
-    max_replicas: int = 1
+    max_replicas: int = field(default=1, metadata=rule(min=1))
     target_ongoing_requests: float | None = None
     queue: int = 32
     here: tuple[str, ...] = ()
     engines: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Checks what can be checked alone.
+    __post_init__ = check
 
-        Raises:
-            InvalidRequestError: Something is wrong.
-        """
-        check_address(self.address)
-        if not 1 <= self.max_replicas >= self.min_replicas:
-            raise InvalidRequestError(
-                f"max_replicas={self.max_replicas}: must be 1 or above, and no less than "
-                f"min_replicas={self.min_replicas}"
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values together."""
+        if self.max_replicas < self.min_replicas:
+            yield (
+                f"max_replicas={self.max_replicas}: must be min_replicas={self.min_replicas} or "
+                "more"
             )
         for name in self.engines:
             self.of(name)
 
     def of(self, name: str) -> RaySettings:
-        """The same as it is for one engine.
+        """The settings of one engine.
 
         Args:
             name: The engine's.
 
         Raises:
-            InvalidRequestError: What is said for it is wrong.
+            InvalidRequestError: Its table is wrong.
 
         Example:
             >>> from polymux.ray.settings import RaySettings
@@ -75,16 +73,8 @@ class RaySettings:
             >>> settings.of("chat").gpus, settings.of("speech").max_replicas
             (0.5, 1)
         """
-
-        kinds = {one.name: str(one.type) for one in fields(self) if one.name in _OWN}
-        table = self.engines.get(name, {})
-        if not isinstance(table, Mapping):
-            raise InvalidRequestError(f"engines.{name} must be a table")
-        found = {}
-        for key, value in table.items():
-            if key not in kinds:
-                raise InvalidRequestError(f"engines.{name}.{key} is not known")
-            right, found[key] = converted(kinds[key], value)
-            if not right:
-                raise InvalidRequestError(f"engines.{name}.{key} must be {right_for(kinds[key])}")
+        rules = {one: found for one, found in rules_of(RaySettings).items() if one in _OWN}
+        reader = TableReader()
+        found = reader.values(rules, self.engines.get(name, {}), f"engines.{name}.")
+        reader.end()
         return replace(self, engines={}, **found)

@@ -5,59 +5,72 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.deprecation import renamed_arguments
+from polymux import contract
+from polymux._util.deprecation import renamed_arguments, with_new_keys
+from polymux._util.settings import TableReader, rule
+from polymux._util.text import shown
 from polymux.client.options import MAX_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
+from polymux.engines.registry import ENGINES
+from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.runtime.engine_options import with_new_options
+from polymux.ray.settings import RaySettings
+from polymux.runtime.upstream_settings import UpstreamSettings, without_keys
+from polymux.service.routes import Route
 from polymux.songs.selection import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from polymux.ray.settings import RaySettings
-    from polymux.runtime.upstream_settings import UpstreamSettings
-    from polymux.service.routes import Route
+_AT_LEAST_1 = rule(min=1)
+
+
+def _operations() -> set[str]:
+    return {one.name for one in contract.operations()}
+
+
+def _folder(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise ValueError
+    return path
 
 
 @renamed_arguments(longest_generation_s="max_generation_s")
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What requests may cost.
+    """Limits of connections and requests.
 
     Attributes:
-        header_s: How long a request's header may take. Default: 10.
-        keep_alive_s: How long a connection may stay without a request. Default: 10.
-        body_first_s: How long a body may take, beside what its length allows. Default: 10.
-        body_bytes_per_s: How fast a body must come, on the whole. Default: 16 KiB.
-        body_idle_s: Longest that none of a body comes, however much has; not less than
-            `body_first_s`. Default: 30.
-        chat_bytes: Longest body of the two chats. Default: 32 MiB.
-        json_bytes: Longest of other JSON bodies. Default: 1 MiB.
-        upload_bytes: Longest form of conversions and transcriptions. Default: 2 GiB.
-        image_bytes: Longest form of operations on pictures. Default: 20 MiB.
-        song_bytes: Longest form of recordings whose song is to be named. Default: 30 MiB.
-        form_bytes: Longest of other forms. Default: 200 MiB.
-        queue: How many requests may wait for one engine. Default: 32.
-        connections_per_address: Connections of one address, or of one network of 64 bits of IPv6.
-            Default: half of all that are taken, and from this machine itself as many as these.
-        streams_keep_alive_s: After how long a silent stream is told that it goes on. Default: 15.
-        event_bytes: Longest event of a stream that is sent; a longer one ends it. Default: 1 MiB.
-        wait_s: Most that ``Prefer: wait`` can ask for. Default: 60.
-        memory_bytes: Most that one piece of work may take. Default: no limit.
-        max_generation_s: Longest that a picture, its detail, a video or music may be thought to
-            take, of keys that have no limit of their own. Default: 300; ``inf``: no limit.
-        engines_memory_bytes: Most that all engines may take together. Default: what the machine
-            has.
-        duration_s: Longest media, in seconds. Default: 4 hours.
-        pixels: Largest picture. Default: 40 megapixels.
+        header_s: Time for the header of a request. Default: 10.
+        keep_alive_s: Time that a connection may stay open without a request. Default: 10.
+        body_first_s: Time for a body, in addition to `body_bytes_per_s`. Default: 10.
+        body_bytes_per_s: The minimum average rate of a body. Default: 16 KiB.
+        body_idle_s: Time without any byte of a body; at least `body_first_s`. Default: 30.
+        chat_bytes: Maximum body of the two chats. Default: 32 MiB.
+        json_bytes: Maximum of other JSON bodies. Default: 1 MiB.
+        upload_bytes: Maximum form of conversions and transcriptions. Default: 2 GiB.
+        image_bytes: Maximum form of image operations. Default: 20 MiB.
+        song_bytes: Maximum form of song recognition. Default: 30 MiB.
+        form_bytes: Maximum of other forms. Default: 200 MiB.
+        queue: Requests that may wait for one engine. Default: 32.
+        connections_per_address: Connections of one IP address, or of one /64 network of IPv6.
+            Default: half of all connections; this machine may have all of them.
+        streams_keep_alive_s: Interval of keep-alive comments in a silent stream. Default: 15.
+        event_bytes: Maximum event of a stream; a longer one ends the stream. Default: 1 MiB.
+        wait_s: Maximum of ``Prefer: wait``. Default: 60.
+        memory_bytes: Maximum memory of one job. Default: no limit.
+        max_generation_s: Maximum estimated time of an image, its upscaling, a video or music, for
+            keys without such a limit. Default: 300; ``inf`` for no limit.
+        engines_memory_bytes: Maximum memory of all engines. Default: that of the machine.
+        duration_s: Maximum duration of media. Default: 4 hours.
+        pixels: Maximum size of an image. Default: 40 megapixels.
     """
 
     header_s: float = 10.0
@@ -65,22 +78,22 @@ class Limits:
     body_first_s: float = 10.0
     body_bytes_per_s: float = 16384.0
     body_idle_s: float = 30.0
-    chat_bytes: int = 32 << 20
-    json_bytes: int = 1 << 20
-    upload_bytes: int = 2 << 30
-    image_bytes: int = 20 << 20
-    song_bytes: int = 30 << 20
-    form_bytes: int = 200 << 20
+    chat_bytes: int = field(default=32 << 20, metadata=_AT_LEAST_1)
+    json_bytes: int = field(default=1 << 20, metadata=_AT_LEAST_1)
+    upload_bytes: int = field(default=2 << 30, metadata=_AT_LEAST_1)
+    image_bytes: int = field(default=20 << 20, metadata=_AT_LEAST_1)
+    song_bytes: int = field(default=30 << 20, metadata=_AT_LEAST_1)
+    form_bytes: int = field(default=200 << 20, metadata=_AT_LEAST_1)
     queue: int = 32
-    connections_per_address: int | None = None
+    connections_per_address: int | None = field(default=None, metadata=_AT_LEAST_1)
     streams_keep_alive_s: float = 15.0
-    event_bytes: int = 1 << 20
+    event_bytes: int = field(default=1 << 20, metadata=rule(min=1024))
     wait_s: float = 60.0
     memory_bytes: int | None = None
-    max_generation_s: float = MAX_GENERATION_S
+    max_generation_s: float = field(default=MAX_GENERATION_S, metadata=rule(max=float("inf")))
     engines_memory_bytes: int | None = None
     duration_s: float = 4 * 3600.0
-    pixels: int = 40_000_000
+    pixels: int = field(default=40_000_000, metadata=_AT_LEAST_1)
 
 
 @renamed_arguments(keep_s="retention_s")
@@ -90,13 +103,32 @@ class StoreSettings:
 
     Attributes:
         folder: Default: ``polymux/server`` in the XDG folder for state.
-        bytes: Most that all files may take. Default: 20 GiB.
-        retention_s: How long results are kept. Default: a day.
+        bytes: Maximum of all files together. Default: 20 GiB.
+        retention_s: How long results are kept. Default: one day.
     """
 
-    folder: Path = field(default_factory=lambda: state_folder() / "server")
+    folder: Path = field(
+        default_factory=lambda: state_folder() / "server",
+        metadata=rule(parse=_folder, must="a folder"),
+    )
     bytes: int = 20 << 30
     retention_s: float = 86400.0
+
+
+_NEW_OPTIONS = {
+    "slots": "max_concurrency", "names": "aliases", "most_pixels": "max_pixels",
+    "most_detail_pixels": "max_detail_pixels", "tiny_decoder": "tiny_vae",
+    "enlarger": "upscaler", "enlarger_factor": "upscaler_factor",
+}  # fmt: skip
+
+
+def _with_new_options(
+    family: str, options: Mapping[str, Any], warn: Callable[[str], object], prefix: str = ""
+) -> Mapping[str, Any]:
+    """Options under their new names; an engine of the operator's own has names of its own."""
+    if family not in ENGINES or not _NEW_OPTIONS.keys() & options.keys():
+        return options
+    return with_new_keys(options, _NEW_OPTIONS, warn, prefix)
 
 
 @renamed_arguments(slots="max_concurrency")
@@ -105,19 +137,18 @@ class EngineSettings:
     """An engine.
 
     Attributes:
-        family: As `polymux.engines.registry` knows it.
+        family: Its name in `polymux.engines.registry`, or ``MODULE:CLASS`` for your own engine.
         options: What it is loaded with.
-        max_concurrency: How much of it at once. Default: 1.
-        threads: For its libraries. Default: one for each processor.
-        idle_s: After how long without work it is ended. Default: 300.
-        operations: What it can do. Default: all that its family can; an engine of one's own, whose
-            family is a ``MODULE:CLASS``, must say it.
+        max_concurrency: Requests at the same time. Default: 1.
+        threads: Threads of its libraries. Default: one for each processor.
+        idle_s: Time without work after which its process ends. Default: 300.
+        operations: What it does. Default: all that its family can; required for your own engine.
     """
 
     family: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    max_concurrency: int = 1
-    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    max_concurrency: int = field(default=1, metadata=_AT_LEAST_1)
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1, metadata=_AT_LEAST_1)
     idle_s: float = 300.0
     operations: tuple[str, ...] = ()
 
@@ -127,29 +158,76 @@ class EngineSettings:
         def warn(text: str) -> None:
             warnings.warn(text, DeprecationWarning, stacklevel=6)
 
-        options = with_new_options(self.family, self.options, warn)
+        options = _with_new_options(self.family, self.options, warn)
         object.__setattr__(self, "options", options)
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values together."""
+        is_own = ":" in self.family
+        if self.family not in ENGINES and not is_own:
+            yield f"family={shown(self.family)}: must be one of {', '.join(sorted(ENGINES))}"
+        for one in self.operations:
+            if one not in _operations():
+                yield f"operations: unknown operation {shown(one)}"
+        if is_own and not self.operations:
+            yield "operations is missing: list what your engine can do"
+        if self.family in ENGINES:  # The options of an operator's own engine are unknown.
+            reader = TableReader()
+            reader.values(ENGINES[self.family].options, self.options, "options.")
+            yield from reader.problems
+
+
+def _engine_table(
+    name: str, table: dict[str, Any], warn: Callable[[str], object]
+) -> dict[str, Any]:
+    """A table of settings with its family, and with new names of options."""
+    table = {"family": name, **table}
+    if isinstance(table["family"], str) and isinstance(table.get("options"), dict):
+        table["options"] = _with_new_options(
+            table["family"], table["options"], warn, f"engines.{name}.options."
+        )
+    return table
+
+
+def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
+    """The routes of a settings file.
+
+    Raises:
+        InvalidRequestError: Something in them is wrong.
+    """
+    if not isinstance(plain, dict):
+        raise InvalidRequestError("must be a table")
+    for operation, wanted in plain.items():
+        if operation not in _operations():
+            raise InvalidRequestError(f"unknown operation {shown(operation)}")
+        if not isinstance(wanted, list):
+            raise InvalidRequestError(f"{operation} must be an array")
+    return {name: tuple(_route(name, one) for one in wanted) for name, wanted in plain.items()}
+
+
+def _route(operation: str, wanted: object) -> Route:
+    if isinstance(wanted, str):
+        return Route(wanted)
+    return TableReader().whole(Route, wanted, prefix=f"{operation}.")
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """Settings of a service, whether a server or `polymux.Local` runs it.
+    """Settings of a service, for a server and for `polymux.Local`.
 
     Attributes:
-        limits: What requests may cost.
-        fetch: What may be fetched beyond the public Internet, such as pictures of chats.
+        limits: Limits of connections and requests.
+        fetch: Which hosts beyond the public Internet may be fetched.
         store: Where jobs and files are kept.
-        songs: One's own songs, which are asked before all others.
-        song_recognition: Who else is asked for the song of a recording. Default: nobody.
-        song_search: Which catalogues of others are searched for songs. Default: none.
-        download: Downloads from pages. Default: where yt-dlp is installed.
-        summaries: How videos are summarised.
-        engines: Name to engine. Default: those whose parts are installed.
-        upstreams: Name to a server of somebody else, which is asked behind the engines. Default:
-            none.
-        ray: The cluster that engines are on. Default: none, they are on this machine.
-        routes: Operation to the backends that are tried for it, in order. Default: every engine for
-            all that it can do.
+        songs: The music library, which is searched first.
+        song_recognition: Services that recognize songs. Default: none.
+        song_search: Services that search for songs. Default: none.
+        download: Downloads from web pages. Default: on if yt-dlp is installed.
+        summaries: How videos are summarized.
+        engines: Name to engine. Default: the installed ones.
+        upstreams: Name to another server, which is used after the engines. Default: none.
+        ray: The cluster that runs the engines. Default: this machine.
+        routes: Operation to its backends, in the order of trying. Default: all engines.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -160,12 +238,69 @@ class ServiceSettings:
     song_search: SongSearchSettings = field(default_factory=SongSearchSettings)
     download: DownloadSettings = field(default_factory=DownloadSettings)
     summaries: SummaryOptions = field(default_factory=SummaryOptions)
-    engines: Mapping[str, EngineSettings] | None = None
-    upstreams: Mapping[str, UpstreamSettings] = field(default_factory=dict)
-    ray: RaySettings | None = None
-    routes: Mapping[str, tuple[Route, ...]] | None = None
+    engines: Mapping[str, EngineSettings] | None = field(
+        default=None, metadata=rule(tables=EngineSettings, prepare=_engine_table)
+    )
+    upstreams: Mapping[str, UpstreamSettings] = field(
+        default_factory=dict, metadata=rule(tables=UpstreamSettings, prepare=without_keys)
+    )
+    ray: RaySettings | None = field(default=None, metadata=rule(table=RaySettings))
+    routes: Mapping[str, tuple[Route, ...]] | None = field(
+        default=None, metadata=rule(read=_routes)
+    )
 
     @property
     def base_url(self) -> str:
         """What links to files begin with; empty without a server."""
         return ""
+
+
+def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
+    """The files of engines that are not there; others are names of the catalogue's models."""
+    found = []
+    for name, engine in engines.items():
+        spec = ENGINES.get(engine.family)
+        for option in spec.files if spec else ():
+            named = engine.options.get(option)
+            if not isinstance(named, str) or "/" not in named:
+                continue
+            path = Path(named).expanduser()
+            if not path.exists() and not path.with_suffix(".bin").exists():
+                found.append(
+                    f"engines.{name}.options.{option}={shown(named)}: there is no such file"
+                )
+    return found
+
+
+#: Backends that are neither engines nor upstreams; the start finds out whether they are there.
+_OWN = {
+    "download": ("download_video", "download_music"),
+    "summaries": ("summarize_video",),
+    "songs": ("identify_song", "search_music"),
+    "song_recognition": ("identify_song",),
+    "song_search": ("search_music",),
+}
+
+
+def route_problems(settings: ServiceSettings) -> list[str]:
+    """What is wrong with the routes; no engine is started for that."""
+    if not settings.routes:
+        return []
+    known = _operations_of(settings)
+    return [
+        f"routes.{operation}: no engine or upstream of the name {shown(route.backend)} does that"
+        for operation, wanted in settings.routes.items()
+        for route in wanted
+        if operation not in known.get(route.backend, ())
+    ]
+
+
+def _operations_of(settings: ServiceSettings) -> dict[str, Collection[str]]:
+    """Name of a backend to what it can do."""
+    from polymux.runtime.build import installed_engines, operations_of
+
+    engines = installed_engines() if settings.engines is None else settings.engines
+    known: dict[str, Collection[str]] = {**_OWN}
+    for name, engine in engines.items():
+        known[name] = operations_of(engine)
+    return known | {name: one.does for name, one in settings.upstreams.items()}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux._util.deprecation import renamed_arguments
+from polymux._util.settings import check
 from polymux.errors import InvalidRequestError
-from polymux.songs.settings import catalogue_folder, checked_confidence
+from polymux.songs.settings import CONFIDENCE, catalogue_folder
 
 if TYPE_CHECKING:
     import os
@@ -46,11 +47,9 @@ class SongSettings:
 
     catalogue: Path | None = None
     empty_when_unknown: bool = False
-    min_confidence: float | None = None
+    min_confidence: float | None = field(default=None, metadata=CONFIDENCE)
 
-    def __post_init__(self) -> None:
-        """Looks at the range."""
-        checked_confidence(self.min_confidence)
+    __post_init__ = check
 
 
 def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:

@@ -1,21 +1,19 @@
-"""Where the catalogue of songs is, and how sure it must be to name one."""
+"""The folder of the music library, and the confidence from which a song is named."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
+from polymux._util.settings import Rule, TableReader, read_toml
 from polymux._util.text import display_name
 from polymux.config import config_path
-from polymux.errors import CatalogueError, InvalidRequestError
+from polymux.errors import CatalogueError
 from polymux.media.options import number
 
-_LARGEST_FILE_BYTES = 1 << 20
-#: From which confidence on a song may be named. Below, whatever stands first is a guess; above,
-#: next to nothing would ever be named.
-_LOWEST_CONFIDENCE = 0.5
-_HIGHEST_CONFIDENCE = 0.99
+#: The confidence from which a song is named. Below this range the first result would be a guess,
+#: above it hardly any song would be named.
+CONFIDENCE = {"rule": Rule("float", min=0.5, max=0.99)}
 
 
 def catalogue_folder(path: str | os.PathLike[str] | None = None) -> Path:
@@ -79,36 +77,15 @@ def checked_confidence(value: float | None) -> float | None:
     if value is None:
         return None
     least = number("min_confidence", value)
-    # Written so that what is not a number is refused as well.
-    if not _LOWEST_CONFIDENCE <= least <= _HIGHEST_CONFIDENCE:
-        raise InvalidRequestError(
-            f"min_confidence={least:g}: must be from {_LOWEST_CONFIDENCE} to {_HIGHEST_CONFIDENCE}"
-        )
+    CONFIDENCE["rule"].accept("min_confidence", least)
     return least
 
 
 def _configured() -> str | None:
     path = config_path()
-    name = display_name(path.as_posix())
-    try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_FILE_BYTES)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        message = f"cannot read the configuration file {name}: {error.strerror}"
-        raise InvalidRequestError(message) from error
-    import tomllib
-
-    try:
-        found: dict[str, Any] = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        # Its words do not repeat the line, which may hold a key.
-        message = f"the configuration file {name} is no TOML: {error}"
-        raise InvalidRequestError(message) from None
-    songs = found.get("songs", {})
-    folder = songs.get("catalogue") if isinstance(songs, dict) else songs
-    if folder is not None and not isinstance(folder, str):
-        message = f"catalogue in [songs] of the configuration file {name} must be a text"
-        raise InvalidRequestError(message)
+    found = read_toml(path, "the configuration file", optional=True).get("songs", {})
+    reader = TableReader()
+    values = reader.values({"catalogue": Rule("str")}, found, "songs.")
+    reader.end(f"the configuration file {display_name(path.as_posix())}: ")
+    folder: str | None = values.get("catalogue")
     return folder

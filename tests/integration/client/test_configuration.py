@@ -66,10 +66,10 @@ def test_an_empty_key_is_none(
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [('chat_modle = "m"', "'chat_modle', which means nothing; is chat_model meant"),
-     ('base-url = "http://x"', "'base-url', which means nothing; is base_url meant"),
-     ("timeout = 5", "'timeout', which means nothing; it may have base_url, api_key"),
-     ("[client]\nchat_model = 'm'", "'client', which means nothing")],
+    [('chat_modle = "m"', "chat_modle is not known (did you mean chat_model?)"),
+     ('base-url = "http://x"', "base-url is not known (did you mean base_url?)"),
+     ("timeout = 5", "timeout is not known (known: base_url, api_key"),
+     ("[client]\nchat_model = 'm'", "client is not known")],
 )  # fmt: skip
 def test_names_that_mean_nothing(
     text: str, told: str, server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -79,8 +79,7 @@ def test_names_that_mean_nothing(
     monkeypatch.setenv("POLYMUX_CONFIG", str(file))
     with polymux.Client(server.url) as client, pytest.raises(InvalidRequestError) as refused:
         client.free_chat("hello")
-    assert "there is no configuration file" in str(refused.value)
-    assert "POLYMUX_CONFIG" in str(refused.value)
+    assert "cannot read POLYMUX_CONFIG" in str(refused.value)
     file.write_text(text)
     with polymux.Client(server.url) as client, pytest.raises(InvalidRequestError) as refused:
         client.free_chat("hello")
@@ -100,7 +99,7 @@ def test_a_file_that_is_hard_to_read(
     monkeypatch.setenv("POLYMUX_CONFIG", str(file))
     file.write_text(text)
     with polymux.Client(server.url) as client:
-        with pytest.raises(InvalidRequestError, match="is no TOML"):
+        with pytest.raises(InvalidRequestError, match="is not valid TOML"):
             client.free_chat("hello")
         # As editors of Windows save it.
         file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n')

@@ -98,7 +98,7 @@ def test_a_file_that_names_no_server(
     monkeypatch.setenv("POLYMUX_CONFIG", str(file))
     with polymux.Client(server.url) as client, pytest.raises(InvalidRequestError) as refused:
         client.free_chat("hello")
-    assert f"has {word} and no base_url" in str(refused.value)
+    assert f"{word} needs base_url" in str(refused.value)
     assert KEY not in str(refused.value)
     assert not server.connections
     file.write_text('chat_model = "m"\n')

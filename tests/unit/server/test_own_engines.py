@@ -26,7 +26,7 @@ def test_it_does_what_it_is_said_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [("", "says what it can do"), ('operations = ["juggle"]\n', "'juggle' is no operation")],
+    [("", "operations is missing"), ('operations = ["juggle"]\n', "unknown operation 'juggle'")],
 )
 def test_what_is_missing_or_wrong_is_told(tmp_path: Path, more: str, words: str) -> None:
     path = tmp_path / "polymux.toml"

@@ -50,8 +50,8 @@ def test_what_it_does(tmp_path: Path, lines: str, does: tuple[str, ...]) -> None
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ("operations = ['chat']", "'chat' is none that such a server does"),
-        (f"models = ['{ESRGAN}']\noperations = ['transcribe']", "models: names none for transcr"),
+        ("operations = ['chat']", "'chat' is not supported by this kind"),
+        (f"models = ['{ESRGAN}']\noperations = ['transcribe']", "models: none for transcr"),
         ("models = ['me/mine']", "models: 'me/mine' is no model selector; there are bytedance/"),
         (f"models = {{ '{ESRGAN}' = 'enlarger' }}", "models: 'enlarger' is no model of Replicate"),
         (f"models = {{ '{ESRGAN}' = 'me/e:latest' }}", "owner/name:version"),

@@ -10,7 +10,7 @@ import pytest
 from polymux.errors import InvalidRequestError
 from polymux.runtime.build import backends_of
 from polymux.runtime.settings import StoreSettings
-from polymux.runtime.upstream_settings import _FIELDS, UpstreamSettings
+from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.settings.settings import ServerSettings, read_settings
 
 CANARY = "gsk-canary-0123456789"
@@ -62,41 +62,35 @@ models = ["one", "two"]
 
 
 def test_what_the_documentation_names_can_be_said() -> None:
-    """The table, the settings, and what is read from a file have the same names."""
+    """The table and the settings have the same names."""
     text = (Path(__file__).parents[3] / "docs" / "upstreams.md").read_text()
     table = text.partition("| setting | meaning | default |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     documented = {name for cell in cells for name in re.findall("`([a-z_]+)`", cell)}
-    assert documented == set(_FIELDS) == {one.name for one in fields(UpstreamSettings)}
+    assert documented == {one.name for one in fields(UpstreamSettings)}
 
 
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (f'{GROQ}key = "{CANARY}"', "upstreams.x.key: a key is not kept in this file"),
+        (f'{GROQ}key = "{CANARY}"', "upstreams.x.key: keys are not accepted in this file"),
         (f'{GROQ}api_key = "{CANARY}"', "key_environment"),
-        (f'{GROQ}key_environment = "{CANARY}"', "must be the name of a variable"),
-        (f"{GROQ}event_bytes = 0", "event_bytes=0: must be a whole number from 1024 to 1073741824"),
-        (f"{GROQ}event_bytes = 1073741825", "must be a whole number from 1024 to 1073741824"),
+        (f'{GROQ}key_environment = "{CANARY}"', "key_environment: must be the name of"),
+        (f"{GROQ}event_bytes = 0", "event_bytes=0: must be an integer from 1024 to 1073741824"),
         (f'{GROQ}{CANARY} = "x"', "is not known"),
         (f'kind = "openai"\nbase_url = "https://me:{CANARY}@api.example"', "base_url: must be"),
         ('kind = "openai"', "base_url is missing"),
         ('base_url = "http://a.example"', "kind is missing"),
         ('kind = "telnet"\nbase_url = "http://a.example"', "must be one of openai, polymux"),
-        ('kind = "openai"\nbase_url = "ftp://a.example"', "base_url: must be an address"),
-        (f"{GROQ}operations = ['convert_to_mp3']", "is none that such a server does"),
-        (f"{GROQ}operations = ['transcribe']", "models: names none for transcribe"),
+        ('kind = "openai"\nbase_url = "ftp://a.example"', "base_url: must be a URL"),
+        (f"{GROQ}operations = ['convert_to_mp3']", "is not supported by this kind"),
+        (f"{GROQ}operations = ['transcribe']", "models: none for transcribe"),
         (f"{GROQ}models = {{ {SPEECH}, 'bytedance/sdxl-lightning-4step' = 'x' }}\n"
-         "operations = ['chat']", "names none for chat"),
+         "operations = ['chat']", "models: none for chat"),
         (f"{GROQ}models = 'one'", "models='one': must be an array of names, or a table"),
         (f"{GROQ}models = {{ one = 1 }}", "must be an array of names"),
-        (f"{GROQ}max_concurrency = 0", "max_concurrency=0: must be a whole number, 1 or above"),
-        (f"{GROQ}key_file = '~nosuchuser/k'", "key_file='~nosuchuser/k': must be the path of"),
-        (f"{GROQ}total_s = -1", "total_s=-1: must be a number above 0"),
-        (f"{GROQ}max_tokens = 'yes'", "must be true or false"),
         (f"{GROQ}transcript_format = 'text'", "must be one of verbose_json, json"),
-        (f"{GROQ}transcript_format = true", "must be one of verbose_json, json"),
-        (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "give one of them"),
+        (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "must not be used together"),
     ],
 )  # fmt: skip
 def test_what_is_wrong(tmp_path: Path, lines: str, told: str) -> None:

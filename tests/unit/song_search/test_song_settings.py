@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from polymux.errors import InvalidRequestError
@@ -55,18 +55,17 @@ def test_a_route_may_name_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ('providers = ["deezer"]', "song_search.providers='deezer': must be of itunes"),
-        ('providers = "itunes"', "song_search.providers='itunes': must be an array of texts"),
-        ('providers = ["itunes", "itunes"]', "names one more than once"),
-        ('providers = ["musicbrainz"]', "song_search.contact: MusicBrainz wants to know whom"),
+        ('providers = ["deezer"]', "song_search.providers=['deezer']: must be an array of itunes"),
+        ('providers = ["itunes", "itunes"]', "each once"),
+        ('providers = ["musicbrainz"]', "song_search.contact: missing. MusicBrainz requires"),
         ('contact = "me"', "song_search.contact='me': must be a mail address"),
         ('country = "USA"', "song_search.country='USA': must be two letters"),
-        ("deadline_s = 0", "song_search.deadline_s=0: must be a number above 0"),
-        ("cache_bytes = -1", "song_search.cache_bytes=-1: must be a whole number"),
-        ("speed = 1", "song_search.speed is not known"),
         ('itunes_url = "file:///etc"', "song_search.itunes_url: 'file:///etc': must be http"),
         ('shazam_url = "https://a:b@c"', "song_search.shazam_url: 'https://***@c': must not hold"),
-        ('allowed_proxies = ["proxy.example"]', "song_search.allowed_proxies='proxy.example'"),
+        (
+            'allowed_proxies = ["proxy.example"]',
+            "song_search.allowed_proxies=['proxy.example']: must be like",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, given: str, said: str) -> None:
@@ -89,13 +88,6 @@ def test_a_contact_is_no_way_into_the_header(contact: str) -> None:
 @pytest.mark.parametrize("contact", ["music@site.example", "https://site.example/about?x=1"])
 def test_contacts(contact: str) -> None:
     assert SongSearchSettings(("musicbrainz",), contact).contact == contact
-
-
-@pytest.mark.parametrize(("name", "value"), [("deadline_s", float("nan")), ("cache_s", -1.0)])
-def test_numbers_that_are_none(name: str, value: float) -> None:
-    given: dict[str, Any] = {name: value}
-    with pytest.raises(InvalidRequestError, match=name):
-        SongSearchSettings(**given)
 
 
 @pytest.mark.parametrize(

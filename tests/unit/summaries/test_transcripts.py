@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from polymux.errors import InvalidRequestError
 from polymux.summaries.captions import (
     SpokenText,
     chosen_captions,
@@ -16,7 +15,6 @@ from polymux.summaries.captions import (
     says_anything,
 )
 from polymux.summaries.chunking import Chapter, parts_of
-from polymux.summaries.settings import SummaryOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,19 +220,3 @@ def test_cues_of_very_many_lines() -> None:
     told = texts("WEBVTT\n\n" + "\n\n".join(cues))
     assert time.monotonic() - began < _SOON_S
     assert [one.count(" ") for one in told] == [lines - 1, lines - 1]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"part_characters": 10},
-        {"words": 0},
-        {"words": 10**6},
-        {"max_parts": 0},
-        {"max_parts": 10**6},
-        {"total_s": 0},
-    ],
-)
-def test_options_have_ranges(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
-        SummaryOptions(**wrong)

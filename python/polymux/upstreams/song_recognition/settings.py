@@ -1,36 +1,33 @@
-"""Who is asked what song a recording is of: ``[song_recognition]`` in a server's settings."""
+"""The table ``[song_recognition]`` of a server's settings."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from polymux.upstreams.song_search.settings import COUNTRY, check_numbers, check_url, wrong
+from polymux._util.settings import check, rule
+from polymux.upstreams.song_search.settings import COUNTRY, URL
 
-#: Those there are.
 PROVIDERS = ("shazam",)
 SHAZAM_URL = "https://amp.shazam.com"
-_LANGUAGE = re.compile(r"[a-z]{2}-[A-Z]{2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class SongRecognitionSettings:
-    """Servers of others that `identify_song` may ask.
+    """Services that `identify_song` uses.
 
     Attributes:
-        providers: Of ``"shazam"`` those that are asked, in this order. Default: none, so that
-            nothing is asked.
-        country: Where songs are looked for, by its two letters. Default: ``"GB"``.
-        language: Of answers. Default: ``"en-US"``.
-        deadline_s: Most that a recognition may take, the wait for a turn included. Default: 30.
-        provider_s: Most that an answer may take. Default: 10.
-        cache_bytes: Most memory for answers that are kept, about; 0 keeps none. Default: 4 MiB.
-        cache_s: How long songs that were recognised are kept. Default: 6 hours.
-        cache_empty_s: How long it is kept that nobody knew a recording. Default: 10 minutes.
-        shazam_url: Where that server is. Default: its own address.
+        providers: ``"shazam"``. Default: none.
+        country: Country code of the search. Default: ``"GB"``.
+        language: Language of answers. Default: ``"en-US"``.
+        deadline_s: Maximum time of a recognition, including waiting. Default: 30.
+        provider_s: Maximum time of an answer. Default: 10.
+        cache_bytes: Approximate memory for cached answers; 0 for no cache. Default: 4 MiB.
+        cache_s: How long songs are cached. Default: 6 hours.
+        cache_empty_s: How long unknown recordings are cached. Default: 10 minutes.
+        shazam_url: URL of that service.
 
     Raises:
-        InvalidRequestError: A value that cannot be; it is named.
+        InvalidRequestError: A value is not accepted.
 
     Example:
         >>> from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -38,29 +35,19 @@ class SongRecognitionSettings:
         ('shazam',)
     """
 
-    providers: tuple[str, ...] = ()
-    country: str = "GB"
-    language: str = "en-US"
+    providers: tuple[str, ...] = field(default=(), metadata=rule(choices=PROVIDERS))
+    country: str = field(default="GB", metadata=COUNTRY)
+    language: str = field(
+        default="en-US", metadata=rule(pattern="[a-z]{2}-[A-Z]{2}", must="such as en-US")
+    )
     deadline_s: float = 30.0
     provider_s: float = 10.0
     cache_bytes: int = 4 << 20
     cache_s: float = 6 * 3600.0
     cache_empty_s: float = 600.0
-    shazam_url: str = SHAZAM_URL
+    shazam_url: str = field(default=SHAZAM_URL, metadata=URL)
 
-    def __post_init__(self) -> None:
-        """Checks what is given."""
-        for name in self.providers:
-            if name not in PROVIDERS:
-                raise wrong("providers", name, f"must be of {', '.join(PROVIDERS)}")
-        if len(set(self.providers)) < len(self.providers):
-            raise wrong("providers", list(self.providers), "names one more than once")
-        if not COUNTRY.fullmatch(self.country):
-            raise wrong("country", self.country, "must be two letters, such as GB")
-        if not _LANGUAGE.fullmatch(self.language):
-            raise wrong("language", self.language, "must be such as en-US")
-        check_numbers(self)
-        check_url("shazam_url", self.shazam_url)
+    __post_init__ = check
 
 
 #: What turns it on, for whoever finds it off.
