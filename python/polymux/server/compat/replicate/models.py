@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux._util.text import shown
-from polymux.server.compat.replicate.chats import CHATS, chat_schema
-from polymux.server.compat.replicate.schema import PIECES, document, input_schema, output_schema
 from polymux.service.errors import status_error
 from polymux.service.model import OperationRequest, Upload
-from polymux.upstreams.model_names import FREE_NAMES
+from polymux.upstreams.model_names import CHATS, FREE_NAMES
 
 if TYPE_CHECKING:
     from polymux.contract import Variant
@@ -89,14 +87,17 @@ class Model:
 
 
 @cache
+def documents() -> dict[str, dict[str, Any]]:
+    """OpenAPI documents of the models by full name, and ``chat`` for chat models of the service."""
+    found: dict[str, dict[str, Any]] = json.loads(
+        Path(__file__).with_name("models.json").read_bytes()
+    )
+    return found
+
+
+@cache
 def _described(model: Model) -> tuple[dict[str, Any], str]:
-    if model.iterates:
-        taken = chat_schema(model.operation, fixed=model.chat is not None)
-        made = PIECES | {"title": "Output"}
-    else:
-        taken = input_schema(model.operation, model.shape)
-        made = output_schema(model.operation, model.shape)
-    schema = document(taken, made)
+    schema = documents()[model.full_name if model.chat is None else "chat"]
     plain = json.dumps([model.full_name, schema], sort_keys=True, separators=(",", ":"))
     return schema, hashlib.sha256(plain.encode()).hexdigest()
 
