@@ -51,7 +51,7 @@ def described(file_words: str) -> tuple[Described, ...]:
 
 
 def models_of(operation: Operation) -> list[str]:
-    """The selectors of its variants; empty if it has none."""
+    """The selectors of the operation's variants; empty without variants."""
     return [one.model for one in operation.variants if one.model]
 
 

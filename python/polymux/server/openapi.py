@@ -41,7 +41,7 @@ def _key_properties() -> dict[str, Any]:
     scopes = {"type": "array", "minItems": 1, "items": {"enum": list(known_scopes())}}
     return {
         "name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARACTERS},
-        "scopes": {"anyOf": [scopes, {"type": "null"}], "description": "Null for all."},
+        "scopes": {"anyOf": [scopes, {"type": "null"}], "description": "Null for all operations."},
     } | {
         name: {
             "type": ["integer" if bounds.is_whole else "number", "null"],

@@ -1,4 +1,4 @@
-"""What the MCP tools and the models of the Replicate API take and return."""
+"""Schemas of the MCP tools and of the models of the Replicate API."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _property(one: Operation, shapes: list[dict[str, Any]], name: str) -> dict[s
 
 
 def _models(contract: Contract) -> dict[str, Any]:
-    """Full name to OpenAPI document; `chat` alone is a chat model with a name of its own."""
+    """Full name to OpenAPI document; `chat` is for all chat models that have a name."""
     found = {}
     for one in contract.operations:
         for variant in one.variants:

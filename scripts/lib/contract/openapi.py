@@ -20,7 +20,7 @@ _MAX_LINE = 100
 _JSON = "application/json"
 _STRING: dict[str, Any] = {"schema": {"type": "string"}}
 _CHATS = ("chat", "free_chat")
-_TITLE = "Fourteen AI and media tools behind one interface."
+_TITLE = "Fourteen AI and media operations behind one API."
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}td,th{border:1px solid #8884;padding:.3rem .5rem;"
@@ -70,6 +70,7 @@ class _Document:
             "paths": paths | self._routes(),
             "components": {
                 "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+                "responses": self._all_errors(),
                 "schemas": {"Error": self._data["schema"]["Error"]} | self._results(),
             },
         }
@@ -84,7 +85,7 @@ class _Document:
         return schemas
 
     def _operation(self, one: Operation) -> dict[str, Any]:
-        errors = ["any", "key", "operation", *(() if one.name in _CHATS else ("media",))]
+        errors = ["any", "auth", "operation", *(() if one.name in _CHATS else ("media",))]
         parameters = list(self._data["parameters"]["any"])
         if one.job:
             errors.append("job")
@@ -127,10 +128,10 @@ class _Document:
         content = {_JSON: {"schema": schema}}
         if one.stream_result:
             content |= _events(one.stream_result, last="[DONE]")
-        found = {"200": self._response("What came of it.", content)}
+        found = {"200": self._response("The result.", content)}
         if one.job:
             job = {_JSON: {"schema": {"$ref": f"{PLACE}Prediction"}}}
-            found["202"] = self._response("The job goes on.", job, "202")
+            found["202"] = self._response("The job is running.", job, "202")
         return found
 
     def _routes(self) -> dict[str, Any]:
@@ -153,7 +154,7 @@ class _Document:
         if "body" in one:
             content = {_JSON: {"schema": self._data["schema"][one["body"]]}}
             found["requestBody"] = {"required": True, "content": content}
-        responses = self._errors("any", "public" if public else "key", *one.get("errors", ()))
+        responses = self._errors("any", "public" if public else "auth", *one.get("errors", ()))
         for status, words in one["responses"].items():
             responses[status] = {"description": words}
             if status != "304":
@@ -177,12 +178,20 @@ class _Document:
         return found | {"properties": found["properties"] | {"results": results | {"items": items}}}
 
     def _errors(self, *groups: str) -> dict[str, Any]:
-        found: dict[str, str] = {}
-        for group in groups:
-            found |= self._data["errors"][group]
-        error = {_JSON: {"schema": {"$ref": f"{PLACE}Error"}}}
+        """References to the errors of some groups, of which a later one replaces an earlier one."""
+        found = {
+            status: {"$ref": f"#/components/responses/{_error_name(group, status)}"}
+            for group in groups
+            for status in self._data["errors"][group]
+        }
+        return dict(sorted(found.items()))
+
+    def _all_errors(self) -> dict[str, Any]:
+        content = {_JSON: {"schema": {"$ref": f"{PLACE}Error"}}}
         return {
-            status: self._response(words, error, status) for status, words in sorted(found.items())
+            _error_name(group, status): self._response(words, content, status)
+            for group, errors in self._data["errors"].items()
+            for status, words in errors.items()
         }
 
     def _response(self, words: str, content: dict[str, Any], status: str = "") -> dict[str, Any]:
@@ -191,6 +200,11 @@ class _Document:
         headers = {name: _header(**field) for name, field in fields.items()}
         found = {"description": words, "headers": headers}
         return found | ({"content": content} if content else {})
+
+
+def _error_name(group: str, status: str) -> str:
+    words = "" if group == "any" else group.title().replace("_", "")
+    return f"{words}Error{status}"
 
 
 def _header(description: str, *, required: bool = False, **schema: Any) -> dict[str, Any]:
@@ -239,7 +253,7 @@ def _selector(one: Operation) -> dict[str, Any]:
         "in": "query",
         # The only variant that accepts an encoding needs no selector.
         "required": 1 not in counts,
-        "description": "Which model, and so which variant of the body.",
+        "description": "The model, which decides which body schema applies.",
         "schema": {"type": "string", "enum": [variant.model for variant in one.variants]},
     }
 

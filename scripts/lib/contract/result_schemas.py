@@ -9,7 +9,7 @@ from contract.model import VALUE_TYPES, nested
 if TYPE_CHECKING:
     from contract.model import Contract, Field, ObjectType
 
-#: Where a document has its schemas.
+#: The prefix of references to schemas of a document.
 PLACE = "#/components/schemas/"
 
 

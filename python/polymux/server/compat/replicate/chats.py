@@ -65,7 +65,7 @@ def chat_body(
 
 
 def in_words_of(given: Mapping[str, Any], text: str) -> str:
-    """What is wrong with the operation's fields, by the names that the caller has used.
+    """Rename the operation's fields in a message to the names of the request.
 
     Args:
         given: The input.

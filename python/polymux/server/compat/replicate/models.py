@@ -38,8 +38,8 @@ class Model:
         name: The second.
         operation: Name of the operation.
         variant: Id of the variant.
-        selector: The operation's selector; empty where it has none.
-        chat: The chat model that is meant; None where the input says it, and for all else.
+        selector: The query parameter ``model``; empty if the operation has none.
+        chat: The chat model; None if the input names it, and for other operations.
 
     Example:
         >>> model = models()["polymux/convert-to-mp3"]
@@ -72,17 +72,17 @@ class Model:
 
     @property
     def summary(self) -> str:
-        """What it does, in a sentence."""
+        """One sentence."""
         return self.shape.summary or contract.operation(self.operation).summary
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What it takes and gives, as a document of OpenAPI."""
+        """The OpenAPI document of its input and output."""
         return _described(self)[0]
 
     @property
     def version(self) -> str:
-        """64 hexadecimal digits, which are others when what it takes or gives is."""
+        """64 hexadecimal digits, a hash of the name and the schema."""
         return _described(self)[1]
 
 
@@ -116,11 +116,11 @@ def models() -> dict[str, Model]:
 
 
 def all_models(service: Service) -> dict[str, Model]:
-    """The same with the chat models that this service has, each as a model of its own.
+    """The models of `models`, and each chat model of the service as a model.
 
     Args:
-        service: Which knows their names. One that cannot stand in an address, or is another
-            model's already, is asked for by ``polymux/chat`` and its input alone.
+        service: Its chat models count. A name that is not valid in a URL, or is already taken,
+            is reachable only through the input of ``polymux/chat``.
     """
     found = dict(models())
     for chat in service.routes.chat_models():
@@ -149,7 +149,7 @@ def is_there(service: Service, model: Model) -> bool:
     except errors.NoBackendError:
         return False
     except errors.BadRequestError as refused:
-        # Nobody asks for an empty text, which is refused by what would do any other.
+        # The empty text above is refused, although a real one would not be.
         return refused.code != "model_not_found"
 
 
@@ -157,7 +157,7 @@ def named(service: Service, owner: str, name: str) -> Model:
     """The model of that name.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: The name is unknown.
     """
     found = all_models(service).get(f"{owner}/{name}")
     if found is None:
@@ -176,7 +176,7 @@ def of_version(service: Service, version: object) -> Model:
         version: 64 hexadecimal digits, ``owner/name``, or ``owner/name:`` and the digits.
 
     Raises:
-        UnprocessableEntityError: There is none (code ``invalid_version``).
+        UnprocessableEntityError: The version is unknown (code ``invalid_version``).
 
     Example:
         >>> from types import SimpleNamespace
