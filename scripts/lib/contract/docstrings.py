@@ -78,6 +78,15 @@ def of_method(operation: Operation, arguments: Iterable[str]) -> str:
     return "\n".join([*lines, '        """', ""])
 
 
+def of_asynchronous_method(operation: Operation) -> str:
+    """The docstring of a method whose synchronous twin has the whole text."""
+    return (
+        f'        """{operation.summary}\n\n'
+        f"        See `Client.{operation.name}` for the arguments, the result and the errors.\n"
+        '        """\n'
+    )
+
+
 def _model(operation: Operation) -> str:
     if len(operation.variants) == 1:
         return f"Which model works. Default: ``{operation.variants[0].model}``."

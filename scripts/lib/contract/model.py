@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+#: The file that describes the server's routes beside the operations; `openapi` reads it.
+ROUTES = "routes.toml"
 VALUE_TYPES = ("string", "integer", "number", "boolean", "array", "object", "file", "null")
 ENCODINGS = ("json", "multipart")
 UNKNOWN_FIELDS = ("refuse", "warn", "pass")
@@ -146,6 +148,7 @@ class Operation:
 class Contract:
     """Everything that the files say."""
 
+    folder: Path
     operations: list[Operation] = field(default_factory=list)
     types: dict[str, ObjectType] = field(default_factory=dict)
     results: dict[str, ObjectType] = field(default_factory=dict)
@@ -185,8 +188,10 @@ def load(folder: Path) -> Contract:
     Raises:
         ContractError: An unknown key, a name that leads nowhere, a default out of bounds.
     """
-    contract = Contract()
+    contract = Contract(folder)
     for path in sorted(folder.glob("*.toml")):
+        if path.name == ROUTES:
+            continue
         with path.open("rb") as file:
             document = tomllib.load(file)
         _known(path.name, document, {"operation", "type", "result"})

@@ -187,6 +187,11 @@ class _Method:
         streams = one.name == "stream" and self.operation.stream_result
         return f"{one.python_name} or None" if streams else one.python_name
 
+    def _docstring(self) -> str:
+        if self.asynchronous:
+            return docstrings.of_asynchronous_method(self.operation)
+        return docstrings.of_method(self.operation, self._of_the_call())
+
     def text(self) -> str:
         """The method's source."""
         *overloads, implementation = self.signatures()
@@ -199,7 +204,7 @@ class _Method:
         result = implementation.rsplit("-> ", 1)[1].rstrip(":")
         return (
             f"{head}{implementation}\n"
-            f"{docstrings.of_method(self.operation, self._of_the_call())}"
+            f"{self._docstring()}"
             f"        answer: {result} = {wait}self._call(\n"
             f'            "{self.operation.name}",\n            {{\n{values}            }},\n'
             f"            model={model},\n            extra_body=extra_body,\n{call}        )\n"

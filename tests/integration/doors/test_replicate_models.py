@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,19 +115,20 @@ def test_chats(server: PolymuxServer) -> None:
 
 
 def test_versions_follow_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another contract is another version, and each model has its own."""
+    """Each model has its own version, which changes with its schema."""
     from polymux.server.compat.replicate import models as module
 
     versions = {one.version for one in models().values()}
     assert len(versions) == len(models())
     model = models()["riffusion/riffusion"]
     before = model.version
+    changed = copy.deepcopy(module.documents())
+    members = changed[model.full_name]["components"]["schemas"]["Input"]["properties"]
+    members["denoising"]["maximum"] = 0.5
     module._described.cache_clear()
     assert model.version == before
-    changed = module.input_schema("generate_music", model.shape)
-    changed["properties"]["denoising"]["maximum"] = 0.5
     module._described.cache_clear()
-    monkeypatch.setattr(module, "input_schema", lambda *_: changed)
+    monkeypatch.setattr(module, "documents", lambda: changed)
     assert model.version != before
     module._described.cache_clear()
 

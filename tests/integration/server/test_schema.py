@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux import contract
 from polymux.server.app import create_app
-from polymux.server.openapi.document import openapi
+from polymux.server.openapi import openapi
 from polymux.server.settings.settings import ServerSettings
 from support import schema_run
 from support.served import ServedProcess

@@ -147,62 +147,7 @@ class AsyncChatOperations(AsyncCaller):
     ) -> ChatCompletion | AsyncChatStream:
         """Answers a conversation with a chat model, whole or as a stream of pieces.
 
-        Args:
-            messages: The conversation so far, oldest message first.
-            model: Name of the chat model, as the server lists it.
-            stream: Send the answer in pieces, as they are made. Default ``False``.
-            temperature: Randomness of the sampling; 0 takes the likeliest token. 0 to 2; default
-                ``1``.
-            top_p: Share of probability that tokens are sampled from. 0 to 1; default ``1``.
-            max_completion_tokens: Longest answer; the model's own limit when absent. At least 1
-                tokens.
-            stop: Texts that end the answer where they would appear, four at most. At most 4.
-            seed: Makes sampling repeatable as far as the model can.
-            n: How many answers to make, where the model can make several. 1 to 8; default ``1``.
-            response_format: Form of the answer: free text, any JSON object, or JSON of a schema.
-            tools: Functions that the model may ask to be called. At most 128.
-            tool_choice: Whether a tool must, may or must not be called, or which one.
-            parallel_tool_calls: Allow several tool calls in one answer. Default ``True``.
-            disable_tool_validation: Accept tool calls that do not fit the tools' schemas. Default
-                ``False``.
-            reasoning_effort: How much a reasoning model thinks before it answers.
-            reasoning_format: Where the thinking goes: left out, inside the text, or apart from it.
-            include_reasoning: Whether the answer carries the thinking at all.
-            service_tier: Class of service at providers that have several. Default ``'on_demand'``.
-            stream_options: What a stream carries beside the text.
-            user: Name of the end user, for the provider's own records.
-            frequency_penalty: Positive values make repeated words less likely. -2 to 2; default
-                ``0``.
-            presence_penalty: Positive values make new subjects more likely. -2 to 2; default ``0``.
-            logprobs: Return the log probabilities of the answer's tokens.
-            top_logprobs: How many likeliest tokens to return at each place. 0 to 20.
-            logit_bias: Token number to a value from -100 to 100 that makes it likelier.
-            functions: Older form of `tools`. At most 128. Deprecated: use `tools`.
-            function_call: Older form of `tool_choice`. Deprecated: use `tool_choice`.
-            documents: Documents that the answer may draw on, where the model takes any.
-            citation_options: Whether the answer cites the documents.
-            search_settings: Settings of models that search the web themselves.
-            compound_custom: Settings of models that are made of several models and tools.
-            include_domains: Domains that such a search is kept to. Deprecated: use
-                `search_settings`.
-            exclude_domains: Domains that such a search leaves out. Deprecated: use
-                `search_settings`.
-            metadata: Names and values kept with the request, where the provider stores any.
-            store: Ask the provider to keep the conversation.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-
-        Returns:
-            The whole answer; with `stream` an iterator over its chunks.
-
-        Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            StreamInterruptedError: A stream ended before the answer did.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+        See `Client.chat` for the arguments, the result and the errors.
         """
         answer: ChatCompletion | AsyncChatStream = await self._call(
             "chat",
@@ -291,28 +236,7 @@ class AsyncChatOperations(AsyncCaller):
     ) -> TextResponse | AsyncChatStream:
         """Answers a conversation with the first of several chat models that can, and returns plain text.
 
-        Args:
-            messages: The conversation so far, oldest message first.
-            model: Which list of models to try. Default ``'gpt-4o'``.
-            stream: Send the answer in pieces, as they are made. Default ``False``.
-            answer_timeout_s: Time for the whole answer, all models together. 1 to 300 s.
-            shuffle: Try the models in random order. Default ``False``.
-            image_url: Picture that the question is about: an address, or a data URL of at most 20
-                MiB.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-
-        Returns:
-            The text.
-
-        Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            StreamInterruptedError: A stream ended before the answer did.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+        See `Client.free_chat` for the arguments, the result and the errors.
         """
         answer: TextResponse | AsyncChatStream = await self._call(
             "free_chat",

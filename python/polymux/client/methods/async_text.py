@@ -28,24 +28,7 @@ class AsyncTextOperations(AsyncCaller):
     ) -> OcrText:
         """Reads the text in a picture.
 
-        Args:
-            image: The picture; a TIFF may have several pages.
-            lang: Languages of the text, joined by plus: `eng`, `deu+fra`.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
-
-        Returns:
-            The text, line by line.
-
-        Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+        See `Client.read_text` for the arguments, the result and the errors.
         """
         answer: OcrText = await self._call(
             "read_text",

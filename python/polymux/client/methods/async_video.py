@@ -44,46 +44,7 @@ class AsyncVideoOperations(AsyncCaller):
     ) -> Prediction:
         """Makes a short video from a description.
 
-        Args:
-            prompt: What the video shows.
-            model: Which model works. Default: ``anotherjesse/zeroscope-v2-xl``.
-            negative_prompt: What it must not show. Default ``'blurred, noisy, washed out,
-                distorted, broken'``.
-            init_weight: How much of `init_video` is kept: 1 keeps all of it, 0 nothing. 0 to 1;
-                default ``0.5``.
-            num_frames: Length of the video. 1 to 100 frames; default ``24``.
-            num_inference_steps: Steps of denoising. 1 to 500; default ``50``.
-            width: Width of the video. 256 to 2048 px; a multiple of 8; default ``1024``.
-            height: Height of the video; the models were trained on 576 beside a width of 1024. 256
-                to 2048 px; a multiple of 8; default ``1024``.
-            guidance_scale: How closely to follow the description. 1 to 100; default ``17.5``.
-            fps: Frame rate. 1 to 60 frames/s; default ``10``.
-            video_model: Which model paints. Default ``'xl'``.
-            batch_size: How many videos to make. 1 to 8; default ``1``.
-            remove_watermark: Paint over the mark that the training videos left; needs an upstream
-                that can. Default ``False``.
-            init_video: Video to start from.
-            seed: Makes the video repeatable; random when absent.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-            wait: Wait for the end of the job; else it comes back as it is, and
-                `client.predictions.wait` waits for it. Default True.
-
-        Returns:
-            The finished job with what came of it.
-
-        Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            PredictionFailedError: The model failed.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+        See `Client.generate_video` for the arguments, the result and the errors.
         """
         answer: Prediction = await self._call(
             "generate_video",
@@ -123,25 +84,7 @@ class AsyncVideoOperations(AsyncCaller):
     ) -> MediaFile:
         """Fetches an online video.
 
-        Args:
-            url: Page of the video, or the file itself.
-            resolution: `720p`, `720` (144 to 4320: the smaller side), or `best`; the best at or
-                below it is taken, else the smallest above. Default ``'best'``.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-
-        Returns:
-            Where the finished file lies.
-
-        Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+        See `Client.download_video` for the arguments, the result and the errors.
         """
         answer: MediaFile = await self._call(
             "download_video",
@@ -166,23 +109,7 @@ class AsyncVideoOperations(AsyncCaller):
     ) -> TextResponse:
         """Says in short what an online video is about.
 
-        Args:
-            url: Page of the video.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-
-        Returns:
-            The text.
-
-        Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+        See `Client.summarize_video` for the arguments, the result and the errors.
         """
         answer: TextResponse = await self._call(
             "summarize_video",

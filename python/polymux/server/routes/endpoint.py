@@ -80,7 +80,6 @@ class Endpoint:
     begins_work: bool = False
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server."""
         self.state = state
 
     async def handle(self, asked: RequestContext) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract
 from polymux._native.version import __version__
 from polymux.server.http.responses import send_json, send_whole
-from polymux.server.openapi.document import openapi
-from polymux.server.openapi.schemas import reference_page
+from polymux.server.openapi import openapi, reference_page
 from polymux.server.routes.endpoint import Endpoint
 
 if TYPE_CHECKING:

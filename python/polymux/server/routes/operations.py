@@ -62,7 +62,6 @@ class OperationEndpoint(Endpoint):
     begins_work = True
 
     def __init__(self, state: ServerState, operation: Operation) -> None:
-        """Of a server."""
         super().__init__(state)
         self.operation = operation
         self.name = operation.name

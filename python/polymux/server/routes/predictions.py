@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/predictions"
 _ON_A_PAGE = 100
+_CURSOR = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 #: Letters of one text of a job's input in a list; alone the job has all of them.
 _MAX_LISTED_TEXT_CHARACTERS = 2_000
 
@@ -79,20 +81,17 @@ class PredictionList(Endpoint):
 
     async def handle(self, asked: RequestContext) -> None:
         """A page of the key's jobs, newest first."""
-        before = _cursor(asked.scope["query_string"])
+        cursor = cursor_of(asked.scope["query_string"], _CURSOR)
+        before = int(cursor[0]) if cursor else None
         service = self.state.service
         jobs, following = await service.store.run(
             lambda: service.store.jobs.newest(
                 asked.access.caller.id, before=before, most=_ON_A_PAGE
             )
         )
-        address = None
-        if following is not None:
-            cursor = base64.urlsafe_b64encode(str(following).encode()).decode().rstrip("=")
-            address = f"{self.state.settings.base_url}{PATH}?cursor={cursor}"
         page = {
             "previous": None,
-            "next": address,
+            "next": None if following is None else page_url(self.state, PATH, str(following)),
             "results": [_in_list(self.state, service.jobs.current(one)) for one in jobs],
         }
         await send_json(asked.send, 200, page, request_id=asked.access.request_id)
@@ -158,14 +157,22 @@ class PredictionEvents(PredictionEndpoint):
             yield event(told, "prediction")
 
 
-def _cursor(query: bytes) -> int | None:
-    given = dict(parse_qsl(query.decode("latin-1")))
-    text = given.get("cursor")
+def page_url(state: ServerState, path: str, cursor: str) -> str:
+    """The URL of a page of a list."""
+    text = base64.urlsafe_b64encode(cursor.encode()).decode().rstrip("=")
+    return f"{state.settings.base_url}{path}?cursor={text}"
+
+
+def cursor_of(query: bytes, form: re.Pattern[str]) -> re.Match[str] | None:
+    """The cursor in the query of a `page_url`; None for the first page.
+
+    Raises:
+        BadRequestError: The cursor does not have that form.
+    """
+    text = dict(parse_qsl(query.decode("latin-1"))).get("cursor")
     if text is None:
         return None
-    number = 0
     with suppress(ValueError, binascii.Error):
-        number = int(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
-    if not 0 < number < 1 << 62:
-        raise bad_request("cursor: is none that this server has given", "cursor")
-    return number
+        if found := form.fullmatch(base64.urlsafe_b64decode(f"{text}==").decode("ascii")):
+            return found
+    raise bad_request("cursor: is none that this server has given", "cursor")

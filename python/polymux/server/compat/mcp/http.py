@@ -70,9 +70,9 @@ class McpEndpoint(Endpoint):
     every_key = True
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server; the SDK is loaded with the first request."""
         super().__init__(state)
         self._opening = asyncio.Lock()
+        # The first request loads the SDK.
         self._sessions: _Sessions | None = None
 
     async def handle(self, asked: RequestContext) -> None:

@@ -46,7 +46,6 @@ class OpenSessions:
     def __init__(
         self, max_sessions: int = MAX_SESSIONS, max_per_caller: int = MAX_SESSIONS_PER_CALLER
     ) -> None:
-        """None is open."""
         self._max_sessions = max_sessions
         self._max_per_caller = max_per_caller
         #: The longest idle first.

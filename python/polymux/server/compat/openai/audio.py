@@ -52,7 +52,6 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
     translates = False
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server."""
         super().__init__(state, contract.operation("transcribe"))
 
     async def handle(self, asked: RequestContext) -> None:

@@ -16,5 +16,4 @@ class ChatCompletions(OpenAiEndpoint, OperationEndpoint):
     """Answers conversations, whole or in pieces."""
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server."""
         super().__init__(state, contract.operation("chat"))

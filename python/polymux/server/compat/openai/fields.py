@@ -28,7 +28,6 @@ class GivenFields:
     """
 
     def __init__(self, fields: Iterable[tuple[str, Any]]) -> None:
-        """Nothing is taken."""
         self._left: dict[str, list[Any]] = {}
         for name, value in fields:
             if value is not None and value != "":

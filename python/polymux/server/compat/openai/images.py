@@ -52,7 +52,6 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
     """What making and changing pictures share."""
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server."""
         super().__init__(state, contract.operation("generate_image"))
 
     async def handle(self, asked: RequestContext) -> None:
@@ -95,7 +94,6 @@ class ImageGenerations(ImageEndpoint):
     """``POST /v1/images/generations``."""
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server."""
         super().__init__(state)
         self.accepted = {"json"}
 
@@ -111,7 +109,6 @@ class ImageEdits(ImageEndpoint):
     """``POST /v1/images/edits``: pictures that begin with one that is there."""
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server."""
         super().__init__(state)
         self.accepted = {"multipart"}
 

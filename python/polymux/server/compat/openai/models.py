@@ -28,7 +28,6 @@ class ModelEndpoint(OpenAiEndpoint):
     every_key = True
 
     def __init__(self, state: ServerState) -> None:
-        """Of a server."""
         super().__init__(state)
         # Nobody keeps when a model was made: since then it can be asked for here.
         self._created = int(time.time())

@@ -9,74 +9,16 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract
 from polymux._util.text import printable, shortened
 from polymux.server.compat.replicate.errors import invalid_input
-from polymux.server.compat.replicate.schema import input_schema
+from polymux.server.compat.replicate.models import documents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CHATS = ("chat", "free_chat")
 _MAX_NAMED_FIELDS = 20
 #: Fields of the operation that the input has by other names.
 _SENT_AS = {"max_completion_tokens": "max_tokens", "stop": "stop_sequences"}
-_TEXT = {"type": "string"}
-#: Beside the fields of the operations, in whose places they stand.
-_OWN: dict[str, dict[str, Any]] = {
-    "prompt": {**_TEXT, "description": "What is said to the model."},
-    "system_prompt": {**_TEXT, "description": "What it is told beforehand."},
-    "messages": {
-        "type": "array",
-        "items": {"type": "object"},
-        "description": "A whole conversation, in the place of both prompts.",
-    },
-    "max_tokens": {
-        "type": "integer",
-        "minimum": 1,
-        "description": "Longest answer, in tokens.",
-    },
-    "stop_sequences": {
-        **_TEXT,
-        "description": "Texts that end the answer, with commas between them.",
-    },
-}
-#: Of ``chat``: what an answer that is a text alone can make use of.
-_SHARED = (
-    "model",
-    "temperature",
-    "top_p",
-    "seed",
-    "stop",
-    "frequency_penalty",
-    "presence_penalty",
-    "response_format",
-    "reasoning_effort",
-    "logit_bias",
-    "user",
-)
-_OF_FREE_CHAT = ("model", "timeout", "shuffle", "image_url")
-
-
-def chat_schema(operation: str, *, fixed: bool) -> dict[str, Any]:
-    """The members of a chat's input.
-
-    Args:
-        operation: One of `CHATS`.
-        fixed: Whether the model's name says which chat model is meant.
-
-    Example:
-        >>> list(chat_schema("free_chat", fixed=False)["properties"])[:3]
-        ['prompt', 'system_prompt', 'messages']
-    """
-    (variant,) = contract.operation(operation).variants
-    whole = input_schema(operation, variant)["properties"]
-    own = {name: dict(_OWN[name]) for name in _own_names(operation)}
-    members = own | {name: whole[name] for name in _names(operation, fixed=fixed)}
-    if "model" in members and operation == "chat":
-        members["model"] = {**_TEXT, "default": "default", "description": whole["model"][
-            "description"]}  # fmt: skip
-    for number, (name, member) in enumerate(members.items()):
-        member.update({"title": name.replace("_", " ").capitalize(), "x-order": number})
-    words = "Either prompt or messages is given."
-    return {"type": "object", "properties": members, "title": "Input", "description": words}
+#: Inputs that the operations do not have.
+_OWN = frozenset(("prompt", "system_prompt", "messages", "max_tokens", "stop_sequences"))
 
 
 def chat_body(
@@ -112,17 +54,18 @@ def chat_body(
         stops = _stops(given.get("stop_sequences", ""))
         if stops != []:  # An empty text is what many models have for none.
             body["stop"] = stops
-    known = _names(operation, fixed=model is not None)
-    body |= {name: given[name] for name in known if name in given}
+    name = "chat" if model is not None else f"polymux/{operation.replace('_', '-')}"
+    known = documents()[name]["components"]["schemas"]["Input"]["properties"].keys()
+    body |= {name: given[name] for name in known if name in given and name not in _OWN}
     refused = set(contract.describe(operation)[0].get("refused_fields", ()))
     body |= {name: given[name] for name in refused & given.keys()}
-    unknown = [one for one in given if one not in {*known, *_own_names(operation), *refused}]
+    unknown = [one for one in given if one not in {*known, *refused}]
     names = [shortened(printable(one)) for one in unknown[:_MAX_NAMED_FIELDS]]
     return body, [f"{one}: is not known here and was left out" for one in names]
 
 
 def in_words_of(given: Mapping[str, Any], text: str) -> str:
-    """What is wrong with the operation's fields, by the names that the caller has used.
+    """Rename the operation's fields in a message to the names of the request.
 
     Args:
         given: The input.
@@ -136,15 +79,6 @@ def in_words_of(given: Mapping[str, Any], text: str) -> str:
         if name in given:
             text = re.sub(rf"\b{field}\b(?=[=:\[]|$)", name, text)
     return text
-
-
-def _names(operation: str, *, fixed: bool) -> tuple[str, ...]:
-    names = _SHARED if operation == "chat" else _OF_FREE_CHAT
-    return names[1:] if fixed else names
-
-
-def _own_names(operation: str) -> tuple[str, ...]:
-    return tuple(_OWN) if operation == "chat" else ("prompt", "system_prompt", "messages")
 
 
 def _messages(given: Mapping[str, Any]) -> Any:

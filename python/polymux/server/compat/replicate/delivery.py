@@ -39,7 +39,6 @@ class Delivery:
     """
 
     def __init__(self, policy: FetchPolicy) -> None:
-        """Nothing listens or is connected."""
         self._policy = policy
         self._opening = asyncio.Lock()
         self._proxy: GuardedProxy | None = None

@@ -68,7 +68,6 @@ class Inputs:
     """
 
     def __init__(self, state: ServerState) -> None:
-        """Nothing is read."""
         self._state = state
         # Each takes a thread of those that all of the server shares, for as long as it takes.
         self._fetching = asyncio.Semaphore(_AT_ONCE)

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux._util.text import shown
-from polymux.server.compat.replicate.chats import CHATS, chat_schema
-from polymux.server.compat.replicate.schema import PIECES, document, input_schema, output_schema
 from polymux.service.errors import status_error
 from polymux.service.model import OperationRequest, Upload
-from polymux.upstreams.model_names import FREE_NAMES
+from polymux.upstreams.model_names import CHATS, FREE_NAMES
 
 if TYPE_CHECKING:
     from polymux.contract import Variant
@@ -40,8 +38,8 @@ class Model:
         name: The second.
         operation: Name of the operation.
         variant: Id of the variant.
-        selector: The operation's selector; empty where it has none.
-        chat: The chat model that is meant; None where the input says it, and for all else.
+        selector: The query parameter ``model``; empty if the operation has none.
+        chat: The chat model; None if the input names it, and for other operations.
 
     Example:
         >>> model = models()["polymux/convert-to-mp3"]
@@ -74,29 +72,32 @@ class Model:
 
     @property
     def summary(self) -> str:
-        """What it does, in a sentence."""
+        """One sentence."""
         return self.shape.summary or contract.operation(self.operation).summary
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What it takes and gives, as a document of OpenAPI."""
+        """The OpenAPI document of its input and output."""
         return _described(self)[0]
 
     @property
     def version(self) -> str:
-        """64 hexadecimal digits, which are others when what it takes or gives is."""
+        """64 hexadecimal digits, a hash of the name and the schema."""
         return _described(self)[1]
 
 
 @cache
+def documents() -> dict[str, dict[str, Any]]:
+    """OpenAPI documents of the models by full name, and ``chat`` for chat models of the service."""
+    found: dict[str, dict[str, Any]] = json.loads(
+        Path(__file__).with_name("models.json").read_bytes()
+    )
+    return found
+
+
+@cache
 def _described(model: Model) -> tuple[dict[str, Any], str]:
-    if model.iterates:
-        taken = chat_schema(model.operation, fixed=model.chat is not None)
-        made = PIECES | {"title": "Output"}
-    else:
-        taken = input_schema(model.operation, model.shape)
-        made = output_schema(model.operation, model.shape)
-    schema = document(taken, made)
+    schema = documents()[model.full_name if model.chat is None else "chat"]
     plain = json.dumps([model.full_name, schema], sort_keys=True, separators=(",", ":"))
     return schema, hashlib.sha256(plain.encode()).hexdigest()
 
@@ -115,11 +116,11 @@ def models() -> dict[str, Model]:
 
 
 def all_models(service: Service) -> dict[str, Model]:
-    """The same with the chat models that this service has, each as a model of its own.
+    """The models of `models`, and each chat model of the service as a model.
 
     Args:
-        service: Which knows their names. One that cannot stand in an address, or is another
-            model's already, is asked for by ``polymux/chat`` and its input alone.
+        service: Its chat models count. A name that is not valid in a URL, or is already taken,
+            is reachable only through the input of ``polymux/chat``.
     """
     found = dict(models())
     for chat in service.routes.chat_models():
@@ -148,7 +149,7 @@ def is_there(service: Service, model: Model) -> bool:
     except errors.NoBackendError:
         return False
     except errors.BadRequestError as refused:
-        # Nobody asks for an empty text, which is refused by what would do any other.
+        # The empty text above is refused, although a real one would not be.
         return refused.code != "model_not_found"
 
 
@@ -156,7 +157,7 @@ def named(service: Service, owner: str, name: str) -> Model:
     """The model of that name.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: The name is unknown.
     """
     found = all_models(service).get(f"{owner}/{name}")
     if found is None:
@@ -175,7 +176,7 @@ def of_version(service: Service, version: object) -> Model:
         version: 64 hexadecimal digits, ``owner/name``, or ``owner/name:`` and the digits.
 
     Raises:
-        UnprocessableEntityError: There is none (code ``invalid_version``).
+        UnprocessableEntityError: The version is unknown (code ``invalid_version``).
 
     Example:
         >>> from types import SimpleNamespace

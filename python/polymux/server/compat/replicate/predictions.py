@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import re
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 from polymux import errors
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
@@ -18,7 +15,7 @@ from polymux.server.compat.replicate.prediction_view import prediction_of
 from polymux.server.compat.replicate.requests import creation, span_s, wait_s
 from polymux.server.http.responses import send_json
 from polymux.server.routes.operations import idempotency_key_of, unless_gone
-from polymux.service.errors import bad_request
+from polymux.server.routes.predictions import cursor_of, page_url
 from polymux.service.model import OperationRequest
 
 if TYPE_CHECKING:
@@ -46,7 +43,6 @@ class CreatingEndpoint(ReplicateEndpoint):
     begins_work = True
 
     def __init__(self, state: ServerState, inputs: Inputs, webhooks: Webhooks) -> None:
-        """Of a server."""
         super().__init__(state)
         self._inputs = inputs
         self._webhooks = webhooks
@@ -142,7 +138,8 @@ class Predictions(CreatingEndpoint):
             await self.create(asked)
             return
         self.require(asked.access, self.name)
-        way, number = _cursor(asked.scope["query_string"])
+        cursor = cursor_of(asked.scope["query_string"], _CURSOR)
+        way, number = (cursor[1], int(cursor[2])) if cursor else ("older", None)
         service = self.state.service
         page, newer, older = await service.store.run(
             self._page, asked.access.caller.id, way, number
@@ -167,8 +164,7 @@ class Predictions(CreatingEndpoint):
         return page, newer, None if following is None else self._address("older", following)
 
     def _address(self, way: str, number: int) -> str:
-        cursor = base64.urlsafe_b64encode(f"{way} {number}".encode()).decode().rstrip("=")
-        return f"{self.state.settings.base_url}{BASE}/predictions?cursor={cursor}"
+        return page_url(self.state, f"{BASE}/predictions", f"{way} {number}")
 
 
 class ModelPredictions(CreatingEndpoint):
@@ -219,19 +215,3 @@ class PredictionCancel(PredictionEndpoint):
         job = await self.state.service.jobs.cancel(await self.job(asked))
         body = prediction_of(self.state, job)
         await send_json(asked.send, 200, body, request_id=asked.access.request_id)
-
-
-def _cursor(query: bytes) -> tuple[str, int | None]:
-    """Which way a page lies, and from where; the newest without one.
-
-    Raises:
-        BadRequestError: It is none that was given here.
-    """
-    text = dict(parse_qsl(query.decode("latin-1"))).get("cursor")
-    if text is None:
-        return "older", None
-    with suppress(ValueError, binascii.Error):
-        found = _CURSOR.fullmatch(base64.urlsafe_b64decode(f"{text}==").decode("ascii"))
-        if found is not None:
-            return found[1], int(found[2])
-    raise bad_request("cursor: is none that this server has given", "cursor")

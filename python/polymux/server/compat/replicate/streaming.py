@@ -6,12 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from polymux.server.compat.replicate.chats import CHATS
 from polymux.server.compat.replicate.prediction_view import prediction_of
 from polymux.server.compat.replicate.predictions import PredictionEndpoint
 from polymux.server.http.responses import to_json
 from polymux.server.routes.sse import send_events
 from polymux.service.job_table import CANCELED, FAILED
+from polymux.upstreams.model_names import CHATS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -44,7 +44,6 @@ class SigningSecret:
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read."""
         self._path = path
         self._lock = threading.Lock()
         self._secret: bytes | None = None
@@ -132,7 +131,6 @@ class Webhooks:
     """
 
     def __init__(self, state: ServerState) -> None:
-        """Nobody is told."""
         self._state = state
         self._secret = SigningSecret(state.settings.store.folder / "webhook-secret")
         self._places = asyncio.Semaphore(_AT_ONCE)
@@ -281,7 +279,6 @@ class WebhookSecret(ReplicateEndpoint):
     every_key = False
 
     def __init__(self, state: ServerState, webhooks: Webhooks) -> None:
-        """Of a server."""
         super().__init__(state)
         self._webhooks = webhooks
 

@@ -1,0 +1,293 @@
+"""The server's OpenAPI document, and the same as a page for people."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from contract.model import ENCODINGS, ROUTES, VALUE_TYPES
+from contract.request_schemas import body_schema
+from contract.result_schemas import PLACE, described, result_schemas
+
+if TYPE_CHECKING:
+    from contract.model import Contract, Operation, Variant
+
+FOLDER = "python/polymux/server"
+_MAX_LINE = 100
+_JSON = "application/json"
+_STRING: dict[str, Any] = {"schema": {"type": "string"}}
+_CHATS = ("chat", "free_chat")
+_TITLE = "Fourteen AI and media operations behind one API."
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}td,th{border:1px solid #8884;padding:.3rem .5rem;"
+    "text-align:left;vertical-align:top}code{font-size:.9em}"
+)
+
+
+def files(contract: Contract) -> dict[str, str]:
+    """Path below the repository's root to content."""
+    return {
+        f"{FOLDER}/openapi.json": as_json(_Document(contract).whole()) + "\n",
+        f"{FOLDER}/reference.html": _page(contract),
+    }
+
+
+def as_json(value: Any, indent: str = "") -> str:
+    """JSON in which everything that fits is on one line."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if not value or not isinstance(value, dict | list) or len(indent) + len(flat) <= _MAX_LINE:
+        return flat
+    deeper = f"{indent} "
+    if isinstance(value, list):
+        parts = [as_json(one, deeper) for one in value]
+    else:
+        parts = [f"{json.dumps(name)}: {as_json(one, deeper)}" for name, one in value.items()]
+    lines = ",\n".join(f"{deeper}{part}" for part in parts)
+    first, last = "[]" if isinstance(value, list) else "{}"
+    return f"{first}\n{lines}\n{indent}{last}"
+
+
+class _Document:
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        with (contract.folder / ROUTES).open("rb") as file:
+            self._data: dict[str, Any] = tomllib.load(file)
+
+    def whole(self) -> dict[str, Any]:
+        """Everything but the version, the server's URL and the limits of keys."""
+        paths = {
+            f"/api/v1/{one.path}": {"post": self._operation(one)}
+            for one in self._contract.operations
+        }
+        return {
+            "openapi": "3.1.0",
+            "info": {"title": "polymux", "description": _TITLE},
+            "security": [{"key": []}],
+            "paths": paths | self._routes(),
+            "components": {
+                "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+                "responses": self._all_errors(),
+                "schemas": {"Error": self._data["schema"]["Error"]} | self._results(),
+            },
+        }
+
+    def _results(self) -> dict[str, Any]:
+        schemas = result_schemas(self._contract)
+        for name, members in self._data["choices"].items():
+            for member, choices in members.items():
+                schemas[name]["properties"][member] = {"type": "string", "enum": choices}
+        for name, required in self._data["required"].items():
+            schemas[name]["required"] = required
+        return schemas
+
+    def _operation(self, one: Operation) -> dict[str, Any]:
+        errors = ["any", "auth", "operation", *(() if one.name in _CHATS else ("media",))]
+        parameters = list(self._data["parameters"]["any"])
+        if one.job:
+            errors.append("job")
+            parameters += self._data["parameters"]["job"]
+        found: dict[str, Any] = {
+            "operationId": one.name,
+            "summary": one.title,
+            "description": one.summary,
+            "tags": [one.family],
+            "parameters": parameters,
+            "requestBody": {"required": True, "content": self._bodies(one)},
+            "responses": self._results_of(one) | self._errors(*errors),
+        }
+        if one.selects_model:
+            parameters.append(_selector(one))
+            found["x-polymux-variants"] = [
+                {"id": variant.id, "model": variant.model, "accepts": _accepted(variant)}
+                for variant in one.variants
+            ]
+        return found
+
+    def _bodies(self, one: Operation) -> dict[str, Any]:
+        bodies: dict[str, list[dict[str, Any]]] = {}
+        for variant in one.variants:
+            for encoding in _accepted(variant):
+                form = encoding == "multipart"
+                schema = body_schema(self._contract, one, variant, form=form)
+                bodies.setdefault("multipart/form-data" if form else _JSON, []).append(schema)
+        return {
+            # A body may be valid for several models.
+            kind: {"schema": found[0] if len(found) == 1 else {"anyOf": found}}
+            for kind, found in bodies.items()
+        }
+
+    def _results_of(self, one: Operation) -> dict[str, Any]:
+        schema: dict[str, Any] = {"$ref": PLACE + one.result}
+        if one.output is not None:
+            output = {"properties": {"output": described(one.output)}, "required": ["output"]}
+            schema = {"allOf": [schema, output]}
+        content = {_JSON: {"schema": schema}}
+        if one.stream_result:
+            content |= _events(one.stream_result, last="[DONE]")
+        found = {"200": self._response("The result.", content)}
+        if one.job:
+            job = {_JSON: {"schema": {"$ref": f"{PLACE}Prediction"}}}
+            found["202"] = self._response("The job is running.", job, "202")
+        return found
+
+    def _routes(self) -> dict[str, Any]:
+        return {
+            path: _path_parameters(path, methods)
+            | {name: self._method(one, tag) for name, one in methods.items()}
+            for tag, paths in self._data["route"].items()
+            for path, methods in paths.items()
+        }
+
+    def _method(self, one: dict[str, Any], tag: str) -> dict[str, Any]:
+        key = one.get("key", "needed")
+        public = key in ("none", "signed link")
+        found = {"operationId": one["id"], "tags": [tag]}
+        found |= {name: one[name] for name in ("summary",) if name in one}
+        if "parameters" in one:
+            found["parameters"] = [given | _STRING for given in one["parameters"]]
+        if key != "needed":
+            found["security"] = [] if public else [{}, {"key": []}]
+        if "body" in one:
+            content = {_JSON: {"schema": self._data["schema"][one["body"]]}}
+            found["requestBody"] = {"required": True, "content": content}
+        responses = self._errors("any", "public" if public else "auth", *one.get("errors", ()))
+        for status, words in one["responses"].items():
+            responses[status] = {"description": words}
+            if status != "304":
+                responses[status] = self._response(words, self._content(one))
+        return found | {"responses": responses}
+
+    def _content(self, one: dict[str, Any]) -> dict[str, Any]:
+        if "events" in one:
+            return _events(one["events"])
+        if "schema" not in one:
+            return {}
+        return {one.get("type", _JSON): {"schema": self._schema(one["schema"])}}
+
+    def _schema(self, name: str) -> dict[str, Any]:
+        """A schema of the routes, or a reference to a component."""
+        found: dict[str, Any] = self._data["schema"].get(name, {"$ref": PLACE + name})
+        results = found.get("properties", {}).get("results")
+        if results is None:
+            return found
+        items = self._schema(results["items"])
+        return found | {"properties": found["properties"] | {"results": results | {"items": items}}}
+
+    def _errors(self, *groups: str) -> dict[str, Any]:
+        """References to the errors of some groups, of which a later one replaces an earlier one."""
+        found = {
+            status: {"$ref": f"#/components/responses/{_error_name(group, status)}"}
+            for group in groups
+            for status in self._data["errors"][group]
+        }
+        return dict(sorted(found.items()))
+
+    def _all_errors(self) -> dict[str, Any]:
+        content = {_JSON: {"schema": {"$ref": f"{PLACE}Error"}}}
+        return {
+            _error_name(group, status): self._response(words, content, status)
+            for group, errors in self._data["errors"].items()
+            for status, words in errors.items()
+        }
+
+    def _response(self, words: str, content: dict[str, Any], status: str = "") -> dict[str, Any]:
+        """A response with its content and the header fields that every one has, or its status."""
+        fields = self._data["headers"]["any"] | self._data["headers"].get(status, {})
+        headers = {name: _header(**field) for name, field in fields.items()}
+        found = {"description": words, "headers": headers}
+        return found | ({"content": content} if content else {})
+
+
+def _error_name(group: str, status: str) -> str:
+    words = "" if group == "any" else group.title().replace("_", "")
+    return f"{words}Error{status}"
+
+
+def _header(description: str, *, required: bool = False, **schema: Any) -> dict[str, Any]:
+    return {
+        "description": description,
+        "required": required,
+        "schema": {"type": "string", **schema},
+    }
+
+
+def _path_parameters(path: str, methods: dict[str, Any]) -> dict[str, Any]:
+    """Those that the path names, and the query of a signed link."""
+    place = {"in": "path", "required": True}
+    found = [{"name": name, **place, **_STRING} for name in re.findall(r"{(\w+)}", path)]
+    if any(one.get("key") == "signed link" for one in methods.values()):
+        found += [{"name": name, "in": "query", **_STRING} for name in ("exp", "sig")]
+    return {"parameters": found} if found else {}
+
+
+def _events(name: str, last: str | None = None) -> dict[str, Any]:
+    """A stream of server-sent events; `last` is the data of the last one, if it is not JSON."""
+    failed = {"type": "object", "required": ["error"]}
+    data: dict[str, Any] = {
+        "type": "string",
+        "contentMediaType": _JSON,
+        "contentSchema": {"anyOf": [{"$ref": PLACE + name}, failed]},
+    }
+    if last is not None:
+        data = {"anyOf": [{"const": last}, data]}
+    # OpenAPI 3.1 has no schema of a stream: this one is of each event.
+    schema = {
+        "type": "object",
+        "required": ["data"],
+        "properties": {"data": data, "event": {"type": "string"}},
+    }
+    return {"text/event-stream": {"schema": schema}}
+
+
+def _selector(one: Operation) -> dict[str, Any]:
+    counts = [
+        sum(encoding in variant.accepts for variant in one.variants)
+        for encoding in ("json", "multipart")
+    ]
+    return {
+        "name": "model",
+        "in": "query",
+        # The only variant that accepts an encoding needs no selector.
+        "required": 1 not in counts,
+        "description": "The model, which decides which body schema applies.",
+        "schema": {"type": "string", "enum": [variant.model for variant in one.variants]},
+    }
+
+
+def _accepted(variant: Variant) -> list[str]:
+    return [one for one in ENCODINGS if one in variant.accepts]
+
+
+def _page(contract: Contract) -> str:
+    """Every operation and its fields, without scripts; the server fills in its version."""
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8><title>polymux</title>\n",
+        f"<style>{_STYLE}</style><h1>polymux VERSION</h1>\n",
+        "<p>All requests need <code>Authorization: Bearer KEY</code>. The same as OpenAPI: "
+        "<a href=/openapi.json>openapi.json</a>.</p>\n",
+    ]
+    for one in contract.operations:
+        parts.append(
+            f"<h2 id={one.name}>{html.escape(one.title)}</h2><p>{html.escape(one.summary)}</p>\n"
+            f"<p><code>POST /api/v1/{html.escape(one.path)}</code></p>\n"
+        )
+        for variant in one.variants:
+            if variant.model:
+                parts.append(f"<h3><code>?model={html.escape(variant.model)}</code></h3>\n")
+            parts.append(_table(variant))
+    return "".join(parts)
+
+
+def _table(variant: Variant) -> str:
+    rows = "".join(
+        f"<tr><td><code>{html.escape(one.name)}</code>{' *' if one.required else ''}"
+        f"<td>{' or '.join(sorted(one.type, key=VALUE_TYPES.index))}"
+        f"<td>{html.escape(str(one.default)) if one.has_default else ''}"
+        f"<td>{html.escape(one.doc)}\n"
+        for one in variant.fields
+    )
+    return f"<table><tr><th>field<th>type<th>default<th>\n{rows}</table>\n"
