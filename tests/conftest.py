@@ -61,11 +61,10 @@ def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 @pytest.fixture(autouse=True)
 def _keys_of_others() -> Iterator[None]:
     """No test meets the keys of one before it: texts hide them, even such as are plain words."""
-    known, pieces = dict(redaction._KNOWN), set(redaction._PIECES)
+    before = dict(redaction._SECRETS)
     yield
-    for kept, before in ((redaction._KNOWN, known), (redaction._PIECES, pieces)):
-        kept.clear()
-        kept.update(before)
+    redaction._SECRETS.clear()
+    redaction._SECRETS.update(before)
 
 
 @pytest.fixture(scope="session")

@@ -151,45 +151,16 @@ def hub(files: Mapping[str, Mapping[str, bytes]]) -> Iterator[Hub]:
         yield made
 
 
-def pickled(tensors: Mapping[str, tuple[bytes, tuple[int, ...]]], more: bytes = b"") -> bytes:
-    """What torch.save writes of a table of numbers of 32 bits: name to bytes and shape.
-
-    Args:
-        tensors: The table.
-        more: Of the pickle's program, before its end.
-    """
+def pickled(tensors: Mapping[str, tuple[bytes, tuple[int, ...]]], **more: object) -> bytes:
+    """A file of torch.save with tensors of 32 bits, by name their bytes and shape, and `more`."""
     import io
-    import zipfile
 
-    program = b"\x80\x02ccollections\nOrderedDict\n)R("
-    for number, (name, (_, shape)) in enumerate(tensors.items()):
-        program += _text(name) + _tensor(str(number), shape)
-    program += b"u" + more + b"."
+    import torch
+
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("weights/data.pkl", program)
-        archive.writestr("weights/byteorder", b"little")
-        for number, (data, _) in enumerate(tensors.values()):
-            archive.writestr(f"weights/data/{number}", data)
+    table = {
+        name: torch.frombuffer(bytearray(data), dtype=torch.float32).reshape(shape)
+        for name, (data, shape) in tensors.items()
+    }
+    torch.save(table | more, file)
     return file.getvalue()
-
-
-def _text(words: str) -> bytes:
-    data = words.encode()
-    return b"X" + struct.pack("<I", len(data)) + data
-
-
-def _numbers(values: tuple[int, ...]) -> bytes:
-    return b"(" + b"".join(b"J" + struct.pack("<i", one) for one in values) + b"t"
-
-
-def _tensor(key: str, shape: tuple[int, ...]) -> bytes:
-    steps, step = [], 1
-    for one in reversed(shape):
-        steps.append(step)
-        step *= one
-    place = b"(" + _text("storage") + b"ctorch\nFloatStorage\n" + _text(key) + _text("cpu")
-    place += b"J" + struct.pack("<i", step) + b"tQ"
-    rest = b"K\x00" + _numbers(shape) + _numbers(tuple(reversed(steps)))
-    rest += b"\x89ccollections\nOrderedDict\n)R"
-    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + place + rest + b"tR"

@@ -66,8 +66,6 @@ CONNECTING = set().union(*CONNECTORS.values()) | {
 }  # fmt: skip
 #: No connections over a network.
 DATABASES = {"sqlite3.connect"}
-#: Reads torch's old files as data; `tests/unit/models/test_pickled.py` has what it refuses.
-READS_PICKLES = ("models/torch_pickle.py", "pickle")
 
 
 @cache
@@ -134,7 +132,7 @@ def test_what_is_never_imported(forbidden: set[str]) -> None:
     """S1, S20: nothing that runs what a file holds, and no second way to the network."""
     for name, module in imports():
         parts = module.split(".")
-        if (name, module) == READS_PICKLES or (name == SETS_REDIRECTS and module in OF_YT_DLP):
+        if name == SETS_REDIRECTS and module in OF_YT_DLP:
             continue
         assert not forbidden & {".".join(parts[:n]) for n in (1, 2)}, (name, module)
 

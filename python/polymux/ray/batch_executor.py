@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from polymux._util.text import shortened
 from polymux.errors import (
     ConnectError,
     InputNotFoundError,
@@ -188,7 +189,8 @@ class RayExecutor:
 
     def _lost(self, error: BaseException) -> PolymuxError:
         """What those who wait are told; before anything was done, that nothing will be."""
-        words = f"the Ray cluster does not do this: {type(error).__name__}: {error}"[:_MAX_WORDS]
+        words = f"the Ray cluster does not do this: {type(error).__name__}: {error}"
+        words = shortened(words, _MAX_WORDS)
         return ConnectError(words) if self._has_done else NoBackendError(words)
 
     def _take(self, outcome: Outcome, feed: Any) -> None:

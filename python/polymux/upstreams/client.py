@@ -23,7 +23,6 @@ from polymux.downloads.proxy import GuardedProxy
 from polymux.service.backend import Health
 from polymux.upstreams.circuit_breaker import Breaker
 from polymux.upstreams.error_mapping import failed, map_error
-from polymux.upstreams.key_redaction import WrittenKey
 from polymux.upstreams.openai.completions import replace_lone_surrogates
 
 if TYPE_CHECKING:
@@ -89,8 +88,8 @@ class UpstreamServer:
         self.host = host_of(self.base_url)
         self.certificates = certificates
         self._key_fields: list[str] = []
-        #: Of what is read of its answers; None where there is none.
-        self.key_written = WrittenKey(key) if key else None
+        #: As JSON has it; empty if there is no key.
+        self._key_json = core.write_json(key)[1:-1] if key else b""
         if key is not None:
             self._key_fields.append(f"Authorization: Bearer {checked_key(key)}")
             register_secret(key)
@@ -174,9 +173,11 @@ class UpstreamServer:
             if whole == data:
                 raise
             value = core.parse_json(whole)
-        key = self.key_written
-        repeats = key is not None and key.is_in(core.write_json(value))
-        return redact_json(value) if repeats else value
+        return redact_json(value) if self.repeats_key(core.write_json(value)) else value
+
+    def repeats_key(self, data: bytes) -> bool:
+        """Whether JSON contains this server's key."""
+        return bool(self._key_json) and self._key_json in data
 
     async def stream_chat(
         self,

@@ -383,7 +383,7 @@ wanted = [{folders}]
         digest = sha256(files[f"unet/{weights}"])
         assert f"{digest}  unet/{weights}" in lines
         assert any(line.startswith("git ") and line.endswith("unet/config.json") for line in lines)
-        assert any("a pickle there" in line for line in lines)
+        assert any("a pickle; it is converted" in line for line in lines)
         order = [told.index(one) for one in ("licence   CC0-1.0", digest, "give --yes")]
         assert order == sorted(order)
         assert hub.asked == []

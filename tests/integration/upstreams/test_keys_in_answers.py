@@ -186,7 +186,7 @@ def test_in_a_prediction(servers: dict[str, PolymuxServer], bad: MisbehavingServ
 @pytest.mark.parametrize("key", ["sk/with/a-slash-0123456789", 'sk"quoted\\key-0123456789'])
 def test_a_key_that_json_writes_otherwise(bad: MisbehavingServer, tmp_path: Path, key: str) -> None:
     made = upstream(tmp_path, bad.url, key=key, models={"fast": "m"})
-    written = json.dumps(chunk(key)).replace("/", "\\/").encode()
+    written = json.dumps(chunk(key)).encode()
     with gateway(tmp_path, {"groq": made}) as server:
         bad.script(answers(whole(key)))
         assert server.json(CHAT, ASKED).json()["choices"][0]["message"]["content"] == "***"
@@ -195,85 +195,13 @@ def test_a_key_that_json_writes_otherwise(bad: MisbehavingServer, tmp_path: Path
         assert events_of(server.json(CHAT, ASKED | {"stream": True}))[0] == chunk("***")
 
 
-def escaped(sent: bytes) -> bytes:
-    """The same JSON with an escape for some letters of the key."""
-    written = "".join(f"\\u{ord(one):04X}" if one in "-_c" else one for one in CANARY)
-    assert written != CANARY
-    return sent.replace(CANARY.encode(), written.encode())
-
-
-@pytest.mark.parametrize("whole_answer", [False, True])
-@pytest.mark.parametrize("path", [CHAT, FREE])
-def test_a_key_whose_letters_are_escaped(
-    servers: dict[str, PolymuxServer], bad: MisbehavingServer, path: str, whole_answer: bool
-) -> None:
-    """In streams, and in a whole answer in place of one."""
-    if whole_answer:
-        bad.script(steps.answer(200, escaped(json.dumps(whole(SAID)).encode())))
-    else:
-        sent = escaped(event(chunk(SAID))) + event(chunk("", "stop"))
-        bad.script(steps.event_stream(), steps.send(sent), steps.close())
-    asked = ASKED if path == CHAT else {"messages": MESSAGES}
-    answer = servers["openai"].json(path, asked | {"stream": True})
-    assert answer.status == 200
-    assert b"canary" not in answer.body
-    assert "***" in str(events_of(answer)[0])
-    assert CANARY not in str(events_of(answer))
-
-
-def test_escapes_that_are_no_key(bad: MisbehavingServer, tmp_path: Path) -> None:
-    """An escaped backslash begins no escape; what repeats no key comes as it was sent."""
-    made = upstream(tmp_path, bad.url, key="sk-0123456789", models={"fast": "m"})
-    written = (
-        rb'data: {"choices":[{"delta":{"content":"sk\\u002d0123456789 \u002d \/"}}]}' + b"\n\n"
-    )
-    with gateway(tmp_path, {"groq": made}) as server:
-        bad.script(
-            steps.event_stream(), steps.send(written + event(chunk("", "stop"))), steps.close()
-        )
-        assert written in server.json(CHAT, ASKED | {"stream": True}).body
-
-
-def in_pieces(said: str, size: int) -> bytes:
-    """A text in chunks of so many letters."""
-    texts = [said[at : at + size] for at in range(0, len(said), size)]
-    return b"".join(event(chunk(one)) for one in texts) + event(chunk("", "stop"))
-
-
-@pytest.mark.parametrize("size", [1, 5, 20])
-@pytest.mark.parametrize("escapes", [False, True])
-@pytest.mark.parametrize("path", [CHAT, FREE])
-def test_in_pieces_of_a_stream(
-    servers: dict[str, PolymuxServer], bad: MisbehavingServer, path: str, escapes: bool, size: int
-) -> None:
-    """Callers join what comes: no letter of it may come but its first three."""
-    sent = in_pieces(f"{SAID} gsk-canned", size)
-    if escapes:
-        sent = sent.replace(b"-", b"\\u002d").replace(b"chatcmpl\\u002d", b"chatcmpl-")
-    bad.script(steps.event_stream(), steps.send(sent), steps.close())
-    asked = ASKED if path == CHAT else {"messages": MESSAGES}
-    answer = servers["openai"].json(path, asked | {"stream": True})
-    told = [one for one in events_of(answer) if one != "[DONE]"]
-    texts = [
-        one["response"] if path == FREE else one["choices"][0]["delta"].get("content", "")
-        for one in told
-    ]
-    assert "".join(texts).replace("gsk***", "***") in (
-        f"{HIDDEN} gsk-canned",
-        HIDDEN.replace("***", "g***") + " gsk-canned",
-        HIDDEN.replace("***", "gs***") + " gsk-canned",
-    )
-    assert_nowhere(servers["openai"], answer)
-
-
-def test_a_beginning_that_is_none_holds_up_nothing_else(
+def test_pieces_of_a_key_are_not_held_back(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer
 ) -> None:
-    """What comes behind it comes at once and as it was sent; and it comes with the end."""
+    """Chunks that do not contain all of the key come at once and as they were sent."""
     plain = b'data: {"choices" : [{"delta":{"reasoning":"Hi"}}], "n":1.50}\n\n'
-    sent = event(chunk("gsk-can")) + plain + event(chunk("", "stop")) + event("[DONE]")
+    sent = event(chunk(CANARY[:8])) + plain + event(chunk("", "stop")) + event("[DONE]")
     bad.script(steps.event_stream(), steps.send(sent), steps.close())
     answer = servers["openai"].json(CHAT, ASKED | {"stream": True})
     assert plain in answer.body
-    first, _, last, done = events_of(answer)
-    assert (first, last, done) == (chunk(""), chunk("gsk-can", "stop"), "[DONE]")
+    assert events_of(answer)[0] == chunk(CANARY[:8])

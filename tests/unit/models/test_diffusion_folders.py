@@ -116,7 +116,7 @@ def test_what_is_no_model(tmp_path: Path) -> None:
         (
             [f"unet/{WEIGHTS}"],
             {"unet/diffusion_pytorch_model.bin": b""},
-            "pickles alone, which run",
+            "are pickles, which are not supported",
         ),
         (["tokenizer/vocab.json", "tokenizer/merges.txt"], {}, "lacks tokenizer"),
     ],

@@ -169,7 +169,7 @@ def _why(path: Path, error: Exception) -> str:
     for place in (path, *(one for one in path.glob("*/") if one.name not in APART)):
         names = [one.name for one in place.glob("*")]
         if has_pickles(names) and not has_weights(names):
-            return "its weights are pickles, which are not opened: convert them to safetensors"
+            return "its weights are pickles, which are not supported: convert them to safetensors"
     return f"{type(error).__name__}: {error}".replace(f"{path}", "the folder")[:300]
 
 

@@ -103,8 +103,8 @@ class StderrCapture:
             self._keep(line, is_logged=False)
 
     def _keep(self, line: bytes, *, is_logged: bool) -> None:
-        plain = line[: 4 * _MAX_LINE_CHARACTERS].decode("utf-8", "replace").rstrip()
-        text = shortened(printable(plain), _MAX_LINE_CHARACTERS)
+        text = shortened(line.decode("utf-8", "replace").rstrip(), _MAX_LINE_CHARACTERS)
+        text = shortened(printable(text), _MAX_LINE_CHARACTERS)
         if not text:
             return
         self.lines.append(text)

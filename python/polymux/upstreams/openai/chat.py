@@ -8,13 +8,14 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._native.core import core
 from polymux._native.json_numbers import finite
+from polymux._util.redaction import redact_json
 from polymux.client.answer import told_error
 from polymux.engines.chat.backend import MAX_IMAGES, param_of, picture_data, pictures_of
 from polymux.service.errors import bad_request, status_error
 from polymux.upstreams.error_mapping import failed, map_error_body
 from polymux.upstreams.image_validation import BrokenPictureError, check
-from polymux.upstreams.key_redaction import Echoes
 from polymux.upstreams.openai.completions import mended
 from polymux.upstreams.result_files import picture_type
 
@@ -169,8 +170,6 @@ def completion(name: str, value: Any, seconds: float, operation: str = "chat") -
         APIStatusError: It tells of a failure, whose code is a status.
     """
     if isinstance(value, dict) and isinstance(value.get("error"), dict) and "choices" not in value:
-        from polymux._native.core import core
-
         error = told_error(core.write_json(value))
         raise map_error_body(name, error, operation=operation)
     try:
@@ -233,14 +232,13 @@ async def passed_on(
     Raises:
         APIStatusError: The answer broke off, is none, or tells of a failure.
     """
-    echoes = Echoes(server.key_written)
     free = work.operation == "free_chat"
     first = True
     chunks = await opened()
     try:
         async with chunks:
             async for chunk in chunks:
-                one = echoes.without(chunk)
+                one = _redacted(chunk) if server.repeats_key(chunk.raw) else chunk
                 # An empty piece of freellm is no beginning: another may have an answer.
                 if free and not one.content and (as_texts or first):
                     continue
@@ -249,15 +247,16 @@ async def passed_on(
                 else:
                     yield _as_chunk(one) if first else one
                 first = False
-            for one in echoes.rest():
-                yield {"response": one.content} if as_texts else one
-                first = False
     except errors.PolymuxError as error:
         if first:
             raise map_error_body(server.name, error, operation=work.operation) from None
         raise server.told(error, work.operation) from None
     if first and (chunks.finish_reason is None or not chunks.chunks):
         raise failed(server.name, _EMPTY)
+
+
+def _redacted(chunk: ChatChunk) -> ChatChunk:
+    return core.ChatChunk(core.write_json(redact_json(chunk.json())))
 
 
 def _as_chunk(chunk: ChatChunk) -> Chunk:

@@ -43,7 +43,7 @@ def test_pickles_are_never_opened(own: Path, tmp_path: Path) -> None:
         )
         (one.parent / name).write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
         one.unlink()
-    with pytest.raises(errors.NoBackendError, match="pickles, which are not opened"):
+    with pytest.raises(errors.NoBackendError, match="pickles, which are not supported"):
         folders.loaded(own, torch.float32)
     assert not (tmp_path / "sprung").exists()
 
