@@ -1,14 +1,13 @@
 """Settings: what each field accepts, and how TOML files and Python values are checked.
 
 A settings class is a frozen dataclass. Types and defaults are those of its fields; `rule` adds what
-else a field accepts. `TableReader` reads such classes from TOML tables, and `check` as
+else a field accepts. `TableReader` reads such classes from TOML tables, and `check` in
 ``__post_init__`` checks values given in Python. This module loads little: clients import it.
 """
 
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from polymux._util.deprecation import new_names_of, with_new_keys
@@ -136,6 +135,9 @@ class Rule(NamedTuple):
         return f"{name if self.hidden else f'{name}={shown(value)}'}: must be {self.words}"
 
 
+_RULES: dict[type, dict[str, Rule]] = {}
+
+
 def rule(**what: Any) -> dict[str, Rule]:
     """Metadata of a dataclass field: the attributes of its `Rule` that differ from the defaults.
 
@@ -152,9 +154,14 @@ def rule(**what: Any) -> dict[str, Rule]:
     return {"rule": Rule(**what)}
 
 
-@cache
 def rules_of(kind: type) -> dict[str, Rule]:
     """The rules of a settings class by its field names."""
+    if kind not in _RULES:
+        _RULES[kind] = _made_rules(kind)
+    return _RULES[kind]
+
+
+def _made_rules(kind: type) -> dict[str, Rule]:
     from dataclasses import MISSING, fields, is_dataclass
 
     rules = {}
@@ -171,7 +178,7 @@ def rules_of(kind: type) -> dict[str, Rule]:
 
 
 def check(settings: Any) -> None:
-    """Check values given in Python: ``__post_init__ = check`` in a settings class.
+    """Check values given in Python: called by ``__post_init__`` of settings classes.
 
     The class may have a method `problems` that yields what is wrong with several fields together.
 
@@ -258,7 +265,7 @@ class TableReader:
         if not isinstance(value, dict):
             self.problems.append(f"{name} must be a table")
             return {}
-        made = {}
+        made: dict[str, Any] = {}
         for key, table in value.items():
             if one.prepare is not None and isinstance(table, dict):
                 try:

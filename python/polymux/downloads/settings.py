@@ -54,7 +54,8 @@ class DownloadSettings:
     proxy: str | None = None
     proxy_environment: str | None = None
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the values together."""

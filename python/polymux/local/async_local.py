@@ -273,7 +273,7 @@ async def _events(
 
     from polymux.service.chunks import line_of
 
-    async with aclosing(home.service.stream(work)) as chunks:  # type: ignore[type-var]
+    async with aclosing(home.service.stream(work)) as chunks:
         while True:
             try:
                 async with asyncio.timeout_at(until) as scope:

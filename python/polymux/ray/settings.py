@@ -46,7 +46,8 @@ class RaySettings:
     here: tuple[str, ...] = ()
     engines: Mapping[str, Any] = field(default_factory=dict)
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the values together."""

@@ -18,7 +18,14 @@ from polymux.service.model import ProgressSink
 from polymux.service.routes import NOT_FOR_IT, Routes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Mapping,
+        Sequence,
+    )
     from contextlib import AbstractAsyncContextManager
 
     from polymux.service.backend import Backend
@@ -317,7 +324,7 @@ class Service:
         sink: ProgressSink | None = None,
         started: Callable[[], Awaitable[None]] | None = None,
         reservation: Reservation | None = None,
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncGenerator[Chunk]:
         """Does a chat in pieces. Where a backend fails before its first piece, the next is tried.
 
         Args:

@@ -49,7 +49,8 @@ class SongSettings:
     empty_when_unknown: bool = False
     min_confidence: float | None = field(default=None, metadata=CONFIDENCE)
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
 
 def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:

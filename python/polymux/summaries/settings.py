@@ -40,4 +40,5 @@ class SummaryOptions:
     max_parts: int = field(default=256, metadata=rule(min=1, max=10_000))
     total_s: float = 1800.0
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)

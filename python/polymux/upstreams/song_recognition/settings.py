@@ -47,7 +47,8 @@ class SongRecognitionSettings:
     cache_empty_s: float = 600.0
     shazam_url: str = field(default=SHAZAM_URL, metadata=URL)
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
 
 #: What turns it on, for whoever finds it off.

@@ -101,7 +101,8 @@ class SongSearchSettings:
     musicbrainz_url: str = field(default="https://musicbrainz.org", metadata=URL)
     shazam_url: str = field(default="https://www.shazam.com", metadata=URL)
 
-    __post_init__ = check
+    def __post_init__(self) -> None:
+        check(self)
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the values together."""
