@@ -59,7 +59,6 @@ class Configuration(Frozen):
         client_certificate: str | None = None,
         proxy: str | None = None,
     ) -> None:
-        """Takes what was checked."""
         self._set(
             base_url=base_url,
             api_key=api_key,

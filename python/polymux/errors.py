@@ -162,7 +162,6 @@ class PolymuxError(Exception):
         ffmpeg_text: str = "",
         errno: int | None = None,
     ) -> None:
-        """Keeps the arguments as attributes of the same names."""
         message = redact(message)
         super().__init__(message)
         self.message = message
@@ -566,7 +565,6 @@ class APIStatusError(APIError):
     tries: int = 1
 
     def __init__(self, message: str, **details: Any) -> None:
-        """Starts with no header fields."""
         super().__init__(message, **details)
         self.headers = {}
 

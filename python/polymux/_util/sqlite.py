@@ -80,7 +80,6 @@ class Connection:
     """
 
     def __init__(self, path: Path, *, reads_only: bool = False) -> None:
-        """Opens it."""
         self._path = path
         self._name = display_name(path.as_posix())
         self._lock = threading.RLock()

@@ -79,7 +79,6 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        """Takes the lock, opens the file, makes the tables."""
         self._path = path
         self._lock = threading.Lock()
         refuse_others(path)

@@ -59,7 +59,6 @@ class ClientExecutor:
     def __init__(
         self, client: Operations, spec: BatchSpec, timeout_s: float | None, *, is_own: bool
     ) -> None:
-        """Asks for nothing yet."""
         self._client = client
         self._spec = spec
         self._timeout_s = timeout_s
@@ -124,7 +123,6 @@ class ConversionExecutor:
     """
 
     def __init__(self, others: ClientExecutor) -> None:
-        """Asks for nothing yet."""
         self._others = others
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:

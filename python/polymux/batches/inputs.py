@@ -53,7 +53,6 @@ class Inputs:
     def __init__(
         self, spec: BatchSpec, out: bytes, is_output: Callable[[bytes], bool] = lambda _: False
     ) -> None:
-        """Nothing was found yet."""
         self._spec = spec
         self._out = os.path.realpath(out)
         self._is_output = is_output
@@ -229,7 +228,6 @@ class Listed:
     """
 
     def __init__(self, file: BinaryIO, separator: bytes = b"\n") -> None:
-        """Reads nothing yet."""
         self._file = file
         self._separator = separator
 

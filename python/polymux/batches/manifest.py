@@ -54,7 +54,6 @@ class Manifest:
     """
 
     def __init__(self, path: Path, out: Path) -> None:
-        """Opens it."""
         self.path = path
         self.out = out
         self._database = Database(path)

@@ -39,7 +39,6 @@ class OutputStore:
     """
 
     def __init__(self, out: Path, own: str) -> None:
-        """Makes the folders."""
         self.out = out
         self._folder = out / STAGING
         self._own = own

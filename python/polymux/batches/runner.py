@@ -68,7 +68,6 @@ class RetryAfterGate:
     def __init__(
         self, patience_s: float = PATIENCE_S, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """No pause yet."""
         self._patience_s = patience_s
         self._clock = clock
         self._changed = threading.Condition()
@@ -168,7 +167,6 @@ class ManifestWriter(threading.Thread):
         on_error: Callable[[BaseException], object],
         on_end: Callable[[], object],
     ) -> None:
-        """Begins with `start`."""
         super().__init__(name="polymux-batch-writer", daemon=True)
         self._manifest, self._storage, self._overwrite = manifest, storage, overwrite
         self._on_over, self._on_error, self._on_end = on_over, on_error, on_end
@@ -277,7 +275,6 @@ class Runner:
         overwrite: bool,
         pauses: RetryAfterGate | None = None,
     ) -> None:
-        """Counts what is there."""
         self._manifest, self._storage = manifest, storage
         self._spec, self._executor = spec, executor
         self._workers, self._fail_fast, self._overwrite = workers, fail_fast, overwrite

@@ -49,7 +49,6 @@ class BatchSpec:
     """
 
     def __init__(self, operation: str, fields: Mapping[str, Any]) -> None:
-        """Finds the operation, and checks the common fields as far as that can be done alone."""
         described = contract.operation(operation)
         every = [field for variant in described.variants for field in variant.fields]
         self.operation = described.name

@@ -253,7 +253,6 @@ class BatchScreen:
     def __init__(
         self, *, quiet: bool, as_json: bool, clock: Callable[[], float] = monotonic
     ) -> None:
-        """Shows nothing yet."""
         self.as_json = as_json
         self._screen = Screen(quiet=quiet)
         self._clock = clock

@@ -167,7 +167,6 @@ class ToolCalls:
     """Calls that a model asks for, put together from their pieces."""
 
     def __init__(self) -> None:
-        """None yet."""
         self._by_index: dict[Any, list[str]] = {}
 
     def add(self, pieces: tuple[Any, ...]) -> None:

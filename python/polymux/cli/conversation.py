@@ -56,7 +56,6 @@ class Conversation:
         *,
         streams: bool,
     ) -> None:
-        """Nothing was said yet."""
         self._client = client
         self._command = command
         self._values = values

@@ -49,7 +49,6 @@ class Conversions:
     """
 
     def __init__(self, items: list[Item], *, quiet: bool, json: bool) -> None:
-        """Sorts out what needs no conversion."""
         self._items = items
         self._todo = [item for item in items if not item.skipped]
         self._json = json

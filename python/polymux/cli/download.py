@@ -59,7 +59,6 @@ class Saver:
     """
 
     def __init__(self, folder: str, stem: str = "") -> None:
-        """Touches nothing."""
         self._folder = Path(folder)
         self._stem = stem
 

@@ -40,7 +40,6 @@ class Line:
     """
 
     def __init__(self, screen: Screen, verb: str = "fetched") -> None:
-        """Draws nothing yet."""
         self._screen = screen
         self._verb = verb
         self._what = ""
@@ -60,7 +59,6 @@ class Line:
             self._screen.draw(f"{line}  {display_name(what)}")
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(
@@ -69,7 +67,6 @@ class Line:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Removes the line."""
         self._screen.clear()
 
 

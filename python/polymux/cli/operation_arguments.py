@@ -268,7 +268,6 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, describe: Callable[[Parser], None] | None = None, **options: Any) -> None:
-        """Keeps what is given."""
         super().__init__(**options)
         self._describe = describe
 

@@ -30,7 +30,6 @@ class Waiting:
     """
 
     def __init__(self, screen: Screen, *, is_here: bool = False) -> None:
-        """Draws nothing yet."""
         self._screen = screen
         self._is_here = is_here
         self._state = "beginning" if is_here else "waiting for the server"
@@ -68,7 +67,6 @@ class Waiting:
                 self._draw()
 
     def __enter__(self) -> Self:
-        """Starts the clock."""
         if self._screen.draws:
             self._thread = threading.Thread(target=self._tick, daemon=True)
             self._thread.start()
@@ -80,7 +78,6 @@ class Waiting:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Removes the line; where the waiting ended early, says what becomes of the job."""
         self._end.set()
         if self._thread is not None:
             self._thread.join()

@@ -63,7 +63,6 @@ class Screen:
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        """Looks whether standard error is a terminal; only there is anything drawn."""
         self._quiet = quiet
         self._draws = not quiet and sys.stderr.isatty()
         self._drawn = False

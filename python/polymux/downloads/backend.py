@@ -32,7 +32,6 @@ class DownloadBackend(Backend):
     """
 
     def __init__(self, pages: PageDownloader, media: Backend) -> None:
-        """Nothing is fetched."""
         self.name = "download"
         self.operations = frozenset(("download_video", "download_music"))
         self.max_concurrency = pages.settings.max_concurrency

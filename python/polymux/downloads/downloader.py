@@ -110,7 +110,6 @@ class PageDownloader:
     def __init__(
         self, settings: DownloadSettings, policy: FetchPolicy, folder: Path, max_s: float
     ) -> None:
-        """Nothing is fetched."""
         self.settings = settings
         self._policy = policy
         self._folder = folder

@@ -72,7 +72,6 @@ class GuardedProxy:
         idle_s: float = 60.0,
         upstream_proxy: UpstreamProxy | None = None,
     ) -> None:
-        """Not listening."""
         self._connect = (
             asyncio.open_connection if upstream_proxy is None else upstream_proxy.connection
         )
@@ -119,7 +118,6 @@ class GuardedProxy:
         self._servers.clear()
 
     async def __aenter__(self) -> Self:
-        """The proxy; `start` has it listen."""
         return self
 
     async def __aexit__(
@@ -128,7 +126,6 @@ class GuardedProxy:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes."""
         await self.close()
 
     async def _serve(

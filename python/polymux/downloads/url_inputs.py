@@ -79,7 +79,6 @@ class UrlFetcher:
         at_once: int = 8,
         pages: PageReader | None = None,
     ) -> None:
-        """Nothing is fetched."""
         self._policy = policy
         self._limits = FetchLimits(body_bytes=max_bytes, total_ms=round(total_s * 1000))
         self._places = asyncio.Semaphore(at_once)

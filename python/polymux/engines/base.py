@@ -25,7 +25,6 @@ class Token:
     """Whether somebody has asked for the end of one piece of work. Thread-safe."""
 
     def __init__(self) -> None:
-        """Nobody has."""
         self._lock = threading.Lock()
         self._cancelled = False
         self._callbacks: list[Callable[[], object]] = []

@@ -33,7 +33,6 @@ class UnavailableBackend(Backend):
         problem: str,
         models: Sequence[str] | None = None,
     ) -> None:
-        """Keeps what is given."""
         self.name = name
         self.operations = frozenset(operations)
         self.models = None if models is None else tuple(models)

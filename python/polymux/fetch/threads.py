@@ -41,7 +41,6 @@ class Threads:
     """
 
     def __init__(self, most: int, name: str) -> None:
-        """None is started."""
         self._most = most
         self._name = name
         self._lock = threading.Lock()

@@ -94,7 +94,6 @@ class RemoteExecutor:
     """
 
     def __init__(self, client: AsyncClient) -> None:
-        """Nothing is done yet."""
         self._client = client
         self._made: dict[str, MadeFile] = {}
 
@@ -214,7 +213,6 @@ class LocalExecutor:
         answer_of: Callable[[Job], Any],
         uri_of: Callable[[StoredFile], str],
     ) -> None:
-        """Nothing is done yet."""
         self._service = service
         self._answer_of = answer_of
         self._uri_of = uri_of

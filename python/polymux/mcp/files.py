@@ -106,7 +106,6 @@ class Folders:
     """
 
     def __init__(self, named: Sequence[Path], current: Path) -> None:
-        """Looks at nothing yet."""
         self._named = tuple(named)
         self._current = current
         counts = not named and current.parent != current

@@ -134,7 +134,6 @@ class StdioFrontend:
     file_words = "The path of a file on this machine, or the file as a URL data:TYPE;base64,DATA."
 
     def __init__(self, folders: Folders) -> None:
-        """Nobody has come."""
         self._folders = folders
 
     def visitor(self, context: Context) -> Visitor:

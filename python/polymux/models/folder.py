@@ -78,7 +78,6 @@ class ModelsFolder:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """Looks at nothing yet."""
         self.path = path if path is not None else models_folder()
 
     def installed(self) -> list[Installed]:

@@ -169,7 +169,6 @@ class Table:
     """A table of the file, whose members are taken one by one, checked; what is left is wrong."""
 
     def __init__(self, where: str, plain: object) -> None:
-        """Checks that it is a table."""
         self.where = where
         if not isinstance(plain, dict):
             self.fail("must be a table")

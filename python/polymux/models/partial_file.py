@@ -55,7 +55,6 @@ class UnfinishedFile:
         whole_bytes: int | None,
         refusal: Callable[[int], Exception],
     ) -> None:
-        """Opens nothing yet."""
         if not _DIGEST.fullmatch(digest):
             raise ValueError(f"{digest!r} is no hash")
         self.path = folder / digest
@@ -68,7 +67,6 @@ class UnfinishedFile:
         self.etag = ""
 
     def __enter__(self) -> Self:
-        """Opens it behind what an earlier pull has left."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with writing(self.path):
             self.descriptor = os.open(self.path, flags, 0o666)
@@ -156,7 +154,6 @@ class UnfinishedFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes it, and removes it where nothing is in it."""
         is_empty = os.fstat(self.descriptor).st_size == 0
         os.close(self.descriptor)
         if is_empty:

@@ -54,7 +54,6 @@ class ClusterBackend(Backend):
     def __init__(
         self, cluster: Cluster, name: str, operations: Sequence[str], *, max_concurrency: int
     ) -> None:
-        """Its replicas are the cluster's to start."""
         self.name = name
         self.operations = frozenset(operations)
         self.max_concurrency = max_concurrency

@@ -76,7 +76,6 @@ class RayExecutor:
     """
 
     def __init__(self, spec: BatchSpec, timeout_s: float | None, share: ResourceRequest) -> None:
-        """Joins the cluster; workers are started with the first item."""
         self._spec, self._timeout_s, self._share = spec, timeout_s, share
         self._ray = cluster.ray_module()
         cluster.ray_module("ray.data")

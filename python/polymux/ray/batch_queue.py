@@ -90,7 +90,6 @@ class Feed:
     """
 
     def __init__(self, workers: int) -> None:
-        """No order yet."""
         self._workers = workers
         self._changed = threading.Condition()
         self._waiting: list[Order] = []

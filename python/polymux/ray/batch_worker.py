@@ -33,7 +33,6 @@ class BatchWorker:
     """
 
     def __init__(self, spec: BatchSpec, timeout_s: float | None, feed: Any) -> None:
-        """Loads nothing yet."""
         self._feed = feed
         self._folder = Path(tempfile.mkdtemp(prefix="polymux-batch-"))
         self._storage = OutputStore(self._folder / "out", secrets.token_hex(8))

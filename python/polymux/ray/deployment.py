@@ -32,7 +32,6 @@ class Cluster:
     """
 
     def __init__(self, settings: RaySettings) -> None:
-        """Joins it; no engine is deployed."""
         self._settings = settings
         self._serve = cluster.ray_module("ray.serve")
         logging.getLogger("ray.serve").setLevel(logging.WARNING)

@@ -48,7 +48,6 @@ class EngineReplica:
     """
 
     def __init__(self, plan: Plan) -> None:
-        """No process is started."""
         self._folder = Path(tempfile.mkdtemp(prefix="polymux-replica-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         supervision = dict(plan.supervision)

@@ -44,7 +44,6 @@ class MemoryBudget:
     def __init__(
         self, limit_bytes: int | None = None, free: Callable[[], int | None] | None = None
     ) -> None:
-        """No engine is known."""
         self._limit_bytes = limit_bytes
         self._free = free or machine_free_bytes
         self._engines: list[EngineBackend] = []

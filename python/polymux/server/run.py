@@ -54,7 +54,6 @@ class ShutdownWatchdog:
     """
 
     def __init__(self, shutdown_timeout_s: float) -> None:
-        """Begins to watch, on a thread of its own: handlers of signals may start none."""
         self._shutdown_timeout_s = shutdown_timeout_s
         self._told, self._tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         threading.Thread(target=self._watch, name="polymux shutdown watchdog", daemon=True).start()

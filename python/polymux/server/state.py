@@ -58,7 +58,6 @@ class ServerState:
         path: Path | None = None,
         backends: Sequence[Backend] | None = None,
     ) -> None:
-        """Nothing runs."""
         self.settings = settings
         self._path = path
         self._keeps_origins = False

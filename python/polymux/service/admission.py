@@ -76,7 +76,6 @@ class Reservation:
     """A place in a queue for work that was told that it may come; given up once only."""
 
     def __init__(self, admission: Admission) -> None:
-        """Counts from now on."""
         self.admission = admission
         self._is_open = True
         admission.reserved += 1
@@ -97,7 +96,6 @@ class Admission:
     """
 
     def __init__(self, backend: Backend, queue: int) -> None:
-        """Nobody is there."""
         self._backend = backend
         self._queue = queue
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -237,7 +235,6 @@ class ThroughputEstimator:
     """
 
     def __init__(self, unit: str, first_guess_s: float) -> None:
-        """Nothing was measured."""
         self._unit = unit
         self._each_s = first_guess_s
         self._measured = False

@@ -41,7 +41,6 @@ class SteadyClock:
         monotonic: Callable[[], float] | None = None,
         boot: str | None = None,
     ) -> None:
-        """Believes the system's clock as it is now."""
         #: Which start of the machine `since_boot_s` counts from; empty where nobody knows.
         self.boot = _boot() if boot is None else boot
         self._wall = wall
@@ -123,7 +122,6 @@ class ClockSkewTracker:
     """
 
     def __init__(self, database: Database, clock: SteadyClock) -> None:
-        """Moves what has to be moved."""
         self._database = database
         self._clock = clock
         since_boot_s, now = clock.since_boot_s(), clock()

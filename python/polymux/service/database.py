@@ -100,7 +100,6 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens, and brings the tables up to date."""
         self._path = path
         with self._reported():
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

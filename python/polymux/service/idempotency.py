@@ -28,7 +28,6 @@ class IdempotencyKeys:
     """
 
     def __init__(self, database: Database, *, clock: Callable[[], float]) -> None:
-        """Knows those of the catalogue."""
         self._database = database
         self._clock = clock
 

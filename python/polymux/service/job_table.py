@@ -113,7 +113,6 @@ class JobTable:
     """
 
     def __init__(self, database: Database, *, life_s: float, clock: Callable[[], float]) -> None:
-        """Ends what an earlier process took with it."""
         self._database = database
         self._life_s = life_s
         self._clock = clock

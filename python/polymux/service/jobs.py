@@ -75,7 +75,6 @@ class JobManager:
     """
 
     def __init__(self, store: Store, do: Doing) -> None:
-        """None runs."""
         self._store = store
         self._do = do
         self._running: dict[str, _Running] = {}

@@ -172,7 +172,6 @@ class MediaStore:
         life_s: float,
         clock: Callable[[], float],
     ) -> None:
-        """Removes what an earlier process left half done."""
         self._media = folder / "media"
         self._drafts = folder / "drafts"
         self._database = database

@@ -226,7 +226,6 @@ class ProgressSink:
     _MAX_LINES = 500
 
     def __init__(self, on_change: Callable[[], object], draft: Callable[[int], TempFile]) -> None:
-        """Nothing is told yet."""
         self._on_change = on_change
         self._draft = draft
         self.lines: list[str] = []

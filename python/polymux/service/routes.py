@@ -58,7 +58,6 @@ class Routes:
         routes: Mapping[str, Sequence[Route]] | None = None,
         remedy: Remedy | None = None,
     ) -> None:
-        """Checks them."""
         self._remedy = remedy
         self.backends = {one.name: one for one in backends}
         if len(self.backends) < len(backends):

@@ -135,7 +135,6 @@ class Service:
         on_spent: OnSpent | None = None,
         remedy: Remedy | None = None,
     ) -> None:
-        """Nothing runs."""
         self.store = store
         self._on_spent = on_spent
         self.routes = Routes(backends, routes, remedy)

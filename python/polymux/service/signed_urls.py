@@ -45,7 +45,6 @@ class UrlSigner:
         period_s: float = 14 * 86400,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Reads them, or makes the first."""
         self._path = path
         self._period_s = period_s
         self._clock = clock

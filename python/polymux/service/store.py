@@ -67,7 +67,6 @@ class Store:
         life_s: float = 86400.0,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Opens it."""
         self.clock = clock or SteadyClock()
         self._lock = _locked(folder)
         try:

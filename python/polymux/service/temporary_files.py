@@ -42,7 +42,6 @@ class TempFile:
     """
 
     def __init__(self, store: MediaStore, path: Path) -> None:
-        """Nothing is written yet."""
         self._store = store
         self._reserved_bytes = 0
         #: Where to write. Whoever does makes the file new, and follows no link.
@@ -125,11 +124,9 @@ class TempFile:
         self.reserve(0)
 
     def __enter__(self) -> Self:
-        """The draft."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Discards it, unless it was adopted."""
         self.discard()
 
 

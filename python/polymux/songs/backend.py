@@ -65,7 +65,6 @@ class CatalogueBackend(Backend):
         *,
         is_own: bool = False,
     ) -> None:
-        """Nothing is opened."""
         self.name = NAME
         self.operations = frozenset({"identify_song", "search_music"})
         self.max_concurrency = _SLOTS

@@ -111,7 +111,6 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens it, and brings the tables up to date where it can be written."""
         self._name = display_name(path.as_posix())
         self._own = threading.local()
         self.writer = Connection(path)

@@ -50,7 +50,6 @@ class CatalogueIndex:
     """
 
     def __init__(self, folder: Path, database: Database, writing: WritingLock) -> None:
-        """Nothing is opened before it is needed."""
         self._folder = folder
         self._database = database
         self._writing = writing

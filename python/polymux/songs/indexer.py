@@ -93,7 +93,6 @@ class Addition:
         on_progress: Callable[[AddProgress], object] | None,
         cancel: threading.Event | None,
     ) -> None:
-        """Begins nothing."""
         from polymux._native.media import media
 
         self._media = media

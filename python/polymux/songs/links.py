@@ -51,7 +51,6 @@ class SignedAddresses(Addresses):
     """
 
     def __init__(self, base_url: str, store: Store, retention_s: float) -> None:
-        """Keeps what is given."""
         self._base_url = base_url
         self._store = store
         self._retention_s = retention_s
@@ -87,7 +86,6 @@ class FileAddresses(Addresses):
     """
 
     def __init__(self, folder: Path) -> None:
-        """Writes nothing."""
         self._folder = folder
 
     def page(self, song: CatalogueSong) -> str:

@@ -54,7 +54,6 @@ class ReadCatalogue(Catalogue):
     """
 
     def __init__(self, path: Path, *, min_confidence: float | None = None) -> None:
-        """Opens it."""
         super().__init__(path, min_confidence=min_confidence)
         never = _NeverWriting(self.path / "lock")
         self._index: _VerifiedIndex = _VerifiedIndex(self.path / "segments", self._database, never)
@@ -169,7 +168,6 @@ class Library:
     def __init__(
         self, folder: Path, own: Catalogue | None = None, *, min_confidence: float | None = None
     ) -> None:
-        """Nothing is opened."""
         self.folder = folder
         self._min_confidence = min_confidence
         self._own = own

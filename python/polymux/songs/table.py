@@ -99,7 +99,6 @@ class SongTable:
     """
 
     def __init__(self, database: Database) -> None:
-        """Keeps it."""
         self._database = database
         self._read = database.rows
         self._write = database.writer.rows

@@ -28,7 +28,6 @@ class WritingLock:
     """
 
     def __init__(self, path: Path) -> None:
-        """Takes nothing."""
         self._path = path
         self._threads = threading.RLock()
         self._depth = 0

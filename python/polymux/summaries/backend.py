@@ -42,7 +42,6 @@ class SummaryBackend(Backend):
     """
 
     def __init__(self, pages: PageDownloader, options: SummaryOptions) -> None:
-        """Nothing is fetched."""
         self.name = "summaries"
         self.operations = frozenset(("summarize_video",))
         self.max_concurrency = pages.settings.max_concurrency

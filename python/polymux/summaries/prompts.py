@@ -61,7 +61,6 @@ class Writer:
     def __init__(
         self, options: SummaryOptions, title: str, window_tokens: int | None = None
     ) -> None:
-        """Nothing is asked."""
         self._options = options
         self._title = title
         self._words = options.words

@@ -34,7 +34,6 @@ class Breaker:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """It was always reached."""
         self._clock = clock
         self._failures = 0
         self._next_at = 0.0

@@ -80,7 +80,6 @@ class UpstreamServer:
         ours: bool = False,
         max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
-        """Nothing is connected."""
         self.name = name
         self.base_url = checked_base_url(base_url)
         if not ours and base_url.rstrip("/").endswith(_API):
@@ -372,7 +371,6 @@ class GuardedWay:
     """
 
     def __init__(self, policy: FetchPolicy) -> None:
-        """Nothing listens."""
         self._policy = policy
         self._opening = asyncio.Lock()
         self._proxy: GuardedProxy | None = None

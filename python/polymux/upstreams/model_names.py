@@ -41,7 +41,6 @@ class ModelNames:
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """Keeps them."""
         self._names = dict(names)
         own = selectors()
         self._chats = {name: their for name, their in self._names.items() if name not in own}

@@ -91,7 +91,6 @@ class PolymuxUpstream(Backend):
         max_concurrency: int = 16,
         policy: FetchPolicy | None = None,
     ) -> None:
-        """Nothing is connected."""
         self.name = server.name
         self.operations = frozenset(operations or (one.name for one in contract.operations()))
         self.max_concurrency = max_concurrency

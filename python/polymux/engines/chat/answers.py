@@ -49,7 +49,6 @@ class Conversation:
         schemas: ChatSchemas,
         token_limit: int | None = None,
     ) -> None:
-        """Nothing has come."""
         self._sink = sink
         self._token = token
         self._free = request.operation == "free_chat"

@@ -19,7 +19,6 @@ class Assembled:
     """
 
     def __init__(self, model: str) -> None:
-        """Nothing has come."""
         self._model = model
         self._choices: dict[int, dict[str, Any]] = {}
         self._facts: dict[str, Any] = {}

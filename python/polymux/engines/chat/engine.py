@@ -46,7 +46,6 @@ class Places:
     """
 
     def __init__(self, count: int) -> None:
-        """All are free."""
         self._free = count
         self._changed = threading.Condition()
         #: Whoever comes first is first: many who want one each would keep out who wants several.
@@ -100,7 +99,6 @@ class IpcListener:
     """
 
     def __init__(self) -> None:
-        """It is not open yet."""
         self.name = f"\0polymux-chat-{secrets.token_hex(16)}.sock"
         self.key = secrets.token_hex(32)
 

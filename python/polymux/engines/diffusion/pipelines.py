@@ -83,7 +83,6 @@ class PipelineManager:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """Loads no model."""
         try:
             import diffusers
             import torch

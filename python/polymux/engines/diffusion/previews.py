@@ -35,7 +35,6 @@ class Previews:
     """
 
     def __init__(self, manager: PipelineManager, pipeline: Any, sink: EngineSink) -> None:
-        """Draws none yet."""
         self._wanted = manager.options.get("previews", True) is True
         self._pipeline = pipeline
         self._sink = sink

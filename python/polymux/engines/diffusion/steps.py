@@ -31,7 +31,6 @@ class Steps:
     """
 
     def __init__(self, sink: EngineSink, token: Token, total: int) -> None:
-        """None is done."""
         self._sink = sink
         self.token = token
         self._total = max(1, total)

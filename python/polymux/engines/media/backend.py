@@ -18,7 +18,6 @@ class MediaBackendBase(Backend):
     """What the media engine's backends have in common, before that which does the work."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        """No process is started."""
         super().__init__(*arguments, **named)
         self._measure = estimates.sound(_CONVERSION_S)
 

@@ -47,7 +47,6 @@ class MediaEngine(Engine):
     """Converts, decodes, and loads pictures."""
 
     def __init__(self) -> None:
-        """Nothing is loaded."""
         self._limits = Limits()
         self._max_pixels = 40_000_000
 

@@ -75,7 +75,6 @@ class Child:
     """The process's side of the connection."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Nothing is loaded."""
         self._connection = connection
         self._sending = threading.Lock()
         self._tokens: dict[int, Token] = {}

@@ -21,7 +21,6 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(self, take: Callable[[list[Frame]], None]) -> None:
-        """Not connected."""
         self._take = take
         self._frames = FrameReader()
         self._words = ""

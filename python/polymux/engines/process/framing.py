@@ -81,7 +81,6 @@ class FrameReader:
     """
 
     def __init__(self) -> None:
-        """Nothing has come."""
         self._data = bytearray()
 
     @property

@@ -43,7 +43,6 @@ class InProcessBackend(Backend):
         max_concurrency: int = 1,
         threads: int = 0,
     ) -> None:
-        """Nothing is loaded."""
         self._threads = threads
         self.name = name
         self.operations = frozenset(operations)

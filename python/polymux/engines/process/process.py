@@ -29,7 +29,6 @@ class RunQueue:
     """The work that has not ended in one process, by number, in the order in which it came."""
 
     def __init__(self) -> None:
-        """There is none."""
         self._outstanding: dict[int, None] = {}
         self._leaving: set[int] = set()
 
@@ -74,7 +73,6 @@ class StderrCapture:
     """
 
     def __init__(self, name: str) -> None:
-        """Nothing was said."""
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._name = name
         self._rest = b""
@@ -148,7 +146,6 @@ class CrashError(Exception):
     """The process ended, or had to be ended; `words` says how."""
 
     def __init__(self, words: str) -> None:
-        """Keeps the words."""
         super().__init__(words)
         self.words = words
 
@@ -173,7 +170,6 @@ class EngineProcess:
         confinement: Mapping[str, Any] | None,
         silence_s: float,
     ) -> None:
-        """Nothing is started."""
         self._family = family
         self._options = dict(options)
         self._threads = threads

@@ -38,7 +38,6 @@ class CrashLoopBackoff:
     """The latest crashes of one engine; times are those of `time.monotonic`, as any thread has."""
 
     def __init__(self) -> None:
-        """There was none."""
         self._noted: deque[float] = deque(maxlen=MAX_CRASHES)
 
     def record(self, now: float) -> None:
@@ -140,7 +139,6 @@ class EngineBackend(Backend):
         before_load: Callable[[EngineBackend], Awaitable[None]] | None = None,
         needed_bytes: int | None = None,
     ) -> None:
-        """No process is started."""
         self.name = name
         self.operations = frozenset(operations)
         self.max_concurrency = max_concurrency

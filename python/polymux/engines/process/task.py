@@ -88,7 +88,6 @@ class StallTimeoutError(Exception):
     """
 
     def __init__(self, seconds: float) -> None:
-        """Keeps them."""
         super().__init__(f"nothing for {seconds:.0f} s")
         self.seconds = seconds
 
@@ -164,7 +163,6 @@ class EngineTask:
     def __init__(
         self, engine: str, supervision: Supervision, process: EngineProcess, sink: ProgressSink
     ) -> None:
-        """Nothing is sent."""
         self._engine = engine
         self._supervision = supervision
         self._process = process

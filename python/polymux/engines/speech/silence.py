@@ -54,7 +54,6 @@ class SilenceTrimmer:
     def __init__(
         self, samples: NDArray[np.float32], rate_hz: int, speech: Sequence[tuple[int, int]]
     ) -> None:
-        """Keeps the samples as they are where no pause is long."""
         self._rate_hz = rate_hz
         self._speech = list(speech)
         left = int(_PAUSE_S * rate_hz) // 2

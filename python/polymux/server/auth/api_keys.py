@@ -102,7 +102,6 @@ class KeyFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read."""
         self.path = path
         self._seen: tuple[int, int, int] | None = None
         self._keys: tuple[Key, ...] = ()

@@ -80,7 +80,6 @@ class Gate:
     def __init__(
         self, settings: ServerSettings, keys: KeyFile, quotas: Quotas | None = None
     ) -> None:
-        """Nobody has come in."""
         self._settings = settings
         self._keys = keys
         self.quotas = quotas or Quotas()

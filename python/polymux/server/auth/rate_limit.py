@@ -37,7 +37,6 @@ class Quotas:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is used."""
         self._clock = clock
         self._uses: dict[str, _Use] = {}
 

@@ -195,7 +195,6 @@ class Form:
     """
 
     def __init__(self) -> None:
-        """Nothing was read."""
         self.fields: list[tuple[str, Any]] = []
         self.drafts: list[TempFile] = []
 
@@ -205,7 +204,6 @@ class Form:
             draft.discard()
 
     def __enter__(self) -> Self:
-        """The form."""
         return self
 
     def __exit__(
@@ -214,7 +212,6 @@ class Form:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Removes the files."""
         self.close()
 
 

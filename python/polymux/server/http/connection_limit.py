@@ -30,7 +30,6 @@ class ConnectionLimiter:
     """
 
     def __init__(self, most: int | None = None, of_one: int | None = None) -> None:
-        """Nobody is there."""
         self.most = _max_connections() if most is None else most
         self._of_one = of_one
         self._counts: dict[str, int] = {}

@@ -393,7 +393,6 @@ class CoalescingTransport:
     """A transport whose `close` waits for the peer, where the peer is still sending."""
 
     def __init__(self, transport: asyncio.Transport, protocol: BoundedProtocol) -> None:
-        """Nothing waits."""
         self._transport = transport
         self._protocol = protocol
         self._head = b""
@@ -442,7 +441,6 @@ class UnchunkedSender:
     """Sends without chunks, which HTTP/1.0 does not know: the end is that of the connection."""
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
-        """Of one request."""
         self._cycle = cycle
         self._send = cycle.send
         self._unmeasured = False

@@ -31,7 +31,6 @@ class Handshake(asyncio.Protocol):
     def __init__(
         self, make: Callable[[], BoundedProtocol], context: ssl.SSLContext, max_s: float
     ) -> None:
-        """Nobody is there yet."""
         self._protocol = make()
         self._context = context
         self._max_s = max_s

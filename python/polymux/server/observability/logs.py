@@ -38,7 +38,6 @@ class NonBlockingHandler(logging.Handler):
     """
 
     def __init__(self, descriptor: int) -> None:
-        """Nothing waits."""
         super().__init__()
         self._descriptor = descriptor
         mode = os.fstat(descriptor).st_mode

@@ -36,7 +36,6 @@ class Metrics:
     """The counters of one server; none is shared with another in the same process."""
 
     def __init__(self) -> None:
-        """All are nought."""
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.registry = CollectorRegistry()

@@ -28,7 +28,6 @@ class Tracing:
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        """Nothing is traced yet."""
         from opentelemetry import trace
 
         self._trace = trace

@@ -84,7 +84,6 @@ class OpenAIUpstream(Backend):
         image_fields: Sequence[str] = (),
         policy: FetchPolicy | None = None,
     ) -> None:
-        """Nothing is connected."""
         self.name = server.name
         self.operations = frozenset(operations)
         self.max_concurrency = max_concurrency

@@ -38,7 +38,6 @@ class ModelListing:
         path: str = _PATH,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is asked for."""
         self._server = server
         self._path = path
         self._clock = clock

@@ -87,7 +87,6 @@ class ReplicateUpstream(Backend):
         max_concurrency: int = 16,
         policy: FetchPolicy | None = None,
     ) -> None:
-        """Nothing is connected."""
         self.name = server.name
         self.max_concurrency = max_concurrency
         self._targets = targets_of(models or {})

@@ -52,7 +52,6 @@ class ReplicateServer(UpstreamServer):
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        """Nothing is connected."""
         super().__init__(*arguments, **named)
         self._versions: dict[Target, str] = {}
         self._last_words: set[asyncio.Future[None]] = set()

@@ -36,7 +36,6 @@ class Outputs:
     """
 
     def __init__(self, server: UpstreamServer, policy: FetchPolicy) -> None:
-        """Nothing is fetched."""
         self._server = server
         self._policy = policy
 

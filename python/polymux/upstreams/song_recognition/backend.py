@@ -53,7 +53,6 @@ class SongRecognitionBackend(Backend):
         media: Backend,
         recogniser: Recogniser | None = None,
     ) -> None:
-        """Nothing is asked."""
         self.name = NAME
         self.operations = frozenset({"identify_song"})
         self.max_concurrency = _SLOTS

@@ -71,7 +71,6 @@ class ShazamRecognition:
     def __init__(
         self, base_url: str, timeout_s: float, country: str, language: str, way: GuardedWay
     ) -> None:
-        """Nothing is connected."""
         agent = f"polymux/{__version__}"
         nobody: frozenset[int] = frozenset()
         self._server = CatalogueServer(base_url, timeout_s, agent, nobody, nobody, way)

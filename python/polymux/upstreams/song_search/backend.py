@@ -41,7 +41,6 @@ class SongSearchBackend(Backend):
     is_upstream = True
 
     def __init__(self, settings: SongSearchSettings, search: SongSearch | None = None) -> None:
-        """Nothing is asked."""
         self.name = NAME
         self.operations = frozenset({"search_music"})
         self.max_concurrency = _SLOTS

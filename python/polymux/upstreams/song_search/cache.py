@@ -41,7 +41,6 @@ class SongCache:
         keep_empty_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """It is empty."""
         self._max_bytes = max_bytes
         self._keep_s = keep_s
         self._keep_empty_s = min(keep_s, keep_empty_s)

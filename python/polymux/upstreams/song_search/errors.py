@@ -44,7 +44,6 @@ class ProviderError(Exception):
         *,
         counts: bool = True,
     ) -> None:
-        """Keeps what is given."""
         super().__init__(reason)
         self.kind = kind
         self.reason = reason

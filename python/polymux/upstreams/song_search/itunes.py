@@ -32,7 +32,6 @@ class ITunes(SongSource):
     limited = frozenset({403})
 
     def __init__(self, base_url: str, timeout_s: float, country: str) -> None:
-        """Nothing is connected."""
         super().__init__(base_url, timeout_s)
         self._country = country.upper()
 

@@ -48,7 +48,6 @@ class TokenBucket:
         clock: Clock = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """It is full."""
         self._rate = rate
         self._clock = clock
         self._sleep = sleep
@@ -103,7 +102,6 @@ class BackOff:
     def __init__(
         self, clock: Clock = time.monotonic, chance: Callable[[], float] = random.random
     ) -> None:
-        """Nothing has failed."""
         self._clock = clock
         self._chance = chance
         self._failures = 0

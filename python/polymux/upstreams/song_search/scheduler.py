@@ -42,7 +42,6 @@ class RateLimitedProvider(Generic[Source]):
     """A server with its pace."""
 
     def __init__(self, source: Source, bucket: TokenBucket, pause: BackOff) -> None:
-        """It was not asked yet."""
         self.source = source
         self.bucket = bucket
         self.pause = pause
@@ -79,7 +78,6 @@ class ProviderScheduler(Generic[Source]):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """Nothing is asked."""
         self._providers = [
             RateLimitedProvider(one, TokenBucket(one.rate, clock, sleep), BackOff(clock, chance))
             for one in sources

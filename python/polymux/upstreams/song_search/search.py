@@ -57,7 +57,6 @@ class SongSearch(ProviderScheduler[SongSource]):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """Nothing is asked."""
         super().__init__(sources, deadline_s, clock=clock, sleep=sleep, chance=chance)
         self._cache = cache
 

@@ -31,7 +31,6 @@ class Shazam(SongSource):
     rate = Rate(burst=2, per_s=0.05)
 
     def __init__(self, base_url: str, timeout_s: float, country: str) -> None:
-        """Nothing is connected."""
         super().__init__(base_url, timeout_s)
         self._country = country.upper()
 

@@ -71,7 +71,6 @@ class CatalogueServer:
         refusals: frozenset[int] = _REFUSALS,
         way: GuardedWay | None = None,
     ) -> None:
-        """Nothing is connected."""
         self._base_url = checked_base_url(base_url)
         self._user_agent = user_agent
         self._limited = limited
@@ -225,7 +224,6 @@ class SongSource(ABC):
     limited: ClassVar[frozenset[int]] = frozenset()
 
     def __init__(self, base_url: str, timeout_s: float, contact: str = "") -> None:
-        """Nothing is connected."""
         agent = self.user_agent(contact)
         self._server = CatalogueServer(base_url, timeout_s, agent, self.limited)
 

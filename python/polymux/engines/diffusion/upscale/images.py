@@ -60,7 +60,6 @@ class Enlarger:
     """
 
     def __init__(self, options: Mapping[str, Any], sink: EngineSink, token: Token) -> None:
-        """Loads the network."""
         self._sink, self._token = sink, token
         path = options.get("upscaler")
         self._factor = 1

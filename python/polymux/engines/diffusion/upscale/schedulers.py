@@ -124,7 +124,6 @@ class Solver:
     def __init__(
         self, name: str, config: Mapping[str, Any], steps: int, last: int, device: Any
     ) -> None:
-        """Nothing is solved yet."""
         which = named(name)
         with warnings.catch_warnings():
             # Some of diffusers' solvers hand tensors to NumPy in a way that it warns of.

@@ -49,7 +49,6 @@ class Painter:
         words: Any,
         steps: Steps,
     ) -> None:
-        """Nothing is painted."""
         self._manager = manager
         self._pipeline = pipeline
         self._model = model

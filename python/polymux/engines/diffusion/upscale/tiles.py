@@ -41,7 +41,6 @@ class Axis:
     """
 
     def __init__(self, length: int, spans: Sequence[Span], cell: int = 1) -> None:
-        """Computes them."""
         import numpy
 
         self.length = length * cell
@@ -144,7 +143,6 @@ class Joiner:
     """
 
     def __init__(self, size: Size, columns: Axis, rows: Axis) -> None:
-        """Nothing of it is there."""
         import numpy
 
         self._columns, self._rows = columns, rows
