@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""clang_tidy.py BUILD_FOLDER...: clang-tidy over the library and bindings of those builds.
+"""clang_tidy.py [--changed] BUILD_FOLDER...: clang-tidy over library and bindings of those builds.
+
+With --changed, only over the files that differ from the last commit.
 
 Two files at a time, and only those whose content, headers of this repository, or settings changed
 since they last passed: names of passed states lie in build/clang-tidy.
@@ -23,6 +25,17 @@ def sources_of(build: Path) -> list[Path]:
     files = {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
     shipped = (ROOT / "cpp/src", ROOT / "bindings")
     return sorted(path for path in files if any(path.is_relative_to(top) for top in shipped))
+
+
+def changed_files() -> set[Path]:
+    """Files that differ from the last commit, new ones included."""
+    command = ["git", "ls-files", "--modified", "--others", "--exclude-standard"]
+    staged = ["git", "diff", "--name-only", "--cached"]
+    names = [
+        subprocess.run(one, check=True, capture_output=True, text=True, cwd=ROOT).stdout.split("\n")
+        for one in (command, staged)
+    ]
+    return {(ROOT / name).resolve() for name in (*names[0], *names[1]) if name}
 
 
 def shared_state(build: Path) -> bytes:
@@ -49,13 +62,16 @@ def check(build: Path, source: Path, shared: bytes) -> str:
 
 def main() -> None:
     PASSED.mkdir(parents=True, exist_ok=True)
-    builds = [Path(name).resolve() for name in sys.argv[1:]]
+    arguments = sys.argv[1:]
+    only_changed = "--changed" in arguments
+    builds = [Path(name).resolve() for name in arguments if name != "--changed"]
+    wanted = changed_files() if only_changed else None
     seen: set[Path] = set()
     jobs = []
     for build in builds:
         shared = shared_state(build)
         for source in sources_of(build):
-            if source not in seen:
+            if source not in seen and (wanted is None or source in wanted):
                 seen.add(source)
                 jobs.append((build, source, shared))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
