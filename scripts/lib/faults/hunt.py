@@ -100,7 +100,7 @@ class Hunt:
         return NOT_CAUGHT, ""
 
     def _stages(self, fault: Fault) -> Iterator[_Stage]:
-        places = ["of the file", "of its folder", "of the rest"]
+        places = ["near the file", "related to it", "of the rest"]
         if fault.is_cpp:
             for place, files in zip(places, nearby.cpp_stages(self._root, fault.path), strict=True):
                 names = [f"cpp.{PurePath(file).stem}" for file in files]
@@ -118,7 +118,7 @@ class Hunt:
         )
 
     def _python_stage(self, place: str, files: list[str], build: list[str] | None) -> _Stage:
-        in_order = place == "of the file"
+        in_order = place == "near the file"
 
         def attempt(limit_s: float) -> Attempt:
             return self._commands.pytest(files, sorted(self.unreliable), limit_s, in_order=in_order)

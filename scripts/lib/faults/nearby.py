@@ -1,4 +1,4 @@
-"""Orders the tests for a fault: those of its module, those of its folder, the rest."""
+"""Orders the tests for a fault: those that name its module, its functions or folder, the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHORTEST_NAME = 6
 
 
 def python_stages(root: Path, path: str) -> list[list[str]]:
-    """Returns three lists of test files: of the module, of its folder, and all others."""
+    """Returns three lists of test files: near the module, related to it, and all others."""
     return _stages(root, "tests", "test_*.py", _patterns(root, path))
 
 
@@ -56,16 +56,17 @@ def _patterns(root: Path, path: str) -> list[list[str]]:
     of_module = [rf"\b{module}\b(?!\.)", rf"from {package} import [^\n]*\b{name}\b"]
     if name not in COMMON:
         of_module.append(rf"\A\S*/test_\w*{name}")
-    of_module += [rf"\b{each}\b" for each in _public_names((root / path).read_text())]
-    of_folder = [rf"\b{package}\b", rf"\A\S*/{parts[-2]}/"] if len(parts) > 2 else []
-    return [of_module, of_folder]
+    related = [rf"\b{each}\b" for each in _public_names((root / path).read_text())]
+    if len(parts) > len(["polymux", name]):
+        related += [rf"\b{package}\b", rf"\A\S*/{parts[-2]}/"]
+    return [of_module, related]
 
 
 def _cpp_patterns(path: str) -> list[list[str]]:
     """The core's tests are named after its files; so are its Python tests, less often."""
     *folders, name = path.removeprefix("cpp/src/").rpartition(".")[0].split("/")
     return [
-        [rf"\A\S*/test_\w*{name}", rf"\b{name}\.hpp\b"],
+        [rf"\A\S*/test_(\w*{name}|{name.split('_')[0]}_?)", rf"\b{name}\.hpp\b"],
         [rf"(\A\S*|polymux)/{folder}\b|_native\._?{folder}|\A\S*_{folder}_" for folder in folders],
     ]
 
