@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from benchmarks.song import __main__ as command
 from benchmarks.song import costs, recognisers, scorer, whole
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 SEED, TRACKS = 31, 15
 LITTLE = costs.Sizes(hours=0.2, many_hours=0.5, questions=2, titles=500, searches=20)
 

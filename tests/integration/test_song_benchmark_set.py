@@ -21,7 +21,7 @@ from benchmarks.song.snippets import Case, Snippets
 if TYPE_CHECKING:
     from benchmarks.song.catalogue import SongSet
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 TRACKS, SHARE = 15, 0.3
 
 
