@@ -28,6 +28,7 @@ STARTERS = {
     "engines/process/process.py",
     "engines/ocr/tesseract.py",
     "models/torch_device.py",
+    "models/torch_pickle.py",
     "models/wheels.py",
 }
 #: Where a socket is made or a connection begun, and by what; all else goes by way of these.

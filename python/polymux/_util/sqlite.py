@@ -1,9 +1,11 @@
-"""One connection to SQLite: by apsw where it is installed, else by the standard library.
+"""SQLite: connections, transactions, and its failures as errors of polymux.
 
-The two carry different releases of SQLite. Releases before 3.51.3 can damage a write-ahead log
-that several connections use (https://sqlite.org/wal.html, "the WAL-reset bug"), and the standard
-library's is as old as the system. So only apsw's makes databases with such a log; the other one
-turns a log back into a rollback journal before it reads anything else.
+`connect` opens a database of one process with the standard library. `Connection` is for databases
+that several processes share: by apsw where it is installed, else by the standard library. The two
+carry different releases of SQLite. Releases before 3.51.3 can damage a write-ahead log that several
+connections use (https://sqlite.org/wal.html, "the WAL-reset bug"), and the standard library's is as
+old as the system. So only apsw's makes databases with such a log; the other one turns a log back
+into a rollback journal before it reads anything else.
 
 Of a database that this process may read and not write, on a disk that is mounted so or in a folder
 of somebody else's, SQLite can read no log that it cannot lock. Where nobody has one open, the file
@@ -18,15 +20,17 @@ import os
 import sqlite3
 import threading
 from contextlib import contextmanager
+from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from polymux._util.text import display_name
-from polymux.errors import CatalogueError
+from polymux.errors import CatalogueError, PolymuxError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 try:
@@ -38,11 +42,67 @@ _ERRORS: tuple[type[Exception], ...] = (sqlite3.Error,)
 if apsw is not None:
     _ERRORS += (apsw.Error,)
 _FIRST_SOUND_LOG = (3, 51, 3)
-_FULL = 13
-_DAMAGED = (11, 26)
-_LOCKED = (5, 6)
-#: What reading needs to write first, after somebody has been killed while writing.
-_UNFINISHED = (8, 14)
+
+
+class Failure(Enum):
+    """What went wrong, by SQLite's result codes (https://sqlite.org/rescode.html)."""
+
+    FULL = (13,)
+    DAMAGED = (11, 26)
+    LOCKED = (5, 6)
+    #: Reading must write first: a writer was killed.
+    UNFINISHED = (8, 14)
+    OTHER = ()
+
+
+@contextmanager
+def reported(failed: Callable[[Failure, str, int | None], Exception]) -> Iterator[None]:
+    """Turns what SQLite and the system raise into an error for people.
+
+    Args:
+        failed: Makes the error, of the failure, its text and the system's error number.
+    """
+    try:
+        yield
+    except PolymuxError:
+        raise  # Some are OSErrors as well.
+    except _ERRORS as error:
+        code = getattr(error, "sqlite_errorcode", None) or getattr(error, "result", 0)
+        kinds = (one for one in Failure if (code or 0) & 0xFF in one.value)
+        raise failed(next(kinds, Failure.OTHER), " ".join(str(error).split()), None) from error
+    except OSError as error:
+        raise failed(Failure.OTHER, error.strerror or str(error), error.errno) from error
+
+
+def connect(path: Path, *, timeout_s: float = 5.0) -> sqlite3.Connection:
+    """Opens a database of one process at a time, with a rollback journal, synced to the disk.
+
+    Not a write-ahead log: releases of SQLite before 3.51.3 can damage one
+    (https://sqlite.org/wal.html, "the WAL-reset bug"), and one writer gains nothing from it.
+    """
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, timeout=timeout_s
+    )
+    connection.row_factory = sqlite3.Row
+    for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL", "trusted_schema = OFF"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+@contextmanager
+def transaction(connection: Any) -> Iterator[None]:
+    """All of what is written inside, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has rolled back by itself where the disk was full.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 #: Writers take milliseconds, and there is one at a time.
 _MAX_WAIT_MS = 30_000
 #: Writers that are done between the beginning and the end of one question are few.
@@ -147,16 +207,8 @@ class Connection:
                 "that this process may only read",
                 errno=errno.EROFS,
             )
-        with self._lock, self.reported():
-            self.rows("BEGIN IMMEDIATE")
-            try:
-                yield
-                self.rows("COMMIT")
-            except BaseException:
-                # SQLite has rolled back by itself where the disk was full.
-                if self._native.in_transaction:
-                    self.rows("ROLLBACK")
-                raise
+        with self._lock, self.reported(), transaction(self._native):
+            yield
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement; gives all its rows."""
@@ -210,31 +262,28 @@ class Connection:
                 self._open = False
                 self._native.close()
 
-    @contextmanager
-    def reported(self) -> Iterator[None]:
+    def reported(self) -> AbstractContextManager[None]:
         """Turns what SQLite and the system raise into errors for people."""
-        try:
-            yield
-        except _ERRORS as error:
-            code = _code_of(error)
-            if code == _FULL:
-                raise is_full(self._name) from error
-            if code in _DAMAGED:
-                raise is_damaged(self._name, str(error)) from error
-            if code in _LOCKED:
-                raise is_busy(self._name, "it holds the database") from error
-            if code in _UNFINISHED and self.is_fixed:
-                raise CatalogueError(
-                    f"the catalogue {self._name} was left by a process that ended while it wrote, "
-                    "and cannot be put in order where it may only be read: open it once where it "
-                    "can be written"
-                ) from error
-            message = f"the catalogue {self._name} cannot be used: {error}"
-            raise CatalogueError(message) from error
-        except OSError as error:
-            raise CatalogueError(
-                f"the catalogue {self._name} cannot be opened: {error.strerror}", errno=error.errno
-            ) from error
+        return reported(self._failed)
+
+    def _failed(self, failure: Failure, words: str, number: int | None) -> CatalogueError:
+        if number is not None:
+            return CatalogueError(
+                f"the catalogue {self._name} cannot be opened: {words}", errno=number
+            )
+        if failure is Failure.FULL:
+            return is_full(self._name)
+        if failure is Failure.DAMAGED:
+            return is_damaged(self._name, words)
+        if failure is Failure.LOCKED:
+            return is_busy(self._name, "it holds the database")
+        if failure is Failure.UNFINISHED and self.is_fixed:
+            return CatalogueError(
+                f"the catalogue {self._name} was left by a process that ended while it wrote, and "
+                "cannot be put in order where it may only be read: open it once where it can be "
+                "written"
+            )
+        return CatalogueError(f"the catalogue {self._name} cannot be used: {words}")
 
 
 def _has_sound_log() -> bool:
@@ -243,12 +292,6 @@ def _has_sound_log() -> bool:
         return False
     version = tuple(int(one) for one in apsw.sqlite_lib_version().split("."))
     return version >= _FIRST_SOUND_LOG
-
-
-def _code_of(error: BaseException) -> int:
-    """SQLite's number of what went wrong, without its details; 0 where it was another."""
-    code = getattr(error, "sqlite_errorcode", None) or getattr(error, "result", 0)
-    return code & 0xFF if isinstance(code, int) else 0
 
 
 def _make(path: Path) -> None:

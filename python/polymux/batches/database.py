@@ -6,26 +6,25 @@ import errno
 import fcntl
 import os
 import sqlite3
-import struct
 import threading
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
+from polymux._util import sqlite
+from polymux._util.sqlite import Failure
 from polymux._util.text import display_name
 from polymux.errors import OutputFailedError, OutputRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 Result = TypeVar("Result")
 
 #: "pmxb": what tells a manifest from any other database.
 APPLICATION_ID = 0x706D7862
-#: Where the first page tells of a journal beside the file that goes before it; of a version and,
-#: 4 bytes behind it, the application; and of how many tables and indices there are.
-_WRITE_VERSION, _USER_VERSION, _FIRST_CELLS = 18, 60, 103
-_WAL = 2
 _TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
     """
@@ -61,14 +60,14 @@ _TABLES = (
     ) STRICT, WITHOUT ROWID
     """,
 )
-_BUSY_S = 60.0
+#: Readers beside a batch have it for a moment at a time.
+BUSY_S = 60.0
 
 
 class Database:
     """The one connection that writes.
 
-    The journal is one of rollbacks, for the reason that `polymux.service.database` gives. A change
-    takes several syncs of the disk with it: those who have much to write do it in one.
+    A change takes several syncs of the disk: those who have much to write do it in one.
 
     Args:
         path: The file; made where there is none, beside a lock that one process holds.
@@ -85,7 +84,7 @@ class Database:
         self._held = _locked(path)
         try:
             with reported(path):
-                self._connection = opened(path)
+                self._connection = sqlite.connect(path, timeout_s=BUSY_S)
                 if check_application(self._connection, path) == 0:
                     self.change(_make)
         except BaseException:
@@ -94,17 +93,8 @@ class Database:
 
     def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Runs what writes: all of it or nothing, and on the disk when this returns."""
-        with self._lock, reported(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self._connection)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # SQLite has rolled back by itself where the disk was full.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-        return result
+        with self._lock, reported(self._path), sqlite.transaction(self._connection):
+            return work(self._connection)
 
     def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Runs what only reads."""
@@ -123,67 +113,50 @@ class Database:
 def refuse_others(path: Path) -> None:
     """Refuses a file of others before anything is written to it or beside it.
 
-    To open a database may change it: its journal is another one from then on. So the first page is
-    read as the file has it (https://sqlite.org/fileformat2.html#the_database_header). What a kill
-    has left half made is for SQLite to mend and for `check_application` to judge.
+    To open a database may change it: its journal is another one from then on. So it is opened as a
+    file that never changes. What a kill has left half made is for SQLite to mend and for
+    `check_application` to judge.
 
     Raises:
         OutputRefusedError: It is a database, and no manifest.
         OutputFailedError: It is none, or cannot be read.
     """
-    name = display_name(path.as_posix())
-    try:
+    with reported(path):
+        if not path.exists() or path.with_name(f"{path.name}-journal").exists():
+            return
         with path.open("rb") as file:
-            page = file.read(_FIRST_CELLS + 2)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise OutputFailedError(
-            f"the manifest '{name}' cannot be opened: {error.strerror}", errno=error.errno
-        ) from error
-    if not page or path.with_name(f"{path.name}-journal").exists():
-        return
-    if len(page) < _FIRST_CELLS + 2 or not page.startswith(b"SQLite format 3\0"):
-        raise OutputFailedError(
-            f"the manifest '{name}' cannot be used: it is damaged, or no manifest: give another"
-        )
-    version, application = struct.unpack_from(">I4xI", page, _USER_VERSION)
-    may_have_tables = any(page[_FIRST_CELLS:]) or page[_WRITE_VERSION] == _WAL
-    _check_marks(application, version, path, has_tables=may_have_tables)
+            # https://sqlite.org/fileformat2.html#the_database_header: 2 for a write-ahead log
+            has_log = file.read(19)[18:] == b"\x02"
+        address = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            check_application(connection, path, has_log=has_log)
 
 
-def opened(path: Path) -> sqlite3.Connection:
-    """A connection; whoever reads beside a batch has it for a moment at a time only."""
-    connection = sqlite3.connect(
-        path, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
-    )
-    connection.row_factory = sqlite3.Row
-    for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL", "trusted_schema = OFF"):
-        connection.execute(f"PRAGMA {pragma}")
-    return connection
-
-
-@contextmanager
-def reported(path: Path) -> Iterator[None]:
+def reported(path: Path) -> AbstractContextManager[None]:
     """Failures of SQLite as errors that say which file it is and what can be done."""
     name = display_name(path.as_posix())
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_FULL:
+
+    def failed(failure: Failure, words: str, number: int | None) -> OutputFailedError:
+        if number is not None:
+            return OutputFailedError(
+                f"the manifest '{name}' cannot be opened: {words}", errno=number
+            )
+        if failure is Failure.FULL:
             words, number = "its disk is full", errno.ENOSPC
-        elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            words, number = f"it is damaged, or no manifest ({error}): give another", None
-        else:
-            words, number = str(error), None
-        raise OutputFailedError(
-            f"the manifest '{name}' cannot be used: {words}", errno=number
-        ) from error
+        elif failure is Failure.DAMAGED:
+            words = f"it is damaged, or no manifest ({words}): give another"
+        return OutputFailedError(f"the manifest '{name}' cannot be used: {words}", errno=number)
+
+    return sqlite.reported(failed)
 
 
-def check_application(connection: sqlite3.Connection, path: Path) -> int:
+def check_application(connection: sqlite3.Connection, path: Path, *, has_log: bool = False) -> int:
     """The version of the tables; 0 where there are none yet.
+
+    Args:
+        connection: Its database.
+        path: Its file, for errors.
+        has_log: Whether a write-ahead log may hold tables that are not seen.
 
     Raises:
         OutputRefusedError: The database is another program's, or a newer polymux's.
@@ -191,17 +164,14 @@ def check_application(connection: sqlite3.Connection, path: Path) -> int:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
-    _check_marks(application, version, path, has_tables=bool(tables))
-    return int(version)
-
-
-def _check_marks(application: int, version: int, path: Path, *, has_tables: bool) -> None:
+    has_tables = tables or has_log
     if (application, version) not in ((APPLICATION_ID, 1), (0, 0)) or (not version and has_tables):
         newer = " of a newer polymux" if application == APPLICATION_ID else ""
         raise OutputRefusedError(
             f"'{display_name(path.as_posix())}' is no manifest of this polymux but a "
             f"database{newer}: give another file as manifest"
         )
+    return int(version)
 
 
 def _make(connection: sqlite3.Connection) -> None:

@@ -7,8 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polymux._util.sqlite import connect
 from polymux._util.text import display_name
-from polymux.batches.database import check_application, opened, refuse_others, reported
+from polymux.batches.database import BUSY_S, check_application, refuse_others, reported
 from polymux.batches.records import counts_of, item_of
 from polymux.batches.results import BatchReport
 from polymux.errors import InputNotFoundError
@@ -78,7 +79,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         )
     refuse_others(path)
     with reported(path):
-        connection = opened(path)
+        connection = connect(path, timeout_s=BUSY_S)
         try:
             check_application(connection, path)
         except BaseException:

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     whole = parser()
     places = dict.fromkeys(_FILES, shtab.FILE) | {"FOLDER": shtab.DIRECTORY}
     _prepare(whole, {command.name: command for command in COMMANDS}, places)
-    sys.stdout.write(shtab.complete(whole, shell=options.shell))
+    sys.stdout.write(shtab.complete(whole, options.shell))
     return exit_codes.SUCCESS
 
 

@@ -8,11 +8,13 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.sqlite import Failure, connect, reported, transaction
 from polymux._util.text import display_name
 from polymux.service.errors import StoreError, storage_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 #: Of one version, the newest.
@@ -80,16 +82,12 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE jobs DROP COLUMN idempotency_hash
     """,
 )
-_FULL = (sqlite3.SQLITE_FULL,)
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class Database:
     """One SQLite file.
 
-    Not thread-safe: one thread owns it, see `polymux.service.store.Store`. A rollback journal, not
-    a write-ahead log: releases of SQLite before 3.51.3 can damage the latter
-    (https://sqlite.org/wal.html, "the WAL-reset bug"), and one writer gains nothing from it.
+    Not thread-safe: one thread owns it, see `polymux.service.store.Store`.
 
     Args:
         path: The file; it is made where there is none.
@@ -104,7 +102,7 @@ class Database:
         with self._reported():
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             os.close(descriptor)
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection = connect(path)
         try:
             with self._reported():
                 self._open()
@@ -113,9 +111,6 @@ class Database:
             raise
 
     def _open(self) -> None:
-        self._connection.row_factory = sqlite3.Row
-        for pragma in ("journal_mode = TRUNCATE", "synchronous = FULL", "trusted_schema = OFF"):
-            self._connection.execute(f"PRAGMA {pragma}")
         (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise self._damaged(found)
@@ -157,22 +152,11 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of it, or nothing; within another one, what that one comes to."""
-        if self._is_within_one():
+        if self._connection.in_transaction:
             yield
             return
-        with self._reported():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # SQLite has rolled back by itself where the disk was full.
-                if self._is_within_one():
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def _is_within_one(self) -> bool:
-        return self._connection.in_transaction
+        with self._reported(), transaction(self._connection):
+            yield
 
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> int:
         """Runs one statement; gives how many rows it changed."""
@@ -193,21 +177,17 @@ class Database:
         """Closes the file."""
         self._connection.close()
 
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in _FULL:
-                raise storage_full("the disk of the catalogue is full") from error
-            if code in _DAMAGED:
-                raise self._damaged(str(error)) from error
-            raise StoreError(f"the catalogue {self._name()} cannot be used: {error}") from error
-        except OSError as error:
-            raise StoreError(
-                f"the catalogue {self._name()} cannot be opened: {error.strerror}"
-            ) from error
+    def _reported(self) -> AbstractContextManager[None]:
+        return reported(self._failed)
+
+    def _failed(self, failure: Failure, words: str, number: int | None) -> Exception:
+        if number is not None:
+            return StoreError(f"the catalogue {self._name()} cannot be opened: {words}")
+        if failure is Failure.FULL:
+            return storage_full("the disk of the catalogue is full")
+        if failure is Failure.DAMAGED:
+            return self._damaged(words)
+        return StoreError(f"the catalogue {self._name()} cannot be used: {words}")
 
     def _damaged(self, words: str) -> StoreError:
         told = " ".join(words.split())  # SQLite's are of several lines.

@@ -534,30 +534,3 @@ def test_a_broken_file_of_secrets_makes_new_ones(tmp_path: Path) -> None:
         links = UrlSigner(path, clock=Clock())
         query = dict(one.split("=") for one in links.query("/a", 1_800_000_060.0).split("&"))
         assert links.accepts("/a", query["exp"], query["sig"])
-
-
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writing the catalogue, and moving a file: 507, and nothing half done."""
-    store = Store(tmp_path / "s")
-    file = kept(store)
-    monkeypatch.setattr(
-        "polymux.service.database._FULL", (sqlite3.SQLITE_FULL, sqlite3.SQLITE_CONSTRAINT)
-    )
-    draft = store.media.draft()
-    draft.path.write_bytes(b"y")
-    digest, size_bytes = draft.seal()
-    monkeypatch.setattr(
-        "polymux.service.media_store.secrets.token_hex", lambda _: file.name.removesuffix(".mp3")
-    )
-    with pytest.raises(InternalServerError) as full:
-        store.media.adopt(
-            draft,
-            job="j",
-            owner="o",
-            sha256=digest,
-            size_bytes=size_bytes,
-            content_type="audio/mpeg",
-            file_name="f",
-        )
-    assert full.value.status == 507
-    store.close()

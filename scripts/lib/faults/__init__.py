@@ -1,0 +1,1 @@
+"""Chooses, plants and hunts faults; see scripts/plant-faults."""
