@@ -14,7 +14,7 @@ from polymux.cli.terminal import write_line
 from polymux.errors import InvalidRequestError
 from polymux.ray.settings import RaySettings
 from polymux.runtime.settings import StoreSettings, missing_files
-from polymux.server import run, signals
+from polymux.server import signals
 from polymux.server.settings.settings import ServerSettings, read_settings
 
 if TYPE_CHECKING:
@@ -97,9 +97,11 @@ def run_serve(options: argparse.Namespace) -> int:
         settings = replace(settings, ray=replace(ray, address=options.ray or ray.address))
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise InvalidRequestError("--tls-cert and --tls-key must be used together")
-    from polymux import server  # What is below needs the extra `server`.
+    from polymux import server
 
-    _ = server.create_app  # Says what is missing, where something is.
+    _ = server.create_app  # Names the extra `server` if it is missing.
+    from polymux.server import run
+
     run.set_up_logging(options.log, options.log_format)
     path = None if options.config is None else Path(options.config)
     return run.serve(settings, path=path, on_ready=_tell_ready)
