@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from polymux.cli.operation_arguments import Parser
+from polymux.cli import Parser
 from polymux.cli.operation_commands import COMMANDS
 from polymux.cli.operation_names import NAMES
 
@@ -48,17 +48,14 @@ def test_the_list_of_commands_costs_next_to_nothing(words: list[str]) -> None:
     assert not found & (NEVER | CLIENT | more)
 
 
-@pytest.mark.parametrize("words", [["chat", "--help"], ["predictions", "--help"], ["stt", "--bad"]])
-def test_help_of_a_command_loads_no_client(words: list[str]) -> None:
-    assert not loaded(*words) & (NEVER | CLIENT)
+def test_a_conversion_here_loads_no_client() -> None:
+    assert not loaded("convert-to-mp3", "/nowhere.wav") & (CLIENT - {"polymux.config"})
 
 
 def test_a_chat_loads_no_media() -> None:
     found = loaded("chat", "x", "--server", "http://127.0.0.1:1", "--retries", "0")
     assert {"polymux.client.sync_client", "polymux._native._core"} <= found
-    assert not found & (
-        NEVER | {"polymux._native._media", "polymux.media.conversion", "polymux.cli.download"}
-    )
+    assert not found & (NEVER | {"polymux._native._media", "polymux.media.conversion"})
 
 
 def test_names_are_those_of_the_commands() -> None:

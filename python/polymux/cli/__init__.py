@@ -1,8 +1,8 @@
 """The `polymux` command.
 
-Each family of commands is one module with `add_commands`, which describes it to argparse, and a
-function that does it and returns the exit code. Neither the native modules nor the client are
-loaded before a command that needs them runs.
+The table of commands is all that a start of the program needs. A command's module has `describe`,
+which describes the command to argparse and sets `run`, a function that returns the exit code. Only
+the module of the command that is run is imported.
 """
 
 from __future__ import annotations
@@ -13,32 +13,23 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from polymux.cli import (
-    batch,
-    calls,
-    completion,
-    convert,
-    doctor,
-    errors,
-    exit_codes,
-    mcp,
-    models,
-    operations,
-    predictions,
-    probe,
-    request,
-    serve,
-    songs,
-)
+from polymux._native.version import __version__
+from polymux._util.text import printable
+from polymux.cli import errors, exit_codes
 from polymux.cli.deprecation import with_new_command
-from polymux.cli.operation_arguments import Parser
+from polymux.cli.operation_names import NAMES
+from polymux.cli.terminal import write_line
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from _typeshed import SupportsWrite
 
 
 class Terminated(BaseException):
@@ -62,21 +53,91 @@ def termination_as_exception() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-_FAMILIES = (
-    convert,
-    calls,
-    batch,
-    predictions,
-    probe,
-    operations,
-    request,
-    serve,
-    mcp,
-    models,
-    songs,
-    doctor,
-    completion,
+class _Command(NamedTuple):
+    """One command of the program.
+
+    Attributes:
+        name: As it is written.
+        help: Its line in the program's help.
+        module: In `polymux.cli`; loaded for this command alone. Empty: nothing has to be loaded.
+        alias: Another name.
+        function: Of the module; describes the command to argparse, and sets `run`.
+    """
+
+    name: str
+    help: str
+    module: str
+    alias: str = ""
+    function: str = "describe"
+
+
+_COMMANDS = (
+    _Command(
+        "convert-to-mp3", "convert audio and video files to MP3", "convert", alias="convert2mp3"
+    ),
+    *(
+        _Command(name, title[0].lower() + title[1:], "calls", alias)
+        for operation, name, alias, title in NAMES
+        if operation != "convert_to_mp3"
+    ),
+    _Command("batch", "run an operation on many inputs, and go on after any interruption", "batch"),
+    _Command("predictions", "look after the jobs of a server", "predictions"),
+    _Command("probe", "show what is in a media file", "probe"),
+    _Command("operations", "show the operations of the interface and their fields", "operations"),
+    _Command("request", "check a request and show it, without sending it", "request"),
+    _Command("serve", "serve the whole interface over HTTP", "serve"),
+    _Command("keys", "make, list, change and take away keys of a server", "keys"),
+    _Command("config", "check the settings of a server", "serve", function="describe_config"),
+    _Command("mcp", "serve the operations as tools of the Model Context Protocol", "mcp"),
+    _Command("models", "list, fetch, name and remove the models of engines", "models"),
+    _Command("songs", "keep a catalogue of your own music", "songs"),
+    _Command("doctor", "show what this installation can do and what is missing", "doctor"),
+    _Command("version", "print the version", ""),
+    _Command("completion", "print a script that completes commands in a shell", "completion"),
 )
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that prints no control characters, and can get its arguments late.
+
+    Args:
+        describe: Adds the arguments before the parser is used. A start of the program loads the
+            module of one command, and describes the arguments of one operation.
+        options: As `argparse.ArgumentParser` has them.
+    """
+
+    def __init__(self, *, describe: Callable[[Parser], None] | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._describe = describe
+
+    def fill(self) -> None:
+        """Adds the arguments that were put off."""
+        describe, self._describe = self._describe, None
+        if describe is not None:
+            describe(self)
+
+    def parse_known_args(  # type: ignore[override]  # narrower than its overloads
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parses; see `argparse`."""
+        self.fill()
+        found: tuple[Any, list[str]] = super().parse_known_args(args, namespace)
+        return found
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Prints the help. argparse passes over that it could not be written, as to a full disk."""
+        (file or sys.stdout).write(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program with the usage and the message."""
+        self.print_usage(sys.stderr)
+        self.exit(exit_codes.USAGE, f"{self.prog}: error: {printable(message)}\n")
+
+
+def _describe(command: _Command, parser: Parser) -> None:
+    if command.module:
+        module = import_module(f"polymux.cli.{command.module}")
+        getattr(module, command.function)(parser)
 
 
 def parser() -> Parser:
@@ -89,8 +150,14 @@ def parser() -> Parser:
     )
     main_parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = main_parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for family in _FAMILIES:
-        family.add_commands(commands)
+    for one in _COMMANDS:
+        commands.add_parser(
+            one.name,
+            aliases=[one.alias] if one.alias else [],
+            help=one.help,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            describe=partial(_describe, one),
+        )
     return main_parser
 
 
@@ -135,8 +202,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SystemExit:
         sys.stdout.flush()  # Help that nobody could read was none.
         raise
-    if options.version:
-        return doctor.run_version(options)
+    if options.version or options.command == "version":
+        write_line(f"polymux {__version__}")
+        return exit_codes.SUCCESS
     if options.command is None:
         main_parser.print_help(sys.stderr)
         return exit_codes.USAGE

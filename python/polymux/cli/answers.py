@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import display_name, printable
 from polymux.cli import errors, exit_codes
 from polymux.cli.terminal import write_json, write_line, write_text
+from polymux.client.responses import ChatCompletion, Prediction, Song, SongList
+from polymux.client.responses.prediction import files_of
 from polymux.errors import PolymuxError
+from polymux.media.media_file import MediaFile
 
 if TYPE_CHECKING:
     from polymux.cli.download import Saver
     from polymux.cli.terminal import Screen
-    from polymux.client.responses import ChatCompletion, Prediction, Song
-    from polymux.media.media_file import MediaFile
 
 
 def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | None = None) -> int:
@@ -28,9 +29,6 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
     Returns:
         The exit code.
     """
-    from polymux.client.responses.prediction import files_of
-    from polymux.media.media_file import MediaFile
-
     files = files_of(result)
     lacks_files = saver is not None and not files and _should_have_files(result)
     if as_json:
@@ -52,8 +50,6 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
 
 def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
     """Prints the id of a job that nobody waits for; False where the result is no job."""
-    from polymux.client.responses import Prediction
-
     if not isinstance(result, Prediction):
         return False
     if as_json:
@@ -66,8 +62,6 @@ def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
 
 def _should_have_files(result: Any) -> bool:
     """Whether it is what an operation gives that makes files: a list of texts, or of nothing."""
-    from polymux.client.responses import Prediction
-
     output = result.output if isinstance(result, Prediction) else None
     return isinstance(output, list) and all(isinstance(one, str) for one in output)
 
@@ -99,8 +93,6 @@ def _save(
 
 
 def _text(result: Any, screen: Screen) -> int:
-    from polymux.client.responses import ChatCompletion, Prediction, Song, SongList
-
     if isinstance(result, SongList):
         for song in result:
             _song(song)

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name
-from polymux.cli import exit_codes, server
+from polymux.batches.inputs import Listed
+from polymux.batches.reader import report_of
+from polymux.cli import errors, exit_codes, server
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
 from polymux.cli.operation_names import NAMES
-from polymux.cli.terminal import Screen, write_json
+from polymux.cli.terminal import Screen, standard_input, write_json
+from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from polymux.batches.results import BatchItem, BatchProgress, BatchReport
-    from polymux.cli.operation_arguments import Command, Parser
+    from polymux.cli import Parser
+    from polymux.cli.operation_arguments import Command
 
 _EPILOG = """\
 INPUT is a file, a folder (all below it that the operation reads, by their names), a pattern in
@@ -50,18 +57,9 @@ examples:
 """
 
 
-def add_commands(commands: Any) -> None:
-    """Describes the command to argparse; its operations only when it is run."""
-    commands.add_parser(
-        "batch",
-        help="run an operation on many inputs, and go on after any interruption",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        describe=_describe,
-    )
-
-
-def _describe(parser: Parser) -> None:
+def describe(parser: Parser) -> None:
+    """Describes the command to argparse; the arguments of an operation only if it is run."""
+    parser.allow_abbrev = False
     parser.description = "Runs one operation on many inputs; 'polymux batch OPERATION --help'."
     parser.epilog = _EPILOG + _EXAMPLES + exit_codes.EPILOG
     parser.add_argument("--show", metavar="FILE", help="a manifest: say how things stand in it")
@@ -81,8 +79,6 @@ def _describe(parser: Parser) -> None:
 
 
 def _describe_operation(name: str, parser: Parser) -> None:
-    from polymux.cli.operation_arguments import add_arguments, find_command
-
     command = find_command(name)
     first, *others = command.arguments
     parser.set_defaults(run=partial(run, command))
@@ -148,12 +144,7 @@ def _add_arguments(group: Any) -> None:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Runs a batch; the exit code."""
-    from contextlib import ExitStack
-
     from polymux.batches.api import batch
-    from polymux.cli import errors
-    from polymux.cli.operation_arguments import extra_body_of, values_of
-    from polymux.errors import InvalidRequestError
 
     own = command._replace(
         arguments=tuple(one for one in command.arguments[1:] if hasattr(options, one.name))
@@ -201,11 +192,6 @@ def run(command: Command, options: argparse.Namespace) -> int:
 
 
 def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:
-    from pathlib import Path
-
-    from polymux.batches.inputs import Listed
-    from polymux.cli.terminal import standard_input
-
     for one in options.inputs:
         if one == "-":
             yield Listed(standard_input(), b"\0" if options.by_zeros else b"\n")
@@ -217,8 +203,6 @@ def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:
 
 def _show(parser: Parser, options: argparse.Namespace) -> int:
     """Says how things stand in a manifest; the exit code."""
-    from polymux.batches.reader import report_of
-
     if options.show is None:
         parser.error("give an OPERATION, or --show MANIFEST")
     screen = BatchScreen(quiet=False, as_json=options.as_json)

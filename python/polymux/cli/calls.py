@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import chat, exit_codes, server, transcript
+from polymux.cli import answers, chat, exit_codes, server, transcript
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.operation_names import NAMES
+from polymux.cli.download import Saver, stem_of
+from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
+from polymux.cli.progress import Waiting
+from polymux.cli.terminal import Screen
+from polymux.client.methods.results import JOBS, RESULTS
+from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from polymux.cli.download import Saver
-    from polymux.cli.operation_arguments import Command, Parser
-    from polymux.cli.terminal import Screen
+    import argparse
+
+    from polymux.cli import Parser
+    from polymux.cli.operation_arguments import Command
     from polymux.client.methods.synchronous import Operations
 
 #: What may be long where the computer is not made for it.
@@ -22,26 +28,12 @@ _GENERATIONS = ("generate_image", "upscale_image", "generate_video", "generate_m
 _MADE_OF_TEXT = ("generate_image", "generate_video", "generate_music", "download_music")
 
 
-def add_commands(commands: Any) -> None:
-    """Describes the commands to argparse; their many arguments only when one is run."""
-    for operation, name, alias, title in NAMES:
-        if operation != "convert_to_mp3":  # It runs here as well: `polymux.cli.convert`.
-            commands.add_parser(
-                name,
-                aliases=[alias],
-                help=title[0].lower() + title[1:],
-                formatter_class=argparse.RawDescriptionHelpFormatter,
-                allow_abbrev=False,
-                describe=partial(_describe, name),
-            )
+def describe(parser: Parser) -> None:
+    """Describes the command that the parser is named after to argparse."""
+    from polymux.cli import identify  # It calls `run`.
 
-
-def _describe(name: str, parser: Parser) -> None:
-    from polymux.cli import identify
-    from polymux.cli.operation_arguments import add_arguments, find_command
-    from polymux.client.methods.results import JOBS, RESULTS
-
-    command = find_command(name)
+    command = find_command(parser.prog.rpartition(" ")[2])
+    parser.allow_abbrev = False
     is_chat = command.operation in chat.OPERATIONS
     is_of_songs = command.operation in identify.OPERATIONS
     act = chat.run if is_chat else identify.run if is_of_songs else run
@@ -83,11 +75,6 @@ def _describe(name: str, parser: Parser) -> None:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Asks a server, or this computer, and shows the answer; the exit code."""
-    from polymux.cli import answers
-    from polymux.cli.operation_arguments import values_of
-    from polymux.cli.terminal import Screen
-    from polymux.errors import InvalidRequestError
-
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
     saver = _saver(command, options, values)
@@ -109,8 +96,6 @@ def run(command: Command, options: argparse.Namespace) -> int:
 
 def _is_lost(command: Command, options: argparse.Namespace) -> bool:
     """Whether the result would be the address of a file that is gone."""
-    from polymux.client.methods.results import RESULTS
-
     makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
     return options.local and makes_files and getattr(options, "output_dir", "") is None
 
@@ -123,9 +108,6 @@ def ask(
     screen: Screen,
 ) -> Any:
     """Runs the operation, showing how it goes; what the client gives."""
-    from polymux.cli.operation_arguments import extra_body_of
-    from polymux.cli.progress import Waiting
-
     with Waiting(screen, is_here=options.local) as waiting:
         return client.request(
             command.operation,
@@ -143,11 +125,6 @@ def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]
     folder = getattr(options, "output_dir", None)
     if folder is None:
         return None
-    from pathlib import Path
-
-    from polymux.cli.download import Saver, stem_of
-    from polymux.errors import InvalidRequestError
-
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--output-dir needs the end of the job: leave out --no-wait")
     first = command.arguments[0]

@@ -7,13 +7,16 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.cli import exit_codes
+from polymux.cli import answers, exit_codes, server
+from polymux.cli.answers import tell_end
+from polymux.cli.operation_arguments import values_of
+from polymux.cli.terminal import Screen, write_json, write_text
+from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import argparse
 
     from polymux.cli.operation_arguments import Command
-    from polymux.cli.terminal import Screen
     from polymux.client.chat_stream import ChatStream
 
 OPERATIONS = ("chat", "free_chat")
@@ -41,10 +44,6 @@ def add_arguments(group: Any) -> None:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Answers once, or holds a conversation; the exit code."""
-    from polymux.cli import server
-    from polymux.cli.operation_arguments import values_of
-    from polymux.cli.terminal import Screen
-
     given = options.messages
     talks = given is None and sys.stdin.isatty()
     if given == "-" or (given is None and not talks):
@@ -66,8 +65,6 @@ def run(command: Command, options: argparse.Namespace) -> int:
 
 def _streams(values: dict[str, Any], options: argparse.Namespace, *, talks: bool) -> bool:
     """Whether the answer is streamed, which is the default where pieces make sense."""
-    from polymux.errors import InvalidRequestError
-
     if talks and options.as_json:
         raise InvalidRequestError("--json is for one answer: give MESSAGES, or - to read them")
     wanted = values.pop("stream", None)
@@ -87,8 +84,6 @@ def with_system(messages: Any, system: str | None) -> Any:
 
 
 def _from_standard_input() -> str:
-    from polymux.errors import InvalidRequestError
-
     data = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1)
     if len(data) > _MAX_TEXT_BYTES:
         raise InvalidRequestError("standard input has more than 64 MiB")
@@ -115,7 +110,6 @@ def _answer(
     *,
     streams: bool,
 ) -> int:
-    from polymux.cli import answers
     from polymux.cli.calls import ask
 
     if not streams:
@@ -130,17 +124,12 @@ def _answer(
 
 
 def _print_chunks(stream: ChatStream) -> None:
-    from polymux.cli.terminal import write_json
-
     for chunk in stream:
         write_json(json.loads(chunk.raw))
 
 
 def print_stream(stream: ChatStream, screen: Screen) -> None:
     """Prints the first choice of a stream as it comes, and how it ended where that matters."""
-    from polymux.cli.answers import tell_end
-    from polymux.cli.terminal import write_text
-
     calls = ToolCalls()
     last = "\n"
     try:

@@ -6,11 +6,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import exit_codes
+from polymux.cli import exit_codes, parser
 from polymux.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from polymux.cli.operation_arguments import Command, Parser
+    from polymux.cli import Parser
+    from polymux.cli.operation_arguments import Command
 
 SHELLS = ("bash", "zsh", "fish")
 _EPILOG = """\
@@ -23,15 +24,10 @@ examples:
 _FILES = ("FILE", "FILE_OR_FOLDER", "IMAGE", "INPUT", "JSON", "SOURCE", "TEXT|JSON")
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    parser = commands.add_parser(
-        "completion",
-        help="print a script that completes commands in a shell",
-        description="Print a script that makes a shell complete commands, options and choices.",
-        epilog=_EPILOG + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser.description = "Print a script that makes a shell complete commands, options and choices."
+    parser.epilog = _EPILOG + exit_codes.EPILOG
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     parser.set_defaults(run=run)
 
@@ -44,7 +40,6 @@ def run(options: argparse.Namespace) -> int:
         raise MissingDependencyError(
             "completion needs shtab: install it with pip install 'polymux[completion]'"
         ) from error
-    from polymux.cli import parser
     from polymux.cli.operation_commands import COMMANDS
 
     whole = parser()

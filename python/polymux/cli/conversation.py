@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.atomic_file import write_atomically
 from polymux._util.text import display_name
-from polymux.cli import exit_codes
+from polymux.cli import answers, exit_codes
 from polymux.cli.calls import ask
 from polymux.cli.chat import print_stream, with_system
 from polymux.cli.errors import report
@@ -114,8 +115,6 @@ class Conversation:
                     print_stream(stream, self._screen)
                 answered = stream.text
             else:
-                from polymux.cli import answers
-
                 answers.show(result, self._screen)
                 answered = result.text
         except KeyboardInterrupt:
@@ -157,8 +156,6 @@ class Conversation:
         if not name:
             self._screen.complain("/save needs the name of a file")
             return
-        from polymux._util.atomic_file import write_atomically
-
         messages = with_system(list(self._said), self._system)
         path = Path(name)
         with suppress(RuntimeError):  # ~ of nobody: a file may be called so

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polymux._util.text import shown
 from polymux.cli import exit_codes, limits, server
+from polymux.cli.conversion_plan import STREAM, plan
+from polymux.errors import InvalidRequestError
+from polymux.media.options import native_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from polymux.cli import Parser
     from polymux.media.options import EncodingOptions
 
 _EPILOG = """\
@@ -46,29 +50,25 @@ examples:
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    command = commands.add_parser(
-        "convert-to-mp3",
-        aliases=["convert2mp3"],
-        help="convert audio and video files to MP3",
-        description="Converts any audio or video to MP3, with the frames of the ffmpeg program.",
-        epilog=_EPILOG + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser.description = (
+        "Converts any audio or video to MP3, with the frames of the ffmpeg program."
     )
-    command.add_argument(
+    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.add_argument(
         "inputs", metavar="INPUT", nargs="*", help="a file, a folder, or - for standard input"
     )
-    command.add_argument(
+    parser.add_argument(
         "-o", "--output", metavar="FILE_OR_FOLDER", help="where to write; - is standard output"
     )
-    _add_file_arguments(command)
-    _add_encoding_arguments(command)
-    _add_content_arguments(command)
-    limits.add_argument(command)
-    command.add_argument("--url", help="address of a media file or a page, instead of INPUT")
-    server.add_arguments(command, where="have it done by this server; default: done here")
-    command.set_defaults(run=run, parser=command)
+    _add_file_arguments(parser)
+    _add_encoding_arguments(parser)
+    _add_content_arguments(parser)
+    limits.add_argument(parser)
+    parser.add_argument("--url", help="address of a media file or a page, instead of INPUT")
+    server.add_arguments(parser, where="have it done by this server; default: done here")
+    parser.set_defaults(run=run, parser=parser)
 
 
 def _add_file_arguments(command: argparse.ArgumentParser) -> None:
@@ -199,10 +199,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_here(options: argparse.Namespace) -> int:
-    from polymux.cli.conversion_plan import plan
     from polymux.cli.conversions import Conversions
     from polymux.media.conversion import checked_concurrency
-    from polymux.media.options import native_options
 
     server.refuse_without_server(
         options, "no server is named, give --server URL", has_deadline=False
@@ -233,9 +231,6 @@ def refuse_what_cannot_be_printed(options: argparse.Namespace, outputs: list[str
     Raises:
         InvalidRequestError: It is one, or has.
     """
-    from polymux.cli.conversion_plan import STREAM
-    from polymux.errors import InvalidRequestError
-
     if STREAM not in outputs:
         return
     if options.json:

@@ -1,41 +1,48 @@
-"""`polymux doctor` and `polymux version`: what this installation is, and what it can do."""
+"""`polymux doctor`: what this installation is, and what it can do."""
 
 from __future__ import annotations
 
+import os
+import platform
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._native.version import __version__
 from polymux.cli import exit_codes
 from polymux.cli.terminal import write_json, write_line
+from polymux.downloads import health as downloads_health
+from polymux.engines.process.sandbox import NO_NETWORK, NO_TCP, tried
+from polymux.engines.registry import ENGINES
+from polymux.errors import InvalidRequestError, MissingDependencyError
+from polymux.models import catalogue
+from polymux.models import health as generation_health
+from polymux.models.families import FAMILIES
+from polymux.models.folder import ModelsFolder
+from polymux.server.settings.settings import read_settings
+from polymux.songs import health as songs_health
+from polymux.upstreams.song_recognition.settings import PROVIDERS as RECOGNITION_PROVIDERS
+from polymux.upstreams.song_search.settings import PROVIDERS as SEARCH_PROVIDERS
 
 if TYPE_CHECKING:
     import argparse
 
+    from polymux.cli import Parser
+
 _PROGRAM_TIMEOUT_S = 5.0
 
 
-def add_commands(commands: Any) -> None:
-    """Describes the commands to argparse."""
-    doctor = commands.add_parser(
-        "doctor",
-        help="show what this installation can do and what is missing",
-        description="Shows what this installation can do, what is missing, and how to get it.",
-        epilog="Exit code 0 when conversions work, 3 when something they need is missing.",
-    )
-    doctor.add_argument("--json", action="store_true", help="one JSON object")
-    doctor.add_argument(
+def describe(parser: Parser) -> None:
+    """Describes the command to argparse."""
+    parser.description = "Shows what this installation can do, what is missing, and how to get it."
+    parser.epilog = "Exit code 0 when conversions work, 3 when something they need is missing."
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument(
         "--config", metavar="FILE", help="settings of a server: its upstreams and songs too"
     )
-    doctor.set_defaults(run=run_doctor)
-    version = commands.add_parser("version", help="print the version")
-    version.set_defaults(run=run_version)
-
-
-def run_version(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command takes them
-    """Prints name and version."""
-    from polymux._native.version import __version__
-
-    write_line(f"polymux {__version__}")
-    return exit_codes.SUCCESS
+    parser.set_defaults(run=run_doctor)
 
 
 def run_doctor(options: argparse.Namespace) -> int:
@@ -58,11 +65,6 @@ def findings(config: str | None = None) -> dict[str, Any]:
     Raises:
         InvalidRequestError: Something in that file is wrong.
     """
-    import platform
-
-    from polymux._native.version import __version__
-    from polymux.downloads.health import downloads
-
     return {
         "polymux": __version__,
         "python": platform.python_version(),
@@ -75,7 +77,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "confinement": _confinement(),
         "server": _has_module("fastapi") and _has_module("uvicorn"),
         "mcp": _has_module("mcp"),
-        "downloads": downloads(),
+        "downloads": downloads_health.downloads(),
         "songs": _songs(config),
         "song_search": _song_search(),
         "song_recognition": _song_recognition(),
@@ -84,8 +86,6 @@ def findings(config: str | None = None) -> dict[str, Any]:
 
 
 def _media() -> dict[str, Any]:
-    from polymux.errors import MissingDependencyError
-
     try:
         from polymux._native.media import media
     except MissingDependencyError as error:
@@ -94,10 +94,6 @@ def _media() -> dict[str, Any]:
 
 
 def _ffmpeg_program() -> dict[str, Any] | None:
-    import os
-    import shutil
-    import subprocess
-
     path = shutil.which("ffmpeg")
     if path is None:
         return None
@@ -116,14 +112,10 @@ def _ffmpeg_program() -> dict[str, Any] | None:
 
 
 def _has_module(name: str) -> bool:
-    from importlib.util import find_spec
-
     return find_spec(name) is not None
 
 
 def _engines() -> dict[str, Any]:
-    from polymux.engines.registry import ENGINES
-
     found = {}
     for name, spec in ENGINES.items():
         if name == "media" or spec.has_roles:
@@ -138,10 +130,6 @@ def _engines() -> dict[str, Any]:
 
 def _models_of(engine: str) -> dict[str, Any]:
     """The names of an engine's models, and one to pull; nothing for an engine that needs none."""
-    from polymux.models import catalogue
-    from polymux.models.families import FAMILIES
-    from polymux.models.folder import ModelsFolder
-
     if engine not in FAMILIES:
         return {}
     names = [
@@ -153,55 +141,34 @@ def _models_of(engine: str) -> dict[str, Any]:
 
 def _generation(config: str | None) -> dict[str, Any]:
     """By the models that the settings of an engine for it name, where they name one."""
-    from pathlib import Path
-
-    from polymux.models.health import generation
-
     if config is None:
-        return generation()
-    from polymux.server.settings.settings import read_settings
-
+        return generation_health.generation()
     engines = read_settings(Path(config)).engines or {}
     named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
-    return generation(named[0] if named else None)
+    return generation_health.generation(named[0] if named else None)
 
 
 def _songs(config: str | None) -> dict[str, Any]:
-    from pathlib import Path
-
-    from polymux.songs.health import songs
-
     if config is None:
-        return songs()
-    from polymux.server.settings.settings import read_settings
-
-    return songs(read_settings(Path(config)).songs.catalogue)
+        return songs_health.songs()
+    return songs_health.songs(read_settings(Path(config)).songs.catalogue)
 
 
 def _song_search() -> dict[str, Any]:
     """The catalogues that settings can name; without any named, none is asked."""
-    from polymux.upstreams.song_search.settings import PROVIDERS
-
-    return {"providers": list(PROVIDERS), "remedy": "[song_search], see docs/song-search.md"}
+    return {"providers": list(SEARCH_PROVIDERS), "remedy": "[song_search], see docs/song-search.md"}
 
 
 def _song_recognition() -> dict[str, Any]:
     """Those that settings can name for the song of a recording; without any, none is asked."""
-    from polymux.upstreams.song_recognition.settings import PROVIDERS
-
     return {
-        "providers": list(PROVIDERS),
+        "providers": list(RECOGNITION_PROVIDERS),
         "remedy": "[song_recognition], see docs/song-recognition.md",
     }
 
 
 def _upstreams(config: str) -> list[dict[str, Any]]:
     """The upstreams that settings name, and whether their keys are there; none is asked."""
-    from pathlib import Path
-
-    from polymux.errors import InvalidRequestError
-    from polymux.server.settings.settings import read_settings
-
     found = []
     for name, one in read_settings(Path(config)).upstreams.items():
         told: dict[str, Any] = {"name": name, "kind": one.kind, "does": list(one.does)}
@@ -221,20 +188,14 @@ def _upstream_line(one: dict[str, Any]) -> str:
 
 
 def _confinement() -> list[str]:
-    from subprocess import TimeoutExpired
-
-    from polymux.engines.process.sandbox import tried
-
     try:
         return tried()
-    except (OSError, ValueError, TimeoutExpired):
+    except (OSError, ValueError, subprocess.TimeoutExpired):
         return []
 
 
 def _confinement_lines(in_force: list[str]) -> list[str]:
     """Of what opens strangers' files, and of processes with models: those keep their files."""
-    from polymux.engines.process.sandbox import NO_NETWORK, NO_TCP
-
     files = [one for one in in_force if one.startswith("landlock")]
     network = [one for one in in_force if one in (NO_NETWORK, NO_TCP)]
     remedy = (
@@ -266,10 +227,6 @@ def _with_models(engine: dict[str, Any]) -> str:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    from polymux.downloads import health
-    from polymux.models import health as generation
-    from polymux.songs import health as songs
-
     media, program = found["media"], found["ffmpeg_program"]
     lines = [
         f"polymux {found['polymux']} on Python {found['python']}, {found['system']}",
@@ -300,7 +257,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
             lines.append(f"ok       the engine {name}: {engine['does']}{_with_models(engine)}")
         else:
             lines.append(f"absent   the engine {name}: {engine['does']} ('{engine['remedy']}')")
-    lines += generation.lines(found["generation"])
+    lines += generation_health.lines(found["generation"])
     lines += _confinement_lines(found["confinement"])
     lines.append(
         "ok       the server"
@@ -313,8 +270,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
         else "absent   the Model Context Protocol: 'polymux mcp', and /mcp of servers "
         "('pip install polymux[mcp]')"
     )
-    lines += health.lines(found["downloads"])
-    lines += songs.lines(found["songs"])
+    lines += downloads_health.lines(found["downloads"])
+    lines += songs_health.lines(found["songs"])
     for what, others in (
         ("search", found["song_search"]),
         ("recognition", found["song_recognition"]),

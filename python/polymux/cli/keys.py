@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.text import shown
 from polymux.cli import exit_codes
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import say
-from polymux.cli.server import settings_of
+from polymux.cli.serve import settings_of
 from polymux.cli.terminal import write_json, write_line
+from polymux.errors import InvalidRequestError, PolymuxError
+from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
+from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
-    from polymux.server.auth.api_keys import Key, KeyFile
+    from polymux.cli import Parser
+    from polymux.server.auth.api_keys import Key
 
 _DAY_S = 86400.0
 _ALL = "all"
@@ -24,17 +31,14 @@ _QUOTAS = {
 }
 
 
-def add_commands(commands: Any) -> None:
-    """Describes the commands to argparse."""
-    keys = commands.add_parser(
-        "keys",
-        help="make, list, change and take away keys of a server",
-        description="Keys of a server. A key is shown once, when it is made; what is kept is its "
-        "SHA-256. A running server sees changes at once.",
-        epilog=exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def describe(parser: Parser) -> None:
+    """Describes the command to argparse."""
+    parser.description = (
+        "Keys of a server. A key is shown once, when it is made; what is kept is its "
+        "SHA-256. A running server sees changes at once."
     )
-    actions = keys.add_subparsers(metavar="ACTION", dest="action", required=True)
+    parser.epilog = exit_codes.EPILOG
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     add = actions.add_parser("add", help="make a key and print it")
     add.add_argument("name", metavar="NAME", type=_name, help="what people call it")
     _add_rights(add, float, int)
@@ -84,7 +88,6 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
 
 def _name(text: str) -> str:
     """A key's name, by the rule of those that are made over HTTP."""
-    from polymux.errors import PolymuxError
     from polymux.server.routes.api_keys import key_values
 
     try:
@@ -108,8 +111,6 @@ _count_or_none.__name__ = "count or 'none'"
 
 def run_keys(options: argparse.Namespace) -> int:
     """Does what was asked with keys; the exit code."""
-    from polymux.server.auth.api_keys import KeyFile
-
     file = KeyFile(settings_of(options).key_file)
     if options.action == "list":
         _list(file.keys(), as_json=options.json)
@@ -132,8 +133,6 @@ def _add(file: KeyFile, options: argparse.Namespace) -> tuple[str, Key]:
 
 
 def _change(file: KeyFile, options: argparse.Namespace) -> None:
-    from polymux.errors import InvalidRequestError
-
     given = vars(options)
     values = _rights(given)
     if "name" in given:
@@ -150,8 +149,6 @@ def _rights(given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequestError: A scope is none, or a number out of its bounds.
     """
-    import time
-
     found: dict[str, Any] = {}
     if "scope" in given:
         found["scopes"] = _scopes(given["scope"])
@@ -165,10 +162,6 @@ def _rights(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
-    from polymux._util.text import shown
-    from polymux.errors import InvalidRequestError
-    from polymux.server.auth.api_keys import known_scopes
-
     if given is None or given == [_ALL]:
         return None
     known = known_scopes()
@@ -181,9 +174,6 @@ def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
 
 
 def _bounded(name: str, value: Any) -> Any:
-    from polymux.errors import InvalidRequestError
-    from polymux.server.auth.api_keys import LARGEST_QUOTA
-
     if value is not None and not 0 < value <= LARGEST_QUOTA:
         raise InvalidRequestError(
             f"--{name.replace('_', '-')} {value:g}: must be above 0, and at most {LARGEST_QUOTA:,}"
@@ -193,10 +183,6 @@ def _bounded(name: str, value: Any) -> Any:
 
 def _plain(key: Key) -> dict[str, Any]:
     """A key without itself."""
-    from dataclasses import asdict
-
-    from polymux.service.job_table import moment
-
     one = {name: value for name, value in asdict(key).items() if name != "sha256"}
     one["longest_estimate_s"] = key.max_estimate_s  # Its old name, until 0.3.
     times = {"created_at": moment(key.created_at), "expires_at": moment(key.expires_at)}

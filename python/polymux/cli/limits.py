@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import Any
 
 from polymux._util.text import shown
-
-if TYPE_CHECKING:
-    from polymux.media.options import Limits
+from polymux.errors import InvalidRequestError
+from polymux.media.options import Limits
 
 
 def add_argument(command: argparse.ArgumentParser) -> None:
@@ -39,11 +39,6 @@ def from_arguments(options: argparse.Namespace) -> Limits | None:
     """
     if not options.limit:
         return None
-    from dataclasses import fields
-
-    from polymux.errors import InvalidRequestError
-    from polymux.media.options import Limits
-
     known = {item.name for item in fields(Limits)}
     values: dict[str, Any] = {}
     for name, text in options.limit:

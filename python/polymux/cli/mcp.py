@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
+import asyncio
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from polymux import mcp
 from polymux._util.text import display_name
-from polymux.cli import exit_codes, server
+from polymux.cli import Terminated, errors, exit_codes, server
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import say
+from polymux.errors import InvalidRequestError, MissingDependencyError
+from polymux.mcp import stdio
+from polymux.mcp.files import Folders
 
 if TYPE_CHECKING:
+    import argparse
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
+    from polymux.cli import Parser
     from polymux.mcp.executor import ToolExecutor
 
 _EPILOG = """\
@@ -31,36 +37,30 @@ ends; with --output-dir they stay.
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    command = commands.add_parser(
-        "mcp",
-        help="serve the operations as tools of the Model Context Protocol",
-        description="Serves the operations as tools of the Model Context Protocol over standard "
-        "input and output, until the input ends.",
-        epilog=_EPILOG + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser.description = (
+        "Serves the operations as tools of the Model Context Protocol over standard "
+        "input and output, until the input ends."
     )
-    command.add_argument(
+    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.add_argument(
         "--folder",
         metavar="FOLDER",
         action="append",
         default=[],
         help="files may be read from here; repeatable; default: the current folder",
     )
-    output = command.add_argument(
+    output = parser.add_argument(
         "--output-dir", metavar="FOLDER", help="keep what was made in this folder, beyond the end"
     )
-    add_old_option(command, "--keep", output)
-    server.add_arguments(command, where="have it done by this server; default: done here")
-    command.set_defaults(run=run)
+    add_old_option(parser, "--keep", output)
+    server.add_arguments(parser, where="have it done by this server; default: done here")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Serves; the exit code."""
-    from polymux import mcp
-    from polymux.errors import InvalidRequestError, MissingDependencyError
-
     if not mcp.is_installed():
         raise MissingDependencyError(
             f"the Model Context Protocol needs its SDK: install it with {mcp.REMEDY}"
@@ -70,10 +70,6 @@ def run(options: argparse.Namespace) -> int:
         server.refuse_without_server(options, instead, has_deadline=False)
     if options.server is not None and options.output_dir is not None:
         raise InvalidRequestError("--output-dir is for what is made here: leave out --server")
-    import asyncio
-
-    from polymux.cli import Terminated
-
     folders = [_folder(one) for one in options.folder]
     if sys.stdin.isatty():
         say("a client of the Model Context Protocol starts this and speaks to it; Ctrl-D ends it")
@@ -85,10 +81,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folder(text: str) -> Path:
-    from pathlib import Path
-
-    from polymux.errors import InvalidRequestError
-
     path = Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - leaves what Path raises for
     if not path.is_dir():
         raise InvalidRequestError(f"--folder {display_name(text)}: there is no such folder")
@@ -96,18 +88,12 @@ def _folder(text: str) -> Path:
 
 
 async def _serve(options: argparse.Namespace, folders: list[Path]) -> None:
-    from pathlib import Path
-
-    from polymux.mcp import stdio
-    from polymux.mcp.files import Folders
-
     async with _executor(options) as executor:
         await stdio.serve(executor, Folders(folders, Path.cwd()))
 
 
 def _executor(options: argparse.Namespace) -> AbstractAsyncContextManager[ToolExecutor]:
     if options.server is None:
-        from polymux.cli import errors
         from polymux.mcp.stdio import local_executor
 
         errors.is_done_here()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +13,8 @@ from polymux.cli.errors import say
 from polymux.cli.models import described
 from polymux.cli.terminal import transfer_line, write_json, write_line
 from polymux.errors import InputNotFoundError, InvalidRequestError
-from polymux.models import catalogue
+from polymux.fetch.fetcher import FetchPolicy
+from polymux.models import catalogue, download, import_local
 from polymux.models.errors import ModelError
 from polymux.models.families import checked_name
 from polymux.models.repositories import resolved
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from polymux.cli.terminal import Screen
-    from polymux.fetch.fetcher import FetchPolicy
     from polymux.models.catalogue import Model
     from polymux.models.folder import Installed, ModelsFolder
 
@@ -153,17 +154,13 @@ def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
 
 
 def _policy(hosts: Sequence[str]) -> FetchPolicy:
-    from polymux.fetch.fetcher import FetchPolicy
-
     return FetchPolicy(allowed_hosts=tuple(hosts))
 
 
 def _pull(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPolicy) -> Installed:
-    from polymux.models.download import pull as fetch
-
     try:
         with Line(screen) as line:
-            return fetch(model, folder, policy=policy, on_progress=line)
+            return download.pull(model, folder, policy=policy, on_progress=line)
     except BaseException:
         if folder.is_begun(model.name):
             screen.say("what was fetched is kept: the same command goes on with it")
@@ -172,10 +169,6 @@ def _pull(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPolic
 
 def add(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
     """Names the user's own files, or fetches one; the exit code."""
-    from pathlib import Path
-
-    from polymux.models import download, import_local
-
     checked_name(options.name)
     if (options.path is None) == (options.url is None):
         raise InvalidRequestError("give either a file or folder, or --url")

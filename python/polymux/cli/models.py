@@ -6,15 +6,20 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.text import display_name, size
 from polymux.cli import exit_codes
+from polymux.cli.terminal import Screen, write_json, write_line
 from polymux.engines.registry import ENGINES
+from polymux.models import catalogue
+from polymux.models.folder import ModelsFolder
+from polymux.models.roles import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from polymux.cli.terminal import Screen
+    from polymux.cli import Parser
     from polymux.models.catalogue import Model
-    from polymux.models.folder import Installed, ModelsFolder
+    from polymux.models.folder import Installed
 
 FAMILIES = tuple(name for name, one in ENGINES.items() if one.model_form)
 _EPILOG = """\
@@ -41,16 +46,13 @@ examples:
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    parser = commands.add_parser(
-        "models",
-        help="list, fetch, name and remove the models of engines",
-        description="Models of the engines on this computer: those that can be fetched, those that "
-        "are here, and files of your own under a name.",
-        epilog=_EPILOG + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser.description = (
+        "Models of the engines on this computer: those that can be fetched, those that "
+        "are here, and files of your own under a name."
     )
+    parser.epilog = _EPILOG + exit_codes.EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listed = _add(actions, "list", _list, "print every model that is here or can be fetched")
     listed.add_argument("--family", choices=FAMILIES, help="of this engine alone")
@@ -111,9 +113,6 @@ def _add(
 
 
 def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
-    from polymux.cli.terminal import Screen
-    from polymux.models.folder import ModelsFolder
-
     return act(options, ModelsFolder(), Screen(quiet=options.quiet))
 
 
@@ -128,9 +127,6 @@ def _late(name: str) -> Callable[..., int]:
 
 
 def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    from polymux._util.text import size
-    from polymux.cli.terminal import write_json, write_line
-
     found = [one for one in every(folder) if options.family in (None, one["family"])]
     if options.as_json:
         write_json(found)
@@ -159,9 +155,6 @@ def _state(plain: dict[str, Any]) -> str:
 
 
 def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    from polymux.cli.terminal import write_json, write_line
-    from polymux.models import catalogue
-
     installed, model = folder.find(options.name), catalogue.find(options.name)
     if installed is None and model is None:
         from polymux.cli.model_download import wanted
@@ -186,8 +179,6 @@ def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
 
 
 def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    from polymux._util.text import size
-
     yield "name", plain["name"]
     if plain["title"]:
         yield "title", plain["title"]
@@ -222,9 +213,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    from polymux._util.text import display_name, size
     from polymux.cli.model_download import agreed
-    from polymux.cli.terminal import write_json
 
     found = folder.find(options.name)
     if found is None and not folder.is_begun(options.name):
@@ -249,8 +238,6 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
 
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
     """All models: those that are here by their names, then those that are not, as the catalogue."""
-    from polymux.models import catalogue
-
     known = {one.name: one for one in catalogue.all_models()}
     here = folder.installed()
     found = [described(folder, one, known.pop(one.name, None)) for one in here]
@@ -268,8 +255,6 @@ def described(
         model: What the catalogue says of it.
         whole: With its files and sources.
     """
-    from polymux.models.roles import ROLES
-
     if installed is not None and model is not None and not _is_of(installed, model):
         model = None  # The user's own, of the same name.
     plain: dict[str, Any] = {"title": "" if model is None else model.title}

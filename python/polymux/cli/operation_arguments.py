@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._util.text import printable, shown
-from polymux.cli import exit_codes
+from polymux._util.text import shown
 from polymux.cli.terminal import standard_input
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from _typeshed import SupportsWrite
 
 MAX_JSON_BYTES = 64 << 20
 
@@ -69,9 +67,7 @@ def find_command(name: str) -> Command:
     Raises:
         InvalidRequestError: There is none.
     """
-    from difflib import get_close_matches
-
-    from polymux.cli.operation_commands import COMMANDS
+    from polymux.cli.operation_commands import COMMANDS  # It is made of the classes above.
 
     wanted = name.replace("_", "-")
     for one in COMMANDS:
@@ -256,40 +252,3 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "json": _json_text,
     "text or json": _text_or_json,
 }
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that passes on no control characters, and may be described when it is needed.
-
-    Args:
-        describe: Adds the arguments, once somebody parses with it or reads its help: the operations
-            have hundreds, and one command needs those of one.
-        options: As `argparse.ArgumentParser` has them.
-    """
-
-    def __init__(self, *, describe: Callable[[Parser], None] | None = None, **options: Any) -> None:
-        super().__init__(**options)
-        self._describe = describe
-
-    def fill(self) -> None:
-        """Adds the arguments that were put off."""
-        describe, self._describe = self._describe, None
-        if describe is not None:
-            describe(self)
-
-    def parse_known_args(  # type: ignore[override]  # narrower than its overloads
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        """Parses; see `argparse`."""
-        self.fill()
-        found: tuple[Any, list[str]] = super().parse_known_args(args, namespace)
-        return found
-
-    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Prints the help. argparse passes over that it could not be written, as to a full disk."""
-        (file or sys.stdout).write(self.format_help())
-
-    def error(self, message: str) -> NoReturn:
-        """Ends the program with the usage and the message."""
-        self.print_usage(sys.stderr)
-        self.exit(exit_codes.USAGE, f"{self.prog}: error: {printable(message)}\n")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from polymux import contract
 from polymux.cli import exit_codes
 from polymux.cli.terminal import write_line
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
+    from polymux.cli import Parser
     from polymux.contract import Field, Operation, Variant
 
 _JSON_HELP = """\
@@ -23,29 +25,22 @@ With --json, standard output is one JSON list of {"path", "method", "variants": 
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    command = commands.add_parser(
-        "operations",
-        help="show the operations of the interface and their fields",
-        description="Shows every operation of the interface, or one with all its fields.",
-        epilog=_JSON_HELP + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument(
+    parser.description = "Shows every operation of the interface, or one with all its fields."
+    parser.epilog = _JSON_HELP + exit_codes.EPILOG
+    parser.add_argument(
         "operation",
         metavar="OPERATION",
         nargs="?",
         help="a method's name, a command, a path or its last segment",
     )
-    command.add_argument("--json", action="store_true", help="the contract as JSON")
-    command.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="the contract as JSON")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the contract; the exit code."""
-    from polymux import contract
-
     if options.json:
         for line in json.dumps(contract.describe(options.operation), indent=2).splitlines():
             write_line(line)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable
-from polymux.cli import exit_codes, server
+from polymux.cli import answers, exit_codes, server
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.download import Saver
+from polymux.cli.progress import Waiting
+from polymux.cli.terminal import Screen, write_json, write_line, write_text
+from polymux.client.responses.prediction import files_of
+from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from polymux.cli.terminal import Screen
+    from polymux.cli import Parser
     from polymux.client.responses import Prediction
     from polymux.client.sync_client import Client
 
@@ -27,15 +34,12 @@ examples:
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    parser = commands.add_parser(
-        "predictions",
-        help="look after the jobs of a server",
-        description="Jobs that models work on: what --no-wait starts, and all others of the key.",
-        epilog=_EPILOG + server.KEY_HELP + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser.description = (
+        "Jobs that models work on: what --no-wait starts, and all others of the key."
     )
+    parser.epilog = _EPILOG + server.KEY_HELP + exit_codes.EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listed = _add(actions, "list", _list, "print id, status, model and time of each, newest first")
     listed.add_argument(
@@ -75,18 +79,11 @@ def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argpars
 
 
 def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
-    from polymux.cli.terminal import Screen
-
     with server.connected(options, f"predictions {options.action}") as client:
         return act(client, options, Screen(quiet=options.quiet))
 
 
 def _list(client: Client, options: argparse.Namespace, screen: Screen) -> int:
-    from itertools import islice
-
-    from polymux.cli.terminal import write_json, write_text
-    from polymux.errors import InvalidRequestError
-
     if options.most < 1:
         raise InvalidRequestError("--limit must be at least 1")
     jobs = islice(client.predictions.list(), min(options.most, sys.maxsize))
@@ -111,10 +108,6 @@ def _cancel(client: Client, options: argparse.Namespace, screen: Screen) -> int:
 
 
 def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
-    from polymux.cli import answers
-    from polymux.cli.download import Saver
-    from polymux.cli.progress import Waiting
-
     saver = None
     if options.output_dir is not None:
         saver = Saver(options.output_dir)
@@ -125,8 +118,6 @@ def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
 
 
 def _describe(job: Prediction, options: argparse.Namespace) -> int:
-    from polymux.cli.terminal import write_json, write_line
-
     if options.as_json:
         write_json(job.json())
     else:
@@ -136,8 +127,6 @@ def _describe(job: Prediction, options: argparse.Namespace) -> int:
 
 
 def _facts(job: Prediction) -> Iterator[tuple[str, object]]:
-    from polymux.client.responses.prediction import files_of
-
     for name in ("id", "status", "model", "created_at", "started_at", "completed_at", "error"):
         value = getattr(job, name)
         if value is not None:
@@ -146,8 +135,6 @@ def _facts(job: Prediction) -> Iterator[tuple[str, object]]:
     for _, file in files:
         yield "file", file
     if not files and job.output is not None:
-        import json
-
         yield "output", json.dumps(job.output, ensure_ascii=False)
     for line in job.logs.splitlines():
         yield "log", line

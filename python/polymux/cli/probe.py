@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polymux._util.text import clock, display_name, size
 from polymux.cli import exit_codes, limits
 from polymux.cli.terminal import Screen, standard_input, write_json, write_line
+from polymux.errors import MissingDependencyError, PolymuxError
+from polymux.media.probe import probe
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
+    from polymux.cli import Parser
     from polymux.media.results import MediaInfo, StreamInfo
 
 _JSON_HELP = """\
@@ -22,26 +25,18 @@ fields of polymux.MediaInfo, or {"input": NAME, "error": {"type", "code", "messa
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    command = commands.add_parser(
-        "probe",
-        help="show what is in a media file",
-        description="Shows container, streams, tags, chapters and cover, without decoding.",
-        epilog=_JSON_HELP + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("inputs", metavar="FILE", nargs="+", help="a media file, or - for stdin")
-    command.add_argument("--json", action="store_true", help="one JSON object per line")
-    limits.add_argument(command)
-    command.set_defaults(run=run)
+    parser.description = "Shows container, streams, tags, chapters and cover, without decoding."
+    parser.epilog = _JSON_HELP + exit_codes.EPILOG
+    parser.add_argument("inputs", metavar="FILE", nargs="+", help="a media file, or - for stdin")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    limits.add_argument(parser)
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Probes every input; the exit code."""
-    from polymux.errors import MissingDependencyError, PolymuxError
-    from polymux.media.probe import probe
-
     screen = Screen()
     code = exit_codes.SUCCESS
     for name in options.inputs:

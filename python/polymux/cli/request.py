@@ -8,11 +8,15 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import exit_codes
+from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
 from polymux.cli.terminal import write_line
+from polymux.client.multipart import field_text
+from polymux.client.request import build_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from polymux.cli import Parser
     from polymux.cli.operation_arguments import Command
     from polymux.client.request import Request
 
@@ -23,29 +27,23 @@ example:
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    command = commands.add_parser(
-        "request",
-        help="check a request and show it, without sending it",
-        description="Checks a request of an operation and shows it as it would be sent: as HTTP, "
+    parser.description = (
+        "Checks a request of an operation and shows it as it would be sent: as HTTP, "
         "as a curl command or as JSON. 'polymux request OPERATION --help' lists the "
-        "operation's fields.",
-        epilog=_EPILOG + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "operation's fields."
     )
-    command.add_argument(
+    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.add_argument(
         "operation", metavar="OPERATION", help="a method's name, a command or an alias"
     )
-    command.add_argument("words", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="its fields")
-    command.set_defaults(run=run, parser_class=type(command))
+    parser.add_argument("words", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="its fields")
+    parser.set_defaults(run=run, parser_class=type(parser))
 
 
 def run(options: argparse.Namespace) -> int:
     """Shows the request; the exit code."""
-    from polymux.cli.operation_arguments import extra_body_of, find_command, values_of
-    from polymux.client.request import build_request
-
     command = find_command(options.operation)
     given = _parser(command, options.parser_class).parse_args(options.words)
     values = values_of(command, given)
@@ -68,8 +66,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _parser(command: Command, parser_class: type[argparse.ArgumentParser]) -> Any:
     """The operation's own command line; only the one that is asked for is made."""
-    from polymux.cli.operation_arguments import add_arguments
-
     parser = parser_class(
         prog=f"polymux request {command.name}",
         description=command.summary,
@@ -118,8 +114,6 @@ def _curl(command: Command, request: Request, values: dict[str, Any]) -> Iterato
         yield "-H 'Content-Type: application/json'"
         yield f"--data-binary {_word(request.body.decode())}"
         return
-    from polymux.client.multipart import field_text
-
     files = {one.name for one in command.arguments if one.kind == "file"}
     for name, value in values.items():
         if name in files:

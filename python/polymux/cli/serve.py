@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from polymux.cli import exit_codes, keys
+from polymux._util.gc import freeze_gc
+from polymux._util.settings import rules_of
+from polymux.cli import exit_codes
 from polymux.cli.errors import say
-from polymux.cli.server import settings_of
 from polymux.cli.terminal import write_line
+from polymux.errors import InvalidRequestError
+from polymux.ray.settings import RaySettings
+from polymux.runtime.settings import StoreSettings, missing_files
+from polymux.server import signals
+from polymux.server.settings.settings import ServerSettings, read_settings
+
+if TYPE_CHECKING:
+    import argparse
+
+    from polymux.cli import Parser
 
 #: Settings to the options that are checked like them.
 _CHECKED = {"allowed_origins": "--allow-origin", "port": "--port", "public_url": "--public-url"}
 
 
-def add_commands(commands: Any) -> None:
-    """Describes the commands to argparse."""
-    serve = commands.add_parser(
-        "serve",
-        help="serve the whole interface over HTTP",
-        description="Serves the whole interface over HTTP until SIGTERM or Ctrl-C. On a loopback "
-        "address the first start makes a key that commands of this account find by themselves.",
-        epilog=exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def describe(parser: Parser) -> None:
+    """Describes `polymux serve` to argparse."""
+    parser.description = (
+        "Serves the whole interface over HTTP until SIGTERM or Ctrl-C. On a loopback "
+        "address the first start makes a key that commands of this account find by themselves."
     )
-    serve.add_argument("--config", metavar="FILE", help="settings in TOML; read again at SIGHUP")
-    serve.add_argument("--host", help="address to listen on; default 127.0.0.1")
-    serve.add_argument("--port", type=int, help="port; 0 takes any that is free; default 8000")
-    serve.add_argument("--public-url", metavar="URL", help="what links to files begin with")
-    serve.add_argument("--store", metavar="FOLDER", help="where jobs, files and keys are kept")
-    serve.add_argument("--tls-cert", metavar="FILE", help="certificate, PEM")
-    serve.add_argument("--tls-key", metavar="FILE", help="its key, PEM")
-    serve.add_argument(
+    parser.epilog = exit_codes.EPILOG
+    parser.add_argument("--config", metavar="FILE", help="settings in TOML; read again at SIGHUP")
+    parser.add_argument("--host", help="address to listen on; default 127.0.0.1")
+    parser.add_argument("--port", type=int, help="port; 0 takes any that is free; default 8000")
+    parser.add_argument("--public-url", metavar="URL", help="what links to files begin with")
+    parser.add_argument("--store", metavar="FOLDER", help="where jobs, files and keys are kept")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate, PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key, PEM")
+    parser.add_argument(
         "--allow-origin",
         metavar="ORIGIN",
         action="append",
         help="web page that may ask; repeatable",
     )
-    serve.add_argument(
+    parser.add_argument(
         "--ray",
         metavar="ADDRESS",
         nargs="?",
@@ -46,17 +55,21 @@ def add_commands(commands: Any) -> None:
         "without ADDRESS, as [ray] says, else 'auto': the one that this machine is part of",
     )
     levels = ("debug", "info", "warning", "error")
-    serve.add_argument("--log", choices=levels, default="info", help="what is logged; default info")
-    serve.add_argument(
+    parser.add_argument(
+        "--log", choices=levels, default="info", help="what is logged; default info"
+    )
+    parser.add_argument(
         "--log-format",
         choices=("text", "json"),
         default="text",
         help="lines of text, or a JSON object on each line; default text",
     )
-    serve.set_defaults(run=run_serve)
-    keys.add_commands(commands)
-    config = commands.add_parser("config", help="check the settings of a server")
-    actions = config.add_subparsers(metavar="ACTION", dest="action", required=True)
+    parser.set_defaults(run=run_serve)
+
+
+def describe_config(parser: Parser) -> None:
+    """Describes `polymux config` to argparse."""
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     check = actions.add_parser("check", help="say what is wrong with a file of settings")
     check.add_argument("file", metavar="FILE")
     check.set_defaults(run=run_config_check)
@@ -64,15 +77,7 @@ def add_commands(commands: Any) -> None:
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serves; the exit code."""
-    from polymux.server import signals
-
     signals.hold_reload()  # Before what takes long: a reload must not end what is being started.
-    from dataclasses import replace
-    from pathlib import Path
-
-    from polymux._util.settings import rules_of
-    from polymux.errors import InvalidRequestError
-
     settings = settings_of(options)
     given = {
         "host": options.host,
@@ -88,15 +93,13 @@ def run_serve(options: argparse.Namespace) -> int:
             rules_of(type(settings))[name].accept(flag, given[name])
     settings = replace(settings, **given)
     if options.ray is not None:
-        from polymux.ray.settings import RaySettings
-
         ray = settings.ray or RaySettings()
         settings = replace(settings, ray=replace(ray, address=options.ray or ray.address))
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise InvalidRequestError("--tls-cert and --tls-key must be used together")
     from polymux import server
 
-    _ = server.create_app  # Says what is missing, where something is.
+    _ = server.create_app  # Names the extra `server` if it is missing.
     from polymux.server import run
 
     run.set_up_logging(options.log, options.log_format)
@@ -105,21 +108,25 @@ def run_serve(options: argparse.Namespace) -> int:
 
 
 def _tell_ready(_: object, address: str) -> None:
-    from polymux._util.gc import freeze_gc
-
     freeze_gc()
     say(f"serving on {address}; Ctrl-C stops it")
 
 
 def run_config_check(options: argparse.Namespace) -> int:
     """Says that a file of settings is right; what is wrong is raised."""
-    from pathlib import Path
-
-    from polymux.runtime.settings import missing_files
-    from polymux.server.settings.settings import read_settings
-
     # A server begins without them, as they may come later; who asks wants to know.
     for one in missing_files(read_settings(Path(options.file)).engines or {}):
         say(f"{one}, so far")
     write_line(f"{options.file}: nothing is wrong")
     return exit_codes.SUCCESS
+
+
+def settings_of(options: argparse.Namespace) -> ServerSettings:
+    """The settings that ``--config`` and ``--store`` name."""
+    if options.config is None and options.store is not None:
+        return ServerSettings(store=StoreSettings(Path(options.store)))
+    settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
+    if options.store is not None:
+        store = replace(settings.store, folder=Path(options.store))
+        settings = replace(settings, store=store)
+    return settings

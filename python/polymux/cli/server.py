@@ -7,9 +7,13 @@ import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.text import shown
+from polymux._util.text import display_name, shown
+from polymux.cli import errors
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.errors import ConfigurationError, hide
 from polymux.client.options import MAX_GENERATION_S
+from polymux.config import checked_base_url, config_path, configuration
+from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
     from polymux.client.methods.synchronous import Operations
     from polymux.client.sync_client import Client
     from polymux.config import Configuration
-    from polymux.server.settings.settings import ServerSettings
 
 KEY_HELP = """\
 The server's address comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration
@@ -93,8 +96,6 @@ def refuse_without_server(
     Raises:
         InvalidRequestError: One was given.
     """
-    from polymux.errors import InvalidRequestError
-
     of_server = {
         "--timeout": None if has_deadline else options.deadline_s,
         "--retries": options.retries,
@@ -135,8 +136,6 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
         ConfigurationError: As `connected`.
         InvalidRequestError: `--local` together with options of a server.
     """
-    from polymux.errors import InvalidRequestError
-
     max_s = getattr(options, "max_generation_s", None)
     if not options.local:
         if max_s is not None:
@@ -146,7 +145,6 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
         with connected(options, command) as client:
             yield client
         return
-    from polymux.cli import errors
     from polymux.local.sync_local import Local
 
     if options.server is not None:
@@ -211,9 +209,6 @@ def _file(option: str, path: str | None) -> str | None:
     """The path, where a file can be read there: OpenSSL's words would not name it."""
     if path is None:
         return None
-    from polymux._util.text import display_name
-    from polymux.cli.errors import ConfigurationError
-
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - `pathlib` refuses paths in words of its own
             file.read(1)
@@ -225,10 +220,6 @@ def _file(option: str, path: str | None) -> str | None:
 
 
 def _configuration(server: str | None, command: str) -> Configuration:
-    from polymux.cli.errors import ConfigurationError, hide
-    from polymux.config import checked_base_url, config_path, configuration
-    from polymux.errors import InvalidRequestError
-
     if server is not None:
         server = checked_base_url(server, "--server")
     try:
@@ -243,20 +234,3 @@ def _configuration(server: str | None, command: str) -> Configuration:
         ) from None
     hide(found.api_key)
     return found
-
-
-def settings_of(options: argparse.Namespace) -> ServerSettings:
-    """The settings that ``--config`` and ``--store`` name."""
-    from dataclasses import replace
-    from pathlib import Path
-
-    from polymux.runtime.settings import StoreSettings
-    from polymux.server.settings.settings import ServerSettings, read_settings
-
-    if options.config is None and options.store is not None:
-        return ServerSettings(store=StoreSettings(Path(options.store)))
-    settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
-    if options.store is not None:
-        store = replace(settings.store, folder=Path(options.store))
-        settings = replace(settings, store=store)
-    return settings

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import clock, display_name, shown, size
 from polymux.cli import exit_codes
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
+from polymux.songs.catalogue import Catalogue
+from polymux.songs.export import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.songs.catalogue import Catalogue
+    from polymux.cli import Parser
     from polymux.songs.results import AddProgress, AddReport, CatalogueSong
 
 WHERE = """\
@@ -36,15 +38,10 @@ With --json, each line of standard output is one object:
 """
 
 
-def add_commands(commands: Any) -> None:
+def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
-    parser = commands.add_parser(
-        "songs",
-        help="keep a catalogue of your own music",
-        description="Your own music, to be found by its sound and by its names.",
-        epilog=WHERE + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser.description = "Your own music, to be found by its sound and by its names."
+    parser.epilog = WHERE + exit_codes.EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     added = _add(actions, "add", _add_files, "add files, and what is in folders", _ADD_EPILOG)
     added.add_argument("sources", metavar="FILE_OR_FOLDER", nargs="+")
@@ -91,8 +88,6 @@ def add_catalogue_argument(parser: argparse.ArgumentParser, words: str = "") -> 
 
 
 def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
-    from polymux.songs.catalogue import Catalogue
-
     with Catalogue(options.catalogue) as catalogue:
         return act(options, catalogue, Screen(quiet=options.quiet))
 
@@ -237,8 +232,6 @@ def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
 
 def _export(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
     if options.file == "-":
-        from polymux.songs.export import pieces
-
         for text in pieces(catalogue.songs(), options.format):
             write_text(text)
         return exit_codes.SUCCESS

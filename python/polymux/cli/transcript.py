@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from polymux._util.atomic_file import PendingFile, write_atomically
 from polymux.cli import exit_codes
+from polymux.cli.terminal import write_text
 from polymux.errors import DecodeError, InvalidRequestError, OutputError, OutputExistsError
+from polymux.media import subtitles
 
 if TYPE_CHECKING:
     import argparse
@@ -45,16 +50,10 @@ class Wanted(NamedTuple):
 
     def show(self, job: Prediction) -> int:
         """Prints or writes the transcript; the exit code."""
-        from polymux.cli.terminal import write_text
-
         text = self._text(job)
         if self.file is None:
             write_text(text)
             return exit_codes.SUCCESS
-        from pathlib import Path
-
-        from polymux._util.atomic_file import write_atomically
-
         data = text.encode("utf-8", "backslashreplace")
         try:
             write_atomically(Path(self.file), data, overwrite=self.overwrite)
@@ -65,8 +64,6 @@ class Wanted(NamedTuple):
 
     def _text(self, job: Prediction) -> str:
         if self.whole or self.form == "json":
-            import json
-
             chunks = [
                 {"text": one.text, "start_s": one.start_s, "end_s": one.end_s} for one in job.chunks
             ]
@@ -76,8 +73,6 @@ class Wanted(NamedTuple):
             )
         if self.form == "txt":
             return job.text.strip() + "\n"
-        from polymux.media import subtitles
-
         if not job.chunks and job.text:
             raise DecodeError(
                 "the answer has a text without times, of which no subtitles can be made; "
@@ -103,9 +98,5 @@ def wanted(options: argparse.Namespace) -> Wanted:
     if file is not None and not options.overwrite and os.path.lexists(file):
         raise OutputExistsError("it exists already; --overwrite replaces it", input_name=file)
     if file is not None:
-        from pathlib import Path
-
-        from polymux._util.atomic_file import PendingFile
-
         PendingFile(Path(file), overwrite=options.overwrite).discard()
     return Wanted(form, options.as_json, file, options.overwrite)
