@@ -67,7 +67,7 @@ def test_wheel_holds_the_package_and_nothing_else(built_wheel: Path) -> None:
     assert "polymux/models/catalogue-diffusion.toml" in names
     assert "polymux/page/index.html" in names
     for module in ("_core", "_media"):
-        found = [name for name in names if re.fullmatch(rf"polymux/{module}\..*\.so", name)]
+        found = [name for name in names if re.fullmatch(rf"polymux/_native/{module}\..*\.so", name)]
         assert len(found) == 1
     assert {name.split("/")[0] for name in names} == {"polymux", f"polymux-{VERSION}.dist-info"}
     licences = {name.rsplit("/", 1)[1] for name in names if "/licenses/" in name}

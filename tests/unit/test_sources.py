@@ -52,6 +52,10 @@ CONNECTORS = {
     "ray/cluster.py": {"ray.init"},
     "ray/batch_executor.py": {"connect"},
     "ray/deployment.py": {"connect"},
+    # To databases, which are files.
+    "batches/database.py": {"connect"},
+    "batches/reader.py": {"connect"},
+    "service/database.py": {"connect"},
     # What listens.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
     # Webhooks, judged before; and upstreams and catalogues that the operator has named.

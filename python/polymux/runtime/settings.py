@@ -104,7 +104,7 @@ class StoreSettings:
     Attributes:
         folder: Default: ``polymux/server`` in the XDG folder for state.
         bytes: Maximum of all files together. Default: 20 GiB.
-        retention_s: How long results are kept. Default: one day.
+        retention_s: How long results are kept, in seconds. Default: 86,400, a day.
     """
 
     folder: Path = field(

@@ -68,7 +68,7 @@ def read_captions(data: bytes) -> list[SpokenText]:
         ...     b"WEBVTT\n\n00:01.000 --> 00:02.000\nHello <b>there</b>\n\n"
         ...     b"00:02.000 --> 00:03.000\nHello there\nyou &amp; me\n"
         ... )
-        [Said(start_s=1.0, text='Hello there'), Said(start_s=2.0, text='you & me')]
+        [SpokenText(start_s=1.0, text='Hello there'), SpokenText(start_s=2.0, text='you & me')]
     """
     return _rolled_up(_cues(_decoded(data)))
 

@@ -152,7 +152,7 @@ def test_the_configuration_file(
     assert own.proxy == "http://user:hidden@127.0.0.1:1"
     assert "hidden" not in repr(own)
     file.write_text("ca_file = 5\n")
-    with pytest.raises(errors.InvalidRequestError, match="ca_file in the configuration file"):
+    with pytest.raises(errors.InvalidRequestError, match="ca_file"):
         configuration("http://127.0.0.1:9")
 
 

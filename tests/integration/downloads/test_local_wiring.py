@@ -90,9 +90,10 @@ def test_loopback_is_nobodys_without_leave(site: Server, tmp_path: Path) -> None
 #: The command as its user has it, but for what it may reach: a site of this machine.
 COMMAND = """
 import functools, sys
-from polymux import cli, local
+from polymux import cli
 from polymux.fetch.fetcher import FetchPolicy
-local.Local = functools.partial(local.Local, fetch=FetchPolicy(allowed_hosts=(sys.argv[1],)))
+from polymux.local import sync_local
+sync_local.Local = functools.partial(sync_local.Local, fetch=FetchPolicy(allowed_hosts=(sys.argv[1],)))
 sys.exit(cli.main(["convert-to-mp3", *sys.argv[2:]]))
 """
 

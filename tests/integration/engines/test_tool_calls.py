@@ -189,18 +189,3 @@ def test_calls_that_a_template_leaves_out_are_told(client: polymux.Client) -> No
 def test_tools_that_are_not_to_be_called_are_nothing_to_tell(client: polymux.Client) -> None:
     answer = client.chat([QUESTION], model="plain", tools=[WEATHER], tool_choice="none", **STEADY)
     assert "polymux-warnings" not in answer.headers
-
-
-@pytest.mark.parametrize("strict", [True, False])
-def test_what_a_tool_s_arguments_may_break_is_told(client: polymux.Client, strict: bool) -> None:
-    wanted = tool("weather_of", pattern="[A-Z]", maxLength=12)
-    wanted["function"]["strict"] = strict
-    if strict:
-        with pytest.raises(
-            polymux.BadRequestError, match=r"pattern \(#/properties/city\)"
-        ) as caught:
-            asked(client, tools=[wanted])
-        assert caught.value.param == "tools"
-        return
-    answer = client.chat(TALK, model="knowing", tools=[wanted], **STEADY)
-    assert "pattern (#/properties/city)" in answer.headers["polymux-warnings"]

@@ -129,4 +129,4 @@ def test_a_job_that_was_taken_is_not_refused_later(tmp_path: Path) -> None:
             until(lambda path=path: "completed_at" in server.ask("GET", path).json(), 30)
             assert server.ask("GET", path).json()["status"] == "succeeded"
         place = server.state.service.places["one"]
-        assert (place.running, place.waiting, place.promised) == (0, 0, 0)
+        assert (place.running, place.waiting, place.reserved) == (0, 0, 0)

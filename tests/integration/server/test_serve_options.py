@@ -208,8 +208,8 @@ def test_tls_by_options_that_do_not_fit(tmp_path: Path, authority: Authority) ->
     """One line, no traceback, and no server without TLS instead."""
     good, other = authority.certificate(), authority.certificate("wrong_name")
     for words, told in (
-        (("--tls-cert", good.chain), "--tls-cert and --tls-key are given together"),
-        (("--tls-key", good.key), "--tls-cert and --tls-key are given together"),
+        (("--tls-cert", good.chain), "--tls-cert and --tls-key must be used together"),
+        (("--tls-key", good.key), "--tls-cert and --tls-key must be used together"),
         (("--tls-cert", good.chain, "--tls-key", other.key), "the certificate or its key"),
         (
             ("--tls-cert", tmp_path / "none.pem", "--tls-key", good.key),
