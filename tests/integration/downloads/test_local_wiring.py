@@ -93,7 +93,8 @@ import functools, sys
 from polymux import cli
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.local import sync_local
-sync_local.Local = functools.partial(sync_local.Local, fetch=FetchPolicy(allowed_hosts=(sys.argv[1],)))
+policy = FetchPolicy(allowed_hosts=(sys.argv[1],))
+sync_local.Local = functools.partial(sync_local.Local, fetch=policy)
 sys.exit(cli.main(["convert-to-mp3", *sys.argv[2:]]))
 """
 
