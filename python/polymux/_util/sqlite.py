@@ -207,14 +207,19 @@ class Connection:
                 "that this process may only read",
                 errno=errno.EROFS,
             )
-        with self._lock, self.reported(), transaction(self._native):
-            yield
+        with self._lock, self.reported():
+            self._check_open()
+            with transaction(self._native):
+                yield
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise CatalogueError(f"the catalogue {self._name} is closed", code="closed")
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement; gives all its rows."""
         with self._lock, self.reported():
-            if not self._open:
-                raise CatalogueError(f"the catalogue {self._name} is closed", code="closed")
+            self._check_open()
             for _ in range(_MAX_TRIES if self._files else 0):
                 self._follow()
                 try:

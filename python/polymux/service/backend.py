@@ -98,6 +98,20 @@ class Backend(ABC):
         """
         return None
 
+    def opened(
+        self,
+        work: OperationRequest,  # noqa: ARG002 - most need nothing
+        sink: ProgressSink,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
+        """Opens the files of the work at its place, before `run` or `stream`.
+
+        A waiting request costs no opened files, and a refused one no work.
+
+        Returns:
+            The context of the work that `run` or `stream` gets. Default: None, for the same work.
+        """
+        return None
+
     def window_tokens(self) -> int | None:
         """How much its chat model reads and writes in one chat. Default: nobody knows."""
         return None
@@ -171,6 +185,11 @@ class DelegatingBackend(Backend):
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
         return self._inner.prepared(work, sink)
+
+    def opened(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
+        return self._inner.opened(work, sink)
 
     def window_tokens(self) -> int | None:
         return self._inner.window_tokens()

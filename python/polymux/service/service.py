@@ -57,19 +57,17 @@ def too_late(work: OperationRequest) -> errors.InternalServerError:
     )
 
 
-async def ready(
+async def entered(
     stack: AsyncExitStack,
-    backend: Backend,
+    preparing: AbstractAsyncContextManager[OperationRequest] | None,
     work: OperationRequest,
-    sink: ProgressSink,
     until: float | None,
 ) -> OperationRequest:
-    """A chat with all that comes before its place; that is given up with the stack.
+    """The work as a preparation makes it, or as it is without one; given up with the stack.
 
     Raises:
         InternalServerError: It took too long (status 504).
     """
-    preparing = backend.prepared(work, sink)
     if preparing is None:
         return work
     try:
@@ -255,7 +253,9 @@ class Service:
     ) -> OperationResult:
         async with self._place(backend, work, reservation) as counts:
             await (started or _nothing)()
-            product = await backend.run(work, sink)
+            async with AsyncExitStack() as stack:
+                opened = await entered(stack, backend.opened(work, sink), work, None)
+                product = await backend.run(opened, sink)
             if isinstance(product.output, dict):
                 counts |= counts_of(product.output)
             return product
@@ -344,10 +344,13 @@ class Service:
             chunk: Chunk | None = None
             try:
                 async with AsyncExitStack() as stack:
-                    prepared = await ready(stack, backend, work, sink, until)
+                    preparing = backend.prepared(work, sink)
+                    prepared = await entered(stack, preparing, work, until)
                     place = self._place(backend, work, reservation)
                     counts = await begun(stack, place, started or _nothing, work, until)
-                    pieces = backend.stream(prepared, sink)
+                    opening = backend.opened(prepared, sink)
+                    opened = await entered(stack, opening, prepared, until)
+                    pieces = backend.stream(opened, sink)
                     await stack.enter_async_context(aclosing(pieces))  # type: ignore[type-var]
                     while (following := await _next(pieces, work, until)) is not None:
                         chunk = following

@@ -40,8 +40,8 @@ _PICTURE_BYTES = 20 << 20
 #: Models look at no more than this; what is larger is made smaller where it is opened.
 _MAX_SIDE_PX = 2048
 _FETCH = FetchLimits(body_bytes=_PICTURE_BYTES, total_ms=30_000, idle_ms=10_000)
-#: Conversations whose pictures are fetched and opened at once; others wait.
-_MAX_OPENING = 8
+#: Conversations whose pictures are fetched at once; others wait.
+_MAX_FETCHING = 8
 #: Of media, that a chat answers by 400 (`contracts.md` G.1): no picture, and a broken one.
 _NO_PICTURE = (415, 422)
 
@@ -73,7 +73,7 @@ class ChatBackend(DelegatingBackend):
         self._media = media
         self._sees = sees
         self._policy = policy or FetchPolicy()
-        self._opening = asyncio.Semaphore(_MAX_OPENING)
+        self._fetching = asyncio.Semaphore(_MAX_FETCHING)
         self._window_tokens = window_tokens
 
     def refuse(self, work: OperationRequest) -> None:
@@ -95,7 +95,33 @@ class ChatBackend(DelegatingBackend):
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches and opens the pictures."""
+        """Fetches the pictures that lie at addresses."""
+        return self._fetched(work, sink) if any(map(_is_elsewhere, pictures_of(work))) else None
+
+    @asynccontextmanager
+    async def _fetched(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[OperationRequest]:
+        """The work with files of the pictures that lie elsewhere, which go when it is over."""
+        drafts: list[TempFile] = []
+        try:
+            files: dict[str, Upload] = {}
+            async with self._fetching:
+                for number, url in enumerate(pictures_of(work)):
+                    if _is_elsewhere(url):
+                        drafts.append(sink.draft(0))
+                        fetched = await _picture(url, param_of(work), self._policy, drafts[-1].path)
+                        drafts[-1].reserve(fetched.body_bytes)
+                        files[f"fetched_{number}"] = _file_of(drafts[-1], fetched.body_bytes)
+            yield replace(work, values={**work.values, **files})
+        finally:
+            for draft in drafts:
+                draft.discard(beside=True)
+
+    def opened(
+        self, work: OperationRequest, sink: ProgressSink
+    ) -> AbstractAsyncContextManager[OperationRequest] | None:
+        """Opens the pictures."""
         return self._opened(work, sink) if pictures_of(work) else None
 
     @asynccontextmanager
@@ -107,33 +133,27 @@ class ChatBackend(DelegatingBackend):
         try:
             values = {name: one for name, one in work.values.items() if not isinstance(one, Upload)}
             values["pictures"] = []
-            async with self._opening:
-                for number, url in enumerate(pictures_of(work)):
-                    file = await self._file(url, work, sink, drafts)
-                    found = await self._pixels(work, file, sink, drafts)
-                    values[f"pixels_{number}"] = found.pop("pixels")
-                    values["pictures"].append(found)
+            for number, url in enumerate(pictures_of(work)):
+                file = work.values.get(f"fetched_{number}")
+                if not isinstance(file, Upload):  # Which nothing is that callers send.
+                    file = await self._sent(url, work, sink, drafts)
+                found = await self._pixels(work, file, sink, drafts)
+                values[f"pixels_{number}"] = found.pop("pixels")
+                values["pictures"].append(found)
             yield replace(work, values=values)
         finally:
             for draft in drafts:
-                draft.discard(beside=True)
+                draft.discard()
 
-    async def _file(
+    async def _sent(
         self, url: object, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
     ) -> Upload:
-        """A picture's file, from its address or out of the request."""
-        param = param_of(work)
-        if _is_elsewhere(url):
-            draft = sink.draft(0)
-            drafts.append(draft)
-            size_bytes = (await _picture(url, param, self._policy, draft.path)).body_bytes
-            draft.reserve(size_bytes)
-        else:
-            data = await picture_data(url, param, self._policy)
-            draft, size_bytes = sink.draft(len(data)), len(data)
-            drafts.append(draft)
-            await asyncio.to_thread(write_new, draft.path, data)
-        return Upload(draft.path, "picture", "", size_bytes)
+        """A file of a picture that the request has in it."""
+        data = await picture_data(url, param_of(work), self._policy)
+        draft = sink.draft(len(data))
+        drafts.append(draft)
+        await asyncio.to_thread(write_new, draft.path, data)
+        return _file_of(draft, len(data))
 
     async def _pixels(
         self, work: OperationRequest, file: Upload, sink: ProgressSink, drafts: list[TempFile]
@@ -236,6 +256,10 @@ async def _picture(
 def _is_elsewhere(url: object) -> bool:
     """Whether a picture is not in the request itself."""
     return isinstance(url, str) and url[:5].lower() != "data:"
+
+
+def _file_of(draft: TempFile, size_bytes: int) -> Upload:
+    return Upload(draft.path, "picture", "", size_bytes)
 
 
 def param_of(work: OperationRequest) -> str:
