@@ -236,11 +236,11 @@ def native_options(
         total_ms=_milliseconds(timeout.total),
         max_retries=retry.max_retries,
         first_backoff_ms=_bounded_milliseconds(retry.first_backoff),
-        longest_backoff_ms=_bounded_milliseconds(retry.longest_backoff),
-        longest_retry_after_ms=_bounded_milliseconds(retry.longest_retry_after),
+        max_backoff_ms=_bounded_milliseconds(retry.longest_backoff),
+        max_retry_after_ms=_bounded_milliseconds(retry.longest_retry_after),
         repeatable=retry.repeatable,
-        longest_answer_bytes=LONGEST_ANSWER_BYTES,
-        longest_event_bytes=longest_event_bytes,
+        max_answer_bytes=LONGEST_ANSWER_BYTES,
+        max_event_bytes=longest_event_bytes,
     )
 
 
