@@ -44,8 +44,8 @@ std::array<PyObject*, 7> finish_words{};  // By FinishReason: interned str, or N
 std::array<PyObject*, 6> role_words{};
 
 #ifndef Py_GIL_DISABLED
-constexpr std::size_t most_free = 256;
-std::array<Chunk*, most_free> free_chunks{};
+constexpr std::size_t max_free_chunks = 256;
+std::array<Chunk*, max_free_chunks> free_chunks{};
 std::size_t free_count = 0;
 #endif
 
@@ -83,7 +83,7 @@ void free_chunk(PyObject* self) {
     Py_XDECREF(chunk->keeper);
     PyTypeObject* const type = Py_TYPE(self);
 #ifndef Py_GIL_DISABLED
-    if (free_count < most_free) {
+    if (free_count < max_free_chunks) {
         free_chunks[free_count++] = chunk;
         Py_DECREF(type);
         return;

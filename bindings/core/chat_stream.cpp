@@ -12,13 +12,13 @@ namespace polymux::bindings {
 
 namespace {
 
-/// `Stream(source, longest_event_bytes, templates)`, of whose source an iterator was made.
+/// `Stream(source, max_event_bytes, templates)`, of whose source an iterator was made.
 PyObject* make_stream(PyTypeObject* type, PyObject* arguments,
                       PyObject* (*iterator_of)(PyObject*)) {
     PyObject* source = nullptr;
-    Py_ssize_t longest_event_bytes = 0;
+    Py_ssize_t max_event_bytes = 0;
     int templates = 1;
-    if (PyArg_ParseTuple(arguments, "On|p", &source, &longest_event_bytes, &templates) == 0)
+    if (PyArg_ParseTuple(arguments, "On|p", &source, &max_event_bytes, &templates) == 0)
         return nullptr;
     const bool exchange = py::isinstance<ExchangeHandle>(source);
     const py::object iterator =
@@ -28,7 +28,7 @@ PyObject* make_stream(PyTypeObject* type, PyObject* arguments,
     if (self == nullptr) return nullptr;
     try {
         const stream::ChatDecoderOptions options{
-            .longest_event_bytes = static_cast<std::size_t>(longest_event_bytes),
+            .max_event_bytes = static_cast<std::size_t>(max_event_bytes),
             .templates = templates != 0};
         auto feed = exchange ? std::make_unique<ChatFeed>() : std::make_unique<ChatFeed>(options);
         as_stream(self)->feed = feed.release();

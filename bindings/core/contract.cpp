@@ -127,7 +127,7 @@ std::optional<std::string_view> view_of(const std::optional<std::string>& text) 
 /// while it is used, since whatever the interpreter runs in between may come here again.
 class ParsedBody {
 public:
-    ParsedBody(const py::buffer& body, std::size_t longest_bytes) {
+    ParsedBody(const py::buffer& body, std::size_t max_bytes) {
         const py::buffer_info bytes = body.request();
         const std::string_view text(static_cast<const char*>(bytes.ptr),
                                     static_cast<std::size_t>(bytes.size * bytes.itemsize));
@@ -135,7 +135,7 @@ public:
         if (!is_long_) reader_ = std::move(spare());
         if (!reader_) reader_ = std::make_unique<contract::JsonReader>();
         Result<const contract::ValueSource*> read = Error{};
-        const auto parse = [&] { read = reader_->read(text, longest_bytes); };
+        const auto parse = [&] { read = reader_->read(text, max_bytes); };
         // Memory that nobody can write to may be read while others run.
         if (is_long_ && PyBytes_CheckExact(body.ptr()) != 0) {
             without_gil(parse);
@@ -167,12 +167,12 @@ private:
 };
 
 py::tuple read_json(const std::string& name, const std::optional<std::string>& model,
-                    const py::buffer& body, bool server, std::size_t longest_bytes) {
+                    const py::buffer& body, bool server, std::size_t max_bytes) {
     const Operation& operation = operation_named(name);
     const Variant& variant =
         *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::json));
     CheckedRequest request(operation, variant);
-    const ParsedBody parsed(body, longest_bytes);
+    const ParsedBody parsed(body, max_bytes);
     if (parsed.is_long()) {
         request.run_long(parsed.value(), server);
     } else {
@@ -182,11 +182,11 @@ py::tuple read_json(const std::string& name, const std::optional<std::string>& m
 }
 
 py::tuple check_json(const std::string& name, const std::optional<std::string>& model,
-                     const py::buffer& body, bool server, std::size_t longest_bytes) {
+                     const py::buffer& body, bool server, std::size_t max_bytes) {
     const Operation& operation = operation_named(name);
     const Variant& variant =
         *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::json));
-    const ParsedBody parsed(body, longest_bytes);
+    const ParsedBody parsed(body, max_bytes);
     const contract::Report report =
         parsed.is_long() ? long_check(operation, variant, parsed.value(), server)
                          : contract::check(operation, variant, parsed.value(), side_of(server));
@@ -279,10 +279,10 @@ void register_contract(py::module_& module) {
     module.def("describe", &describe, py::arg("operation") = py::none(),
                "The contract as JSON text: all operations, or the one named.");
     module.def("read_json", &read_json, py::arg("operation"), py::arg("model"), py::arg("body"),
-               py::arg("server"), py::arg("longest_bytes"),
+               py::arg("server"), py::arg("max_bytes"),
                "Parses and checks a JSON body: (variant, model, values, warnings).");
     module.def("check_json", &check_json, py::arg("operation"), py::arg("model"), py::arg("body"),
-               py::arg("server"), py::arg("longest_bytes"),
+               py::arg("server"), py::arg("max_bytes"),
                "The same without making values of it: (variant, model, warnings).");
     module.def("check", &check, py::arg("operation"), py::arg("variant"), py::arg("values"),
                "Checks what a client is about to send, by wire names.");

@@ -14,8 +14,8 @@ namespace {
 
 class EventSplitter {
 public:
-    explicit EventSplitter(std::size_t longest_event_bytes)
-        : splitter_({.longest_event_bytes = longest_event_bytes}) {}
+    explicit EventSplitter(std::size_t max_event_bytes)
+        : splitter_({.max_event_bytes = max_event_bytes}) {}
 
     /// The events that are whole with these bytes: (type, data) each.
     py::list feed(const py::object& bytes) {
@@ -32,7 +32,7 @@ public:
             if (found == stream::SseSplitter::Found::too_long) {
                 raise({.code = ErrorCode::undecodable_answer,
                        .message = "an event of the stream is over the limit of " +
-                                  std::to_string(splitter_.longest_event_bytes()) + " bytes"});
+                                  std::to_string(splitter_.max_event_bytes()) + " bytes"});
             }
             events.append(py::make_tuple(to_text(event.type),
                                          py::bytes(event.data.data(), event.data.size())));
@@ -50,7 +50,7 @@ void register_event_splitter(py::module_& module) {
     py::class_<EventSplitter>(module, "EventSplitter", py::is_final(), plain_metaclass(),
                               "Server-sent events out of bytes that arrive in pieces.")
         .def("__reduce__", &refuse_pickling)
-        .def(py::init<std::size_t>(), py::arg("longest_event_bytes"))
+        .def(py::init<std::size_t>(), py::arg("max_event_bytes"))
         .def("feed", &EventSplitter::feed, py::arg("piece"));
 }
 

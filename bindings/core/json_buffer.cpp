@@ -14,7 +14,7 @@ namespace polymux::bindings {
 
 namespace {
 
-constexpr std::size_t most_kept_bytes =
+constexpr std::size_t max_kept_bytes =
     4U << 20U;  // One large request is no reason to keep its memory.
 
 /// Calls from Python arrive here; nothing of C++ may leave.
@@ -31,7 +31,7 @@ PyObject* guarded(Body&& body) noexcept {
 }
 
 void forget_much(json::Buffer& buffer) {
-    if (buffer.capacity_bytes() > most_kept_bytes) buffer = {};
+    if (buffer.capacity_bytes() > max_kept_bytes) buffer = {};
     buffer.clear();
 }
 

@@ -14,7 +14,7 @@ PyObject* decode(std::string_view utf8) {
 
 #ifndef Py_GIL_DISABLED
 
-constexpr std::size_t longest_bytes = 16;
+constexpr std::size_t max_bytes = 16;
 constexpr unsigned entries_log2 = 12;
 
 /// The bytes of a text of up to 16: two overlapping words, which with the size tell texts apart.
@@ -65,7 +65,7 @@ std::array<Entry, std::size_t{1} << entries_log2> cache;
 
 PyObject* token_to_str(std::string_view utf8) {
 #ifndef Py_GIL_DISABLED
-    if (!utf8.empty() && utf8.size() <= longest_bytes) {
+    if (!utf8.empty() && utf8.size() <= max_bytes) {
         const Key key = key_of(utf8);
         Entry& entry = cache[place_of(key)];
         if (entry.text != nullptr && entry.key == key) return Py_NewRef(entry.text);

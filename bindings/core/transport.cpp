@@ -24,8 +24,8 @@ using Milliseconds = std::optional<std::int64_t>;
 struct CallOptions {
     Deadlines deadlines;
     RetryPolicy retries;
-    std::size_t longest_answer_bytes = 0;
-    std::size_t longest_event_bytes = 0;
+    std::size_t max_answer_bytes = 0;
+    std::size_t max_event_bytes = 0;
 };
 
 std::optional<milliseconds> length(Milliseconds count) {
@@ -36,9 +36,9 @@ std::optional<milliseconds> length(Milliseconds count) {
 CallOptions make_options(Milliseconds connect_ms, Milliseconds write_ms, Milliseconds first_byte_ms,
                          Milliseconds idle_ms, Milliseconds event_ms, Milliseconds total_ms,
                          int max_retries, std::int64_t first_backoff_ms,
-                         std::int64_t longest_backoff_ms, std::int64_t longest_retry_after_ms,
-                         bool repeatable, std::size_t longest_answer_bytes,
-                         std::size_t longest_event_bytes) {
+                         std::int64_t max_backoff_ms, std::int64_t max_retry_after_ms,
+                         bool repeatable, std::size_t max_answer_bytes,
+                         std::size_t max_event_bytes) {
     return {.deadlines = {.connect = length(connect_ms),
                           .write = length(write_ms),
                           .first_byte = length(first_byte_ms),
@@ -47,11 +47,11 @@ CallOptions make_options(Milliseconds connect_ms, Milliseconds write_ms, Millise
                           .total = length(total_ms)},
             .retries = {.max_retries = max_retries,
                         .first_backoff = milliseconds(first_backoff_ms),
-                        .longest_backoff = milliseconds(longest_backoff_ms),
-                        .longest_retry_after = milliseconds(longest_retry_after_ms),
+                        .max_backoff = milliseconds(max_backoff_ms),
+                        .max_retry_after = milliseconds(max_retry_after_ms),
                         .repeatable = repeatable},
-            .longest_answer_bytes = longest_answer_bytes,
-            .longest_event_bytes = longest_event_bytes};
+            .max_answer_bytes = max_answer_bytes,
+            .max_event_bytes = max_event_bytes};
 }
 
 transport::ResponseMode response_mode_of(const std::string& name) {
@@ -76,8 +76,8 @@ transport::Task task_of(const Given& given, const CallOptions& options) {
         .response_mode = response_mode_of(given.response_mode),
         .deadlines = options.deadlines,
         .retries = options.retries,
-        .longest_answer_bytes = options.longest_answer_bytes};
-    task.decoder.longest_event_bytes = options.longest_event_bytes;
+        .max_answer_bytes = options.max_answer_bytes};
+    task.decoder.max_event_bytes = options.max_event_bytes;
     if (PyBytes_Check(given.body.ptr())) {
         task.request.body = std::string(py::reinterpret_borrow<py::bytes>(given.body));
     } else if (!given.body.is_none()) {
@@ -235,9 +235,9 @@ void register_transport(py::module_& module) {
         .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_options), py::kw_only(), py::arg("connect_ms"), py::arg("write_ms"),
              py::arg("first_byte_ms"), py::arg("idle_ms"), py::arg("event_ms"), py::arg("total_ms"),
-             py::arg("max_retries"), py::arg("first_backoff_ms"), py::arg("longest_backoff_ms"),
-             py::arg("longest_retry_after_ms"), py::arg("repeatable"),
-             py::arg("longest_answer_bytes"), py::arg("longest_event_bytes"));
+             py::arg("max_retries"), py::arg("first_backoff_ms"), py::arg("max_backoff_ms"),
+             py::arg("max_retry_after_ms"), py::arg("repeatable"), py::arg("max_answer_bytes"),
+             py::arg("max_event_bytes"));
     register_handles(module);
     py::class_<PySession>(module, "Session", py::is_final(), plain_metaclass(),
                           "Connections to one server, and who works on them.")

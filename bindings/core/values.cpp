@@ -6,7 +6,7 @@ namespace polymux::bindings {
 
 namespace {
 
-constexpr std::size_t longest_kept_name = 32;
+constexpr std::size_t max_cached_name_length = 32;
 
 py::object to_list(const contract::ValueSource& value, MemberNames& names) {
     py::object list = owned(PyList_New(static_cast<Py_ssize_t>(value.size())));
@@ -39,7 +39,7 @@ py::object to_str(std::string_view utf8) {
 }
 
 py::object MemberNames::str(std::string_view name) {
-    if (name.empty() || name.size() > longest_kept_name) return to_str(name);
+    if (name.empty() || name.size() > max_cached_name_length) return to_str(name);
     const std::size_t slot = (name.size() * 31 + static_cast<unsigned char>(name.front()) * 7 +
                               static_cast<unsigned char>(name.back())) %
                              names_.size();

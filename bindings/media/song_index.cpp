@@ -187,12 +187,11 @@ public:
     [[nodiscard]] py::object identify(const py::bytes& query,
                                       const std::vector<std::int64_t>& excluded,
                                       const py::object& on_wait,
-                                      std::optional<float> least_confidence) const {
+                                      std::optional<float> min_confidence) const {
         const std::vector<song::Candidate> found = find(query, excluded, called(on_wait));
         const song::Decision& decision = parameters.decision;
         if (found.empty() ||
-            !song::is_answer(found.front(), least_confidence.value_or(decision.accepted),
-                             decision)) {
+            !song::is_answer(found.front(), min_confidence.value_or(decision.accepted), decision)) {
             return py::none();
         }
         py::list others;
@@ -284,7 +283,7 @@ void register_song_index(py::module_& module) {
              py::arg("excluded") = std::vector<std::int64_t>())
         .def("identify", &SongIndex::identify, py::arg("query"),
              py::arg("excluded") = std::vector<std::int64_t>(), py::arg("on_wait") = py::none(),
-             py::arg("least_confidence") = py::none());
+             py::arg("min_confidence") = py::none());
 }
 
 }  // namespace polymux::bindings

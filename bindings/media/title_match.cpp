@@ -14,7 +14,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::u32string, std::u32string>>;
 
-py::list rank_titles(const std::u32string& query, Pairs titles, float least) {
+py::list rank_titles(const std::u32string& query, Pairs titles, float min_likeness) {
     std::vector<song::RankedTitle> ranked;
     bool out_of_memory = false;
     without_gil([&] {
@@ -24,7 +24,7 @@ py::list rank_titles(const std::u32string& query, Pairs titles, float least) {
             for (auto& [title, artist] : titles) {
                 folded.push_back({.title = std::move(title), .artist = std::move(artist)});
             }
-            ranked = song::rank_titles(query, folded, least);
+            ranked = song::rank_titles(query, folded, min_likeness);
         } catch (const std::bad_alloc&) {
             out_of_memory = true;
         }

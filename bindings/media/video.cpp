@@ -202,12 +202,12 @@ Result<video::FramesReport> run(Input& input, Output& output, const video::Frame
 }
 
 py::dict read_frames(const py::object& source, const py::object& destination, int width, int height,
-                     std::pair<int, int> fps, int most_frames, std::int64_t frame_pixels,
+                     std::pair<int, int> fps, int max_frames, std::int64_t frame_pixels,
                      const py::object& limits, bool overwrite, const py::object& check) {
     const video::FrameOptions options{.width = width,
                                       .height = height,
                                       .fps = {fps.first, fps.second},
-                                      .most_frames = most_frames,
+                                      .max_frames = max_frames,
                                       .limits = copy_limits(limits),
                                       .video_limits = {.frame_pixels = frame_pixels}};
     const Entry entry;
@@ -244,7 +244,7 @@ void register_video(py::module_& module) {
         .def("close", &PythonVideoWriter::close)
         .def_property_readonly("encoder", &PythonVideoWriter::encoder);
     module.def("read_frames", &read_frames, py::arg("source"), py::arg("destination"),
-               py::arg("width"), py::arg("height"), py::arg("fps"), py::arg("most_frames"),
+               py::arg("width"), py::arg("height"), py::arg("fps"), py::arg("max_frames"),
                py::arg("frame_pixels"), py::arg("limits"), py::arg("overwrite"), py::arg("check"));
 }
 

@@ -12,7 +12,7 @@ using namespace polymux::transport;
 
 namespace {
 
-constexpr std::int64_t longest_ms = 1'000'000'000'000;
+constexpr std::int64_t max_ms = 1'000'000'000'000;
 
 /// Header fields hold no line ends: whoever reads them has cut them there.
 std::string one_line(std::string_view text) {
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto asked = retry_after(head);
     if (asked) {
         POLYMUX_FUZZ_CHECK(asked->count() >= 0);
-        POLYMUX_FUZZ_CHECK(asked->count() <= longest_ms);
+        POLYMUX_FUZZ_CHECK(asked->count() <= max_ms);
     }
     const std::string_view seconds = head.field("retry-after");
     if (head.field("retry-after-ms").empty() && is_whole_number(seconds)) {
@@ -56,10 +56,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const RetryPolicy policy;
     const auto delay = delay_before_retry(policy, 1, &head, static_cast<std::uint32_t>(size));
-    POLYMUX_FUZZ_CHECK(delay || (asked && *asked > policy.longest_retry_after));
+    POLYMUX_FUZZ_CHECK(delay || (asked && *asked > policy.max_retry_after));
     if (delay) {
         POLYMUX_FUZZ_CHECK(delay->count() >= 0);
-        POLYMUX_FUZZ_CHECK(*delay <= std::max(policy.longest_retry_after, policy.longest_backoff) +
+        POLYMUX_FUZZ_CHECK(*delay <= std::max(policy.max_retry_after, policy.max_backoff) +
                                          milliseconds(250));
     }
     return 0;

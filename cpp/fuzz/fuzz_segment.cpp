@@ -77,7 +77,7 @@ void read_peaks(const Segment& segment, std::uint32_t track) {
     const TrackRow row = segment.track(track);
     for (const int window : {0, 1}) {
         std::uint32_t last = 0;
-        segment.peaks(track, window, 0, most_track_frames, [&](PackedPeak peak) {
+        segment.peaks(track, window, 0, max_track_frames, [&](PackedPeak peak) {
             POLYMUX_FUZZ_CHECK(frame_of(peak) < row.frames);
             POLYMUX_FUZZ_CHECK(frame_of(peak) + 16 > last);
             last = frame_of(peak);

@@ -87,11 +87,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view sizes = std::string_view(input).substr(0, choices);
     const std::string_view stream = std::string_view(input).substr(choices);
     constexpr std::size_t limit = 4096;
-    const std::string expected =
-        decode(stream, {}, {.longest_event_bytes = limit, .templates = false});
-    POLYMUX_FUZZ_CHECK(decode(stream, {}, {.longest_event_bytes = limit}) == expected);
-    POLYMUX_FUZZ_CHECK(decode(stream, sizes, {.longest_event_bytes = limit}) == expected);
-    POLYMUX_FUZZ_CHECK(decode(stream, sizes, {.longest_event_bytes = limit, .templates = false}) ==
+    const std::string expected = decode(stream, {}, {.max_event_bytes = limit, .templates = false});
+    POLYMUX_FUZZ_CHECK(decode(stream, {}, {.max_event_bytes = limit}) == expected);
+    POLYMUX_FUZZ_CHECK(decode(stream, sizes, {.max_event_bytes = limit}) == expected);
+    POLYMUX_FUZZ_CHECK(decode(stream, sizes, {.max_event_bytes = limit, .templates = false}) ==
                        expected);
     return 0;
 }

@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const FrameOptions options{.width = 8 + static_cast<int>(size % 57),
                                .height = 8 + static_cast<int>(size % 43),
                                .fps = {10, 1},
-                               .most_frames = 12,
+                               .max_frames = 12,
                                .limits = limits,
                                .video_limits = {.frame_pixels = 512 * 512, .decoded_frames = 60}};
     const auto wanted = static_cast<std::size_t>(options.width * options.height * 3);
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return true;
     };
     const Result<FramesReport> report = polymux::video::read_frames(*source, count, options);
-    POLYMUX_FUZZ_CHECK(given <= options.most_frames);
+    POLYMUX_FUZZ_CHECK(given <= options.max_frames);
     if (!report) {
         POLYMUX_FUZZ_CHECK(!report.error().message.empty());
         return 0;

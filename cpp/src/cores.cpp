@@ -41,14 +41,14 @@ std::optional<double> version_1_quota(const std::string& folder) {
 
 /// The least quota from `mount` + `group` up to `mount`. In a container the group may be named as
 /// the host sees it and not exist here; the mount point itself is then the container's own group.
-std::optional<double> least_quota(const std::string& mount, std::string group,
-                                  std::optional<double> (*quota_of)(const std::string&)) {
-    std::optional<double> least;
+std::optional<double> tightest_quota(const std::string& mount, std::string group,
+                                     std::optional<double> (*quota_of)(const std::string&)) {
+    std::optional<double> min_quota;
     for (;;) {
         while (!group.empty() && group.back() == '/') group.pop_back();
         if (const auto quota = quota_of(mount + group))
-            least = std::min(least.value_or(*quota), *quota);
-        if (group.empty()) return least;
+            min_quota = std::min(min_quota.value_or(*quota), *quota);
+        if (group.empty()) return min_quota;
         group.erase(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
     }
 }
@@ -60,7 +60,7 @@ bool lists_cpu(std::string_view controllers) {
 }  // namespace
 
 std::optional<double> quota_cores(const std::string& root) {
-    std::optional<double> least;
+    std::optional<double> min_quota;
     std::ifstream groups(root + "/proc/self/cgroup");
     // Each line is "hierarchy:controllers:group"; version 2 has hierarchy 0 and no controllers.
     for (std::string line; std::getline(groups, line);) {
@@ -72,13 +72,13 @@ std::optional<double> quota_cores(const std::string& root) {
         const std::string mounts = root + "/sys/fs/cgroup";
         std::optional<double> quota;
         if (controllers.empty()) {
-            quota = least_quota(mounts, group, version_2_quota);
+            quota = tightest_quota(mounts, group, version_2_quota);
         } else if (lists_cpu(controllers)) {
-            quota = least_quota(mounts + "/" + controllers, group, version_1_quota);
+            quota = tightest_quota(mounts + "/" + controllers, group, version_1_quota);
         }
-        if (quota) least = std::min(least.value_or(*quota), *quota);
+        if (quota) min_quota = std::min(min_quota.value_or(*quota), *quota);
     }
-    return least;
+    return min_quota;
 }
 
 }  // namespace internal

@@ -30,16 +30,16 @@ inline std::size_t utf8_sequence_bytes(std::string_view text) noexcept {
 /// The path in quotes: control characters and stray bytes as \xNN, the middle of a long one left
 /// out, its name kept.
 inline std::string quoted_path(std::string_view path) {
-    constexpr std::size_t longest = 300;
+    constexpr std::size_t max_length = 300;
     constexpr std::size_t head = 100;
     constexpr std::string_view digits = "0123456789abcdef";
-    bool shorten = path.size() > longest;
+    bool shorten = path.size() > max_length;
     std::string text = "'";
     for (std::size_t index = 0; index < path.size();) {
         if (shorten && index >= head) {
             shorten = false;
             text += "[...]";
-            index = path.size() - (longest - head);
+            index = path.size() - (max_length - head);
             while (index < path.size() &&
                    (static_cast<unsigned char>(path[index]) & 0xC0U) == 0x80U) {
                 ++index;

@@ -96,9 +96,9 @@ std::optional<double> parse_time(std::string_view text) {
     if (text.find_first_of("eE+-") != std::string_view::npos) return {};
     const auto seconds_end = text.rfind(':');
     if (seconds_end == std::string_view::npos) {
-        constexpr std::size_t longest = 9;
+        constexpr std::size_t max_length = 9;
         const std::string_view whole = text.substr(0, text.find('.'));
-        if (whole.empty() || whole.size() > longest) return {};
+        if (whole.empty() || whole.size() > max_length) return {};
         return parse_number(text);
     }
     std::string_view rest = text.substr(0, seconds_end);
@@ -109,9 +109,9 @@ std::optional<double> parse_time(std::string_view text) {
     const std::size_t hours_end = rest.rfind(':');
     double hours = 0;
     if (hours_end != std::string_view::npos) {
-        constexpr std::size_t longest = 6;
+        constexpr std::size_t max_length = 6;
         const std::string_view hours_text = rest.substr(0, hours_end);
-        if (!all_digits(hours_text) || hours_text.size() > longest) return {};
+        if (!all_digits(hours_text) || hours_text.size() > max_length) return {};
         hours = static_cast<double>(parse_integer(hours_text)->value);
         rest = rest.substr(hours_end + 1);
     }
@@ -126,8 +126,8 @@ std::optional<int> parse_resolution(std::string_view text) {
     constexpr int highest = 4320;
     if (text.empty() || text == "best") return 0;
     if (text.ends_with('p')) text.remove_suffix(1);
-    constexpr std::size_t longest = 4;
-    if (!all_digits(text) || text.size() > longest) return {};
+    constexpr std::size_t max_length = 4;
+    if (!all_digits(text) || text.size() > max_length) return {};
     const auto lines = static_cast<int>(parse_integer(text)->value);
     if (lines < lowest || lines > highest) return {};
     return lines;

@@ -228,8 +228,7 @@ TEST_CASE("C25 comments, other fields, blank data and data in several lines") {
 }
 
 TEST_CASE("C26 a line without an end is refused at the limit") {
-    const polymux::stream::ChatDecoderOptions options = {.longest_event_bytes = std::size_t{1}
-                                                                                << 20U};
+    const polymux::stream::ChatDecoderOptions options = {.max_event_bytes = std::size_t{1} << 20U};
     const std::string stream = hello() + "data: {\"" + std::string(std::size_t{2} << 20U, 'x');
     const Decoded decoded = decode(stream, 4096, options);
     CHECK(decoded.end.state == StreamState::undecodable);

@@ -215,7 +215,7 @@ TEST_SUITE("check") {
         many.back() = ']';
         const Report long_report = check_json("chat", many + "}");
         CHECK(long_report.count == 1000);
-        CHECK(long_report.problems.size() == Report::most_problems);
+        CHECK(long_report.problems.size() == Report::max_problems);
         const std::string long_text = long_report.message(*find_operation("chat"));
         CHECK(long_text.size() <= 1900);
         CHECK(long_text.ends_with("and 980 more"));

@@ -158,7 +158,7 @@ TEST_CASE("a silent resolver holds nobody, and those left behind are counted") {
     CHECK(got.seconds < 5);
 
     options.limits.connect_ms = 1;
-    for (int fetches = 2; fetches < most_look_ups; ++fetches) run(url_of(80), options);
+    for (int fetches = 2; fetches < max_look_ups; ++fetches) run(url_of(80), options);
     got = run(url_of(80), options);
     CHECK(got.fetched.error().code == ErrorCode::connect_failed);
     *gate = true;
@@ -178,14 +178,14 @@ TEST_CASE("a child of a fork has none of its parent's look-ups under way") {
     FetchOptions options = options_for(80, silent);
     options.limits.connect_ms = 1;
     const auto failure = [&options] { return run(url_of(80), options).fetched.error().code; };
-    for (int fetches = 0; fetches < most_look_ups; ++fetches) {
+    for (int fetches = 0; fetches < max_look_ups; ++fetches) {
         CHECK(failure() == ErrorCode::timed_out);
     }
     CHECK(failure() == ErrorCode::connect_failed);
     const pid_t child = fork();
     if (child == 0) {
         bool good = true;
-        for (int fetches = 0; fetches < most_look_ups; ++fetches) {
+        for (int fetches = 0; fetches < max_look_ups; ++fetches) {
             good = good && failure() == ErrorCode::timed_out;
         }
         _exit(good && failure() == ErrorCode::connect_failed ? 0 : 1);

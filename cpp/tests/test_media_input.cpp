@@ -227,9 +227,9 @@ TEST_SUITE("media input") {
             put(index * 7919U & 0x7FFFU, 2);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
         // The one keeps what was freed, the other what was last done with each byte.
-        constexpr std::int64_t most_memory_bytes = std::int64_t{768} << 20U;
+        constexpr std::int64_t max_memory_bytes = std::int64_t{768} << 20U;
 #else
-        constexpr std::int64_t most_memory_bytes = std::int64_t{64} << 20U;
+        constexpr std::int64_t max_memory_bytes = std::int64_t{64} << 20U;
 #endif
         const std::int64_t before_bytes = peak_memory_bytes();
         const auto source = memory_source(as_bytes(wave), "slow.wav");
@@ -241,7 +241,7 @@ TEST_SUITE("media input") {
                                        },
                                        {.sample_rate_hz = 48'000});
         CHECK(samples >= 4'000'000);
-        CHECK(peak_memory_bytes() - before_bytes < most_memory_bytes);
+        CHECK(peak_memory_bytes() - before_bytes < max_memory_bytes);
     }
 
     TEST_CASE("sample formats, rates and layouts follow ffmpeg's choice") {

@@ -81,7 +81,7 @@ TEST_SUITE("retry") {
     }
 
     TEST_CASE("the wait is random below a bound that doubles, or what the server asks for") {
-        const RetryPolicy policy{.first_backoff = 500ms, .longest_backoff = 8000ms};
+        const RetryPolicy policy{.first_backoff = 500ms, .max_backoff = 8000ms};
         constexpr std::uint32_t most = 0xFFFFFFFF;
         CHECK(delay_before_retry(policy, 1, nullptr, 0) == 0ms);
         CHECK(delay_before_retry(policy, 1, nullptr, most) == 499ms);

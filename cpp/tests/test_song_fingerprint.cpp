@@ -69,7 +69,7 @@ TEST_CASE("silence has no peaks, and nothing has one part") {
 }
 
 TEST_CASE("a recording of more than 4.6 hours has parts, whose peaks lie within them") {
-    constexpr std::uint64_t border = most_track_frames;
+    constexpr std::uint64_t border = max_track_frames;
     const std::vector<TimedPeak> first = {
         {.frame = 7, .frequency = 1},          {.frame = border - 1, .frequency = 2},
         {.frame = border, .frequency = 0},     {.frame = border, .frequency = 4'000},
@@ -187,7 +187,7 @@ TEST_CASE("parameters that decide what is stored change the hash, others do not"
         other.*member += 1;
         return other.hash() != parameters.hash();
     };
-    CHECK(changes(&Parameters::most_side_over_middle));
+    CHECK(changes(&Parameters::max_side_over_middle));
     CHECK(changes(&Parameters::loudest_sample));
     CHECK(changes(&Parameters::silence_power));
     CHECK(changes(&Parameters::lowest_level));
@@ -196,10 +196,10 @@ TEST_CASE("parameters that decide what is stored change the hash, others do not"
     CHECK(changes(&Parameters::baseline_bins));
     Parameters asked = parameters;
     asked.query_fan = 9;
-    asked.most_query_s = 20;
+    asked.max_query_s = 20;
     asked.search.step = 0.01F;
-    asked.likelihood.least_chance = 0.1F;
+    asked.likelihood.min_chance = 0.1F;
     asked.decision.accepted = 0.5F;
-    asked.same_recording.least_hits = 1;
+    asked.same_recording.min_hits = 1;
     CHECK(asked.hash() == parameters.hash());
 }

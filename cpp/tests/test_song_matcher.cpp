@@ -145,7 +145,7 @@ TEST_CASE("whoever wants to be surer or less sure is told so") {
     CHECK(is_answer(first, first.confidence, parameters.decision));
     CHECK_FALSE(is_answer(first, std::nextafter(first.confidence, 2.0F), parameters.decision));
     Candidate of_few = first;
-    of_few.evidence[0].hits = parameters.decision.least_hits - 1;
+    of_few.evidence[0].hits = parameters.decision.min_hits - 1;
     CHECK_FALSE(is_answer(of_few, 0.0F, parameters.decision));
 }
 

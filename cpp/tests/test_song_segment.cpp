@@ -179,7 +179,7 @@ TEST_CASE("a segment gives back all peaks of any span") {
         const Fingerprint& fingerprint = tracks[index].fingerprint;
         for (const int window : {0, 1}) {
             const std::vector<PackedPeak>& all = fingerprint.peaks[window];
-            CHECK(peaks_of(segment, index, window, 0, most_track_frames) == all);
+            CHECK(peaks_of(segment, index, window, 0, max_track_frames) == all);
             for (int span = 0; span < 50; ++span) {
                 const auto first = static_cast<std::uint32_t>(random() % (fingerprint.frames + 2));
                 const auto end = first + static_cast<std::uint32_t>(random() % 400);
@@ -279,10 +279,10 @@ TEST_CASE("tracks that cannot be indexed are refused with a reason") {
     std::swap(track.fingerprint.peaks[1].front(), track.fingerprint.peaks[1].back());
     CHECK(code_of(track) == ErrorCode::invalid_argument);
     track = random_track(random, 77, 1'000, 100);
-    track.fingerprint.frames = most_track_frames + 1;
+    track.fingerprint.frames = max_track_frames + 1;
     CHECK(code_of(track) == ErrorCode::invalid_argument);
     std::vector<Track> many(33, Track{.song = 1, .first_frame = 0, .fingerprint = {}});
-    for (Track& one : many) one.fingerprint.frames = most_track_frames;
+    for (Track& one : many) one.fingerprint.frames = max_track_frames;
     const auto result = build_segment(parameters, many);
     REQUIRE_FALSE(result.has_value());
     CHECK(result.error().code == ErrorCode::limit_exceeded);
@@ -318,7 +318,7 @@ TEST_CASE("merged segments have the bytes of one built at once") {
 
 TEST_CASE("a merge that is too long, or whose target fails, says so") {
     std::vector<Track> tracks(20, Track{.song = 1, .first_frame = 0, .fingerprint = {}});
-    for (Track& track : tracks) track.fingerprint.frames = most_track_frames;
+    for (Track& track : tracks) track.fingerprint.frames = max_track_frames;
     const Bytes bytes = built(tracks);
     const Segment segment = opened(bytes);
     const MergeInput both[2] = {{.segment = &segment, .removed = {}},

@@ -123,7 +123,7 @@ TEST_CASE("more than one part can hold becomes several") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     std::vector<Track> tracks(40, Track{.song = 5, .first_frame = 0, .fingerprint = {}});
-    for (Track& track : tracks) track.fingerprint.frames = most_track_frames;
+    for (Track& track : tracks) track.fingerprint.frames = max_track_frames;
     tracks.push_back(track_of(6));
     REQUIRE(set->add(tracks, 1));
     CHECK(set->snapshot()->parts.size() == 2);
@@ -136,13 +136,13 @@ TEST_CASE("more than one part can hold becomes several") {
 
 TEST_CASE("every key is found where frames need all their bits") {
     std::vector<Track> tracks(20, Track{.song = 5, .first_frame = 0, .fingerprint = {}});
-    for (Track& track : tracks) track.fingerprint.frames = most_track_frames;
+    for (Track& track : tracks) track.fingerprint.frames = max_track_frames;
     tracks.push_back(track_of(6, 20'000));
     const auto bytes = build_segment(parameters, tracks);
     REQUIRE(bytes.has_value());
     const auto segment = Segment::open(*bytes, parameters);
     REQUIRE(segment.has_value());
-    REQUIRE((segment->frames() >> (most_frame_bits - 1)) == 1);
+    REQUIRE((segment->frames() >> (max_frame_bits - 1)) == 1);
     std::vector<KeyedFrame> pairs;
     append_pairs(tracks.back().fingerprint.peaks[0], parameters, pairs);
     REQUIRE(pairs.size() > 10'000);

@@ -306,8 +306,8 @@ TEST_CASE("a disk that is full leaves the index as it was") {
         const Track track = track_of(2);
         if (!in_child || !(*in_child)->add({&track, 1}, 2)) return 1;
         ::signal(SIGXFSZ, SIG_IGN);
-        for (const rlim_t most_bytes : {0U, 100U, 5'000U}) {
-            const rlimit limit{.rlim_cur = most_bytes, .rlim_max = RLIM_INFINITY};
+        for (const rlim_t max_bytes : {0U, 100U, 5'000U}) {
+            const rlimit limit{.rlim_cur = max_bytes, .rlim_max = RLIM_INFINITY};
             if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
             const auto published = (*in_child)->publish(2);
             if (published || published.error().code != ErrorCode::output_failed) return 3;

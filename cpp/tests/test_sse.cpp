@@ -173,7 +173,7 @@ TEST_CASE("blocks that somebody holds keep their bytes") {
 }
 
 TEST_CASE("an event over the limit is one, at any read size") {
-    const SseOptions options = {.longest_event_bytes = 40};
+    const SseOptions options = {.max_event_bytes = 40};
     const std::string fits = "data: " + std::string(33, 'x');
     for (const std::string& line : {fits, fits + "xx", ":" + std::string(45, 'x')}) {
         const std::string stream = "data: a\n\n" + line + "\n\ndata: b\n\n";
@@ -197,7 +197,7 @@ TEST_CASE("an event over the limit is one, at any read size") {
 }
 
 TEST_CASE("endless comments take no memory and pass no limit") {
-    SseSplitter splitter({.longest_event_bytes = 1000});
+    SseSplitter splitter({.max_event_bytes = 1000});
     SseEvent event;
     for (int round = 0; round < 10'000; ++round) {
         splitter.append(": keep-alive\n");

@@ -173,7 +173,7 @@ TEST_CASE("forms that parsers read differently") {
     }
     CHECK(outcome(std::string("http://media.example/\0a", 23)) == "refused");
     CHECK(outcome("http://" + std::string(64, 'a') + ".example/") == "refused");
-    CHECK(outcome("http://media.example/" + std::string(longest_url_bytes, 'a')) == "refused");
+    CHECK(outcome("http://media.example/" + std::string(max_url_bytes, 'a')) == "refused");
     CHECK(outcome("http://" + std::string(5000, '@') + "/") == "refused");
 }
 

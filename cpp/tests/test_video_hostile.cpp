@@ -21,7 +21,7 @@ using polymux::testing::TemporaryFolder;
 
 namespace {
 
-constexpr FrameOptions wanted{.width = 32, .height = 32, .fps = {10, 1}, .most_frames = 20};
+constexpr FrameOptions wanted{.width = 32, .height = 32, .fps = {10, 1}, .max_frames = 20};
 
 Reading read_bytes(std::string_view content, const FrameOptions& options = wanted,
                    const CancelToken& token = {}) {
@@ -171,7 +171,7 @@ TEST_SUITE("video reader of hostile input") {
 
     TEST_CASE("more frames than the limit in the time that is wanted end the work") {
         FrameOptions strict = wanted;
-        strict.most_frames = 2;
+        strict.max_frames = 2;
         strict.fps = {1, 1};
         strict.video_limits.decoded_frames = 5;
         const std::string content = film("a.mp4", "64x64", {"-c:v", "libx264"});
@@ -190,7 +190,7 @@ TEST_SUITE("video reader of hostile input") {
         const Reading refused = read_bytes(content, strict);
         REQUIRE_FALSE(refused.report);
         CHECK(refused.report.error().code == ErrorCode::limit_exceeded);
-        strict.most_frames = 5;
+        strict.max_frames = 5;
         CHECK(read_bytes(content, strict).report);
     }
 
@@ -212,7 +212,7 @@ TEST_SUITE("video reader of hostile input") {
         std::string content = film("a.ts", "64x64", {"-c:v", "mpeg2video"});
         content += film("b.ts", "128x96", {"-c:v", "mpeg2video"});
         FrameOptions longer = wanted;
-        longer.most_frames = 60;
+        longer.max_frames = 60;
         const Reading reading = read_bytes(content, longer);
         REQUIRE_MESSAGE(reading.report, reading.report.error().message);
         CHECK(reading.report->frames > 20);

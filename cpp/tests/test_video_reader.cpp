@@ -120,7 +120,7 @@ TEST_SUITE("video reader") {
                                 Case{{48, 1}, 4, {0, 0, 1, 1}}, Case{{10, 1}, 4, {0, 2, 4, 7}},
                                 Case{{1, 1}, 9, {0, 24}}, Case{{1, 10}, 9, {0}}}) {
             const auto reading = read_path(
-                path, {.width = 128, .height = 64, .fps = one.fps, .most_frames = one.most});
+                path, {.width = 128, .height = 64, .fps = one.fps, .max_frames = one.most});
             REQUIRE_MESSAGE(reading.report, reading.report.error().message);
             CHECK(reading.report->frames == static_cast<int>(one.numbers.size()));
             REQUIRE(reading.frames.size() == one.numbers.size());
@@ -139,7 +139,7 @@ TEST_SUITE("video reader") {
         const std::string path = folder.file("a.webm");
         make_media(path, {"-f", "lavfi", "-i", "testsrc2=s=64x64:r=30:d=2", "-c:v", "libvpx-vp9"});
         const auto reading =
-            read_path(path, {.width = 64, .height = 64, .fps = {30, 1}, .most_frames = 1000});
+            read_path(path, {.width = 64, .height = 64, .fps = {30, 1}, .max_frames = 1000});
         REQUIRE(reading.report);
         CHECK(reading.report->frames == 60);
         for (std::size_t index = 1; index < reading.frames.size(); ++index) {
@@ -164,7 +164,7 @@ TEST_SUITE("video reader") {
             const std::string path = folder.file(one.name);
             make_media(path, corners(64, 48) + Strings{"-r", "25"} + one.codec);
             const auto reading =
-                read_path(path, {.width = 64, .height = 48, .fps = {10, 1}, .most_frames = 3});
+                read_path(path, {.width = 64, .height = 48, .fps = {10, 1}, .max_frames = 3});
             REQUIRE_MESSAGE(reading.report, reading.report.error().message);
             CHECK(reading.report->frames == 3);
             CHECK(reading.report->damaged_packets == 0);
@@ -202,7 +202,7 @@ TEST_SUITE("video reader") {
             const std::string path = folder.file("turned.mp4");
             write_file(path, with_matrix(upright, one.matrix));
             const auto reading = read_path(
-                path, {.width = one.width, .height = one.height, .fps = {10, 1}, .most_frames = 1});
+                path, {.width = one.width, .height = one.height, .fps = {10, 1}, .max_frames = 1});
             REQUIRE_MESSAGE(reading.report, reading.report.error().message);
             const auto shown =
                 run_program({"ffmpeg", "-nostdin", "-v", "error", "-i", path, "-frames:v", "1",
@@ -261,13 +261,13 @@ TEST_SUITE("video reader") {
                    "color=green:" + stripe, "-f", "lavfi", "-i", "color=blue:" + stripe,
                    "-filter_complex", "[0][1][2]hstack=inputs=3", "-c:v", "libx264", "-crf", "10"});
         const auto narrow =
-            read_path(path, {.width = 32, .height = 48, .fps = {10, 1}, .most_frames = 1});
+            read_path(path, {.width = 32, .height = 48, .fps = {10, 1}, .max_frames = 1});
         REQUIRE(narrow.report);
         for (const int x : {3, 16, 28}) {
             CHECK(is_like(pixel(narrow.frames[0], 32, x, 24), green));
         }
         const auto wide =
-            read_path(path, {.width = 192, .height = 48, .fps = {10, 1}, .most_frames = 1});
+            read_path(path, {.width = 192, .height = 48, .fps = {10, 1}, .max_frames = 1});
         REQUIRE(wide.report);
         CHECK(is_like(pixel(wide.frames[0], 192, 20, 5), red));
         CHECK(is_like(pixel(wide.frames[0], 192, 96, 40), green));
@@ -294,7 +294,7 @@ TEST_SUITE("video reader") {
         // 64x64 pixels, each twice as wide as high: 128x64 when shown.
         make_media(path, corners(64, 64) + Strings{"-aspect", "2:1", "-c:v", "libx264"});
         const auto reading =
-            read_path(path, {.width = 128, .height = 64, .fps = {10, 1}, .most_frames = 1});
+            read_path(path, {.width = 128, .height = 64, .fps = {10, 1}, .max_frames = 1});
         REQUIRE(reading.report);
         CHECK(is_like(pixel(reading.frames[0], 128, 5, 5), red));
         CHECK(is_like(pixel(reading.frames[0], 128, 122, 58), white));
@@ -316,7 +316,7 @@ TEST_SUITE("video reader") {
                               "-pix_fmt", "yuv420p", "-colorspace", one.space, "-color_range",
                               one.range, "-c:v", "libx264", "-crf", "5"});
             const auto reading =
-                read_path(path, {.width = 64, .height = 64, .fps = {10, 1}, .most_frames = 1});
+                read_path(path, {.width = 64, .height = 64, .fps = {10, 1}, .max_frames = 1});
             REQUIRE(reading.report);
             CHECK(is_like(pixel(reading.frames[0], 64, 30, 30), {200, 50, 20}, 4));
         }
@@ -331,7 +331,7 @@ TEST_SUITE("video reader") {
         REQUIRE(source);
         const auto stop = [&given](std::span<const std::byte>) { return ++given < 3; };
         const auto report = read_frames(
-            **source, stop, {.width = 64, .height = 64, .fps = {10, 1}, .most_frames = 20});
+            **source, stop, {.width = 64, .height = 64, .fps = {10, 1}, .max_frames = 20});
         REQUIRE_FALSE(report);
         CHECK(report.error().code == ErrorCode::callback_failed);
         CHECK(given == 3);
@@ -341,14 +341,14 @@ TEST_SUITE("video reader") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         write_drawn(path, {.width = 64, .height = 64, .fps = {10, 1}}, 2);
-        const FrameOptions good{.width = 64, .height = 64, .fps = {10, 1}, .most_frames = 1};
+        const FrameOptions good{.width = 64, .height = 64, .fps = {10, 1}, .max_frames = 1};
         std::vector<FrameOptions> wrong(6, good);
         wrong[0].width = 0;
         wrong[1].height = 8193;
         wrong[2].fps = {0, 1};
         wrong[3].fps = {1, 0};
-        wrong[4].most_frames = 0;
-        wrong[5].most_frames = 100'001;
+        wrong[4].max_frames = 0;
+        wrong[5].max_frames = 100'001;
         for (const FrameOptions& options : wrong) {
             const auto reading = read_path(path, options);
             REQUIRE_FALSE(reading.report);

@@ -117,7 +117,7 @@ TEST_SUITE("video writer") {
             CHECK(content.find("moov") < content.find("mdat"));
             CHECK(folder.entries() == std::vector<std::string>{"a.mp4"});
             const auto reading =
-                read_path(path, {.width = 128, .height = 72, .fps = {10, 1}, .most_frames = 100});
+                read_path(path, {.width = 128, .height = 72, .fps = {10, 1}, .max_frames = 100});
             REQUIRE_MESSAGE(reading.report, reading.report.error().message);
             REQUIRE(reading.frames.size() == 33);
             for (int number = 0; number < 33; ++number) {
@@ -186,7 +186,7 @@ TEST_SUITE("video writer") {
             CHECK(report.height == 34);
             CHECK(facts(path, "width,height") == "width=66\nheight=34\n");
             const auto reading =
-                read_path(path, {.width = 66, .height = 34, .fps = {10, 1}, .most_frames = 1});
+                read_path(path, {.width = 66, .height = 34, .fps = {10, 1}, .max_frames = 1});
             REQUIRE(reading.report);
             const auto pixel = [](const std::vector<std::byte>& frame, int x, int y, int width) {
                 return std::to_integer<int>(frame[static_cast<std::size_t>((y * width + x) * 3)]);
@@ -261,7 +261,7 @@ TEST_SUITE("video writer") {
                 CHECK(report.bytes > bytes);
                 bytes = report.bytes;
                 const auto reading =
-                    read_path(path, {.width = 160, .height = 96, .fps = {10, 1}, .most_frames = 8});
+                    read_path(path, {.width = 160, .height = 96, .fps = {10, 1}, .max_frames = 8});
                 const double now = psnr(reading.frames[5], drawn(160, 96, 5));
                 CHECK(now > likeness);
                 likeness = now;

@@ -13,7 +13,7 @@ namespace polymux::contract {
 
 namespace {
 
-constexpr std::size_t most_warnings = 64;
+constexpr std::size_t max_warnings = 64;
 
 /// Where a value stands. Frames lie on the stack of the walk; the text is made only for a problem.
 struct Path {
@@ -56,12 +56,12 @@ public:
 
 private:
     /// A request may hold millions of mistakes; nobody reads about them.
-    bool is_full() const noexcept { return report_.count >= Report::most_counted; }
+    bool is_full() const noexcept { return report_.count >= Report::max_counted_problems; }
 
     /// `message` stands after the field's path: `=5: must be ...`, `: is missing`.
     void problem(const Path& path, std::string_view message) {
         ++report_.count;
-        if (report_.problems.size() == Report::most_problems) return;
+        if (report_.problems.size() == Report::max_problems) return;
         std::string field = path.text();
         std::string text = field + std::string(message);
         report_.problems.push_back({std::move(field), std::move(text)});
@@ -139,7 +139,7 @@ void Checker::unknown(const ObjectType& type, std::string_view name, const Value
     if (!nearest.empty()) message += "; did you mean " + std::string(nearest) + "?";
     if (side_ == Side::client || type.unknown_fields == UnknownFields::refuse) {
         problem(here, message);
-    } else if (report_.warnings.size() < most_warnings) {
+    } else if (report_.warnings.size() < max_warnings) {
         report_.warnings.push_back(here.text() + message);
     }
 }
@@ -247,18 +247,19 @@ void Checker::rules(const ObjectType& type, std::uint64_t present, const RuleVal
 }  // namespace
 
 std::string Report::message(const Operation& operation) const {
-    constexpr std::size_t longest_bytes = 1900;
+    constexpr std::size_t max_bytes = 1900;
     std::string text(operation.name);
-    if (count == 1) return truncated(text + ": " + problems.front().message, longest_bytes);
-    text += ": " + std::to_string(count) + (count < most_counted ? "" : " or more") + " problems";
+    if (count == 1) return truncated(text + ": " + problems.front().message, max_bytes);
+    text += ": " + std::to_string(count) + (count < max_counted_problems ? "" : " or more") +
+            " problems";
     for (std::size_t index = 0; index < problems.size(); ++index) {
         text += (index == 0 ? ": " : "; ") + problems[index].message;
     }
     if (count > problems.size()) {
         const std::string more = "; and " + std::to_string(count - problems.size()) + " more";
-        return truncated(text, longest_bytes - more.size()) + more;
+        return truncated(text, max_bytes - more.size()) + more;
     }
-    return truncated(text, longest_bytes);
+    return truncated(text, max_bytes);
 }
 
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body, Side side,

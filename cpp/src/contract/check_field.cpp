@@ -12,7 +12,7 @@ namespace polymux::contract {
 namespace {
 
 constexpr std::uint16_t numeric = type_integer | type_number;
-constexpr std::size_t longest_number = 400;  // Longer texts are no number that anybody means.
+constexpr std::size_t max_number_length = 400;  // Longer texts are no number that anybody means.
 
 std::string check_multiple(const Field& field, std::int64_t value) {
     const std::int64_t below = value - (value % field.multiple_of);
@@ -64,17 +64,17 @@ std::string must_be(const Field& field) {
 /// A number that stands as text: in a form, or where the contract writes it so.
 FieldOutcome numeric_text(const Field& field, const ValueSource& value) {
     FieldOutcome outcome;
-    const std::string_view text = value.text_head(longest_number + 1);
+    const std::string_view text = value.text_head(max_number_length + 1);
     Number number;
     if ((field.types & type_integer) != 0) {
-        const auto written = text.size() > longest_number ? std::nullopt : parse_integer(text);
+        const auto written = text.size() > max_number_length ? std::nullopt : parse_integer(text);
         if (!written) return {.message = '=' + display_value(value) + must_be(field)};
         number = {.value = static_cast<double>(written->value),
                   .integer = written->value,
                   .is_integer = true,
                   .fits = written->fits};
     } else {
-        const auto written = text.size() > longest_number ? std::nullopt : parse_number(text);
+        const auto written = text.size() > max_number_length ? std::nullopt : parse_number(text);
         if (!written) return {.message = '=' + display_value(value) + must_be(field)};
         number.value = *written;
     }
@@ -88,7 +88,7 @@ FieldOutcome form_text(const Field& field, const ValueSource& value) {
     if ((field.types & type_string) != 0) return {.message = check_text(field, value)};
     if ((field.types & numeric) != 0) return numeric_text(field, value);
     if ((field.types & type_boolean) != 0) {
-        const std::optional<bool> read = parse_boolean(value.text_head(longest_number));
+        const std::optional<bool> read = parse_boolean(value.text_head(max_number_length));
         if (!read) return {.message = '=' + display_value(value) + must_be(field)};
         return {.boolean = read};
     }
@@ -151,7 +151,7 @@ void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSou
     });
     if (!compared) return;
     if (value.type() == type_string) {
-        const std::string_view text = value.text_head(longest_number);
+        const std::string_view text = value.text_head(max_number_length);
         kept_.push_back({.field = &field,
                          .number = field.format == Format::time ? parse_time(text) : std::nullopt,
                          .text = std::string(text)});

@@ -11,9 +11,9 @@ namespace polymux::contract {
 
 namespace {
 
-constexpr std::size_t longest_address = 8192;
-constexpr std::size_t longest_name = 256;
-constexpr std::size_t longest_choice = 256;
+constexpr std::size_t max_url_length = 8192;
+constexpr std::size_t max_name_length = 256;
+constexpr std::size_t max_choice_length = 256;
 
 bool is_control(char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
@@ -28,7 +28,7 @@ std::string quoted_choices(const Field& field) {
 }
 
 std::string check_choice(const Field& field, const ValueSource& value) {
-    const std::string_view text = value.text_head(longest_choice);
+    const std::string_view text = value.text_head(max_choice_length);
     if (std::ranges::find(field.choices, text) != field.choices.end()) return {};
     return '=' + display_value(value) + ": must be one of " + quoted_choices(field);
 }
@@ -81,15 +81,15 @@ bool has_accepted_scheme(const Field& field, std::string_view text) {
 
 /// The form of an address only; where it may lead is for the guard to say.
 std::string check_address(const Field& field, const ValueSource& value) {
-    const std::string_view text = value.text_head(longest_address + 1);
+    const std::string_view text = value.text_head(max_url_length + 1);
     const auto refused = [&text](const std::string& why) {
         return '=' + quoted_url(text) + ": " + why;
     };
     if (!has_accepted_scheme(field, text))
         return refused("must be an address: " + scheme_names(field));
     if (starts_with_word(text, "data:")) return {};
-    if (value.text_length(longest_address + 1) > longest_address) {
-        return refused("must have at most " + std::to_string(longest_address) + " characters");
+    if (value.text_length(max_url_length + 1) > max_url_length) {
+        return refused("must have at most " + std::to_string(max_url_length) + " characters");
     }
     if (std::ranges::any_of(text, [](char c) { return is_control(c) || c == ' '; })) {
         return refused("must not hold spaces or control characters");
@@ -118,7 +118,7 @@ bool are_languages(std::string_view text) {
 std::string check_format(const Field& field, const ValueSource& value) {
     // Most texts have no form of their own, and need not be looked into.
     if (field.format == Format::none) return {};
-    const std::string_view text = value.text_head(longest_name + 1);
+    const std::string_view text = value.text_head(max_name_length + 1);
     switch (field.format) {
         case Format::none:
             return {};
@@ -134,12 +134,12 @@ std::string check_format(const Field& field, const ValueSource& value) {
             return '=' + display_value(value) +
                    ": must be \"best\", or lines from 144 to 4320 such as \"720p\" or \"720\"";
         case Format::languages:
-            if (text.size() <= longest_name && are_languages(text)) return {};
+            if (text.size() <= max_name_length && are_languages(text)) return {};
             return '=' + display_value(value) +
                    ": must be names of languages joined by plus, such as \"eng\" or \"deu+fra\"";
         case Format::name:
             if (text.empty()) return ": must not be empty";
-            if (value.text_length(longest_name + 1) <= longest_name &&
+            if (value.text_length(max_name_length + 1) <= max_name_length &&
                 std::ranges::none_of(text, is_control))
                 return {};
             return '=' + display_value(value) +

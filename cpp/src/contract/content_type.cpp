@@ -52,8 +52,8 @@ std::optional<std::string_view> parameter(std::string_view parameters, std::stri
 
 /// A header field may hold any bytes; a message may not.
 std::string shown_bytes(std::string_view field) {
-    constexpr std::size_t longest = 64;
-    std::string plain(field.substr(0, longest));
+    constexpr std::size_t max_length = 64;
+    std::string plain(field.substr(0, max_length));
     for (char& byte : plain) {
         if (byte < ' ' || byte > '~') byte = '?';
     }

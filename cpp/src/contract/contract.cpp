@@ -79,8 +79,8 @@ const Operation* find_operation(std::string_view name) {
 }
 
 std::string_view nearest_name(std::string_view misspelt, std::span<const Field> fields) {
-    constexpr std::size_t longest = 64;
-    if (misspelt.empty() || misspelt.size() > longest) return {};
+    constexpr std::size_t max_length = 64;
+    if (misspelt.empty() || misspelt.size() > max_length) return {};
     std::size_t best = 1 + std::min<std::size_t>(3, (misspelt.size() + 1) / 3);
     std::string_view nearest;
     for (const Field& field : fields) {

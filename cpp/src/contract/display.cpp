@@ -72,9 +72,9 @@ std::string quoted_url(std::string_view utf8) {
 }
 
 std::string display_name(std::string_view name) {
-    constexpr std::size_t longest = 64;
+    constexpr std::size_t max_length = 64;
     const bool plain =
-        !name.empty() && name.size() <= longest &&
+        !name.empty() && name.size() <= max_length &&
         std::ranges::all_of(name, [](char c) { return is_word(c) || c == '-' || c == '.'; });
     return plain ? std::string(name) : quoted_text(name);
 }
@@ -88,9 +88,9 @@ void append_item(std::string& path, std::size_t index) {
     path += '[' + std::to_string(index) + ']';
 }
 
-std::string truncated(std::string text, std::size_t longest_bytes) {
-    if (text.size() <= longest_bytes) return text;
-    std::size_t end = longest_bytes - ellipsis.size();
+std::string truncated(std::string text, std::size_t max_bytes) {
+    if (text.size() <= max_bytes) return text;
+    std::size_t end = max_bytes - ellipsis.size();
     while (end > 0 && continues_character(text[end])) --end;
     text.resize(end);
     return text.append(ellipsis);

@@ -21,7 +21,7 @@ std::string quoted_url(std::string_view utf8);
 std::string display_name(std::string_view name);
 
 /// At most that many bytes, never half a character, with an ellipsis where something is missing.
-std::string truncated(std::string text, std::size_t longest_bytes);
+std::string truncated(std::string text, std::size_t max_bytes);
 
 /// `a string`, `an integer or a string`.
 std::string type_names(std::uint16_t types);

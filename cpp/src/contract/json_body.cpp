@@ -42,11 +42,11 @@ JsonReader::~JsonReader() = default;
 JsonReader::JsonReader(JsonReader&&) noexcept = default;
 JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 
-Result<const ValueSource*> JsonReader::read(std::string_view body, std::size_t longest_bytes) {
+Result<const ValueSource*> JsonReader::read(std::string_view body, std::size_t max_bytes) {
     state_->value.reset();
-    if (body.size() > longest_bytes) {
+    if (body.size() > max_bytes) {
         return refused("has " + std::to_string(body.size()) + " bytes, more than the limit of " +
-                       std::to_string(longest_bytes));
+                       std::to_string(max_bytes));
     }
     constexpr std::size_t smallest = 16 * 1024;
     constexpr std::size_t first_refused = deepest + 1;

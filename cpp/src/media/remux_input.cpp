@@ -128,7 +128,7 @@ std::optional<std::int64_t> RemuxInput::start_us() const {
 }
 
 std::optional<double> RemuxInput::duration_s() const {
-    std::optional<double> longest;
+    std::optional<double> max_duration;
     for (const auto& track : tracks_) {
         const AVStream& stream = *track->stream;
         std::optional<double> duration;
@@ -137,9 +137,9 @@ std::optional<double> RemuxInput::duration_s() const {
         } else if (format().duration > 0) {
             duration = static_cast<double>(format().duration) / AV_TIME_BASE;
         }
-        if (duration) longest = std::max(longest.value_or(0), *duration);
+        if (duration) max_duration = std::max(max_duration.value_or(0), *duration);
     }
-    return longest;
+    return max_duration;
 }
 
 RemuxTrack* RemuxInput::track_of(int stream_index) noexcept {

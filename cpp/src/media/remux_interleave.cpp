@@ -7,7 +7,7 @@ namespace polymux::media {
 namespace {
 
 constexpr std::int64_t largest_wait_bytes = 64 << 20;
-constexpr std::int64_t longest_wait_us = 10'000'000;
+constexpr std::int64_t max_wait_us = 10'000'000;
 
 RemuxInput& input_of(std::span<const std::unique_ptr<RemuxInput>> inputs, const RemuxTrack& track) {
     return *inputs[static_cast<std::size_t>(track.input)];
@@ -15,16 +15,16 @@ RemuxInput& input_of(std::span<const std::unique_ptr<RemuxInput>> inputs, const 
 
 bool waited_enough(std::span<RemuxTrack* const> tracks) {
     std::int64_t bytes = 0;
-    std::int64_t longest_us = 0;
+    std::int64_t max_us = 0;
     for (const RemuxTrack* track : tracks) {
         bytes += track->waiting_bytes;
         const auto& ready = track->timeline.ready();
         if (ready.empty()) continue;
         const std::int64_t waiting_us = bounded_rescale(ready.back()->dts - ready.front()->dts,
                                                         track->timeline.time_base(), microseconds);
-        longest_us = std::max(longest_us, waiting_us);
+        max_us = std::max(max_us, waiting_us);
     }
-    return bytes > largest_wait_bytes || longest_us > longest_wait_us;
+    return bytes > largest_wait_bytes || max_us > max_wait_us;
 }
 
 }  // namespace

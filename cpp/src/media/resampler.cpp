@@ -10,7 +10,7 @@ namespace polymux::media {
 namespace {
 
 constexpr int flush_samples = 4096;
-constexpr std::int64_t most_samples_at_once = 1 << 18;
+constexpr std::int64_t max_samples_at_once = 1 << 18;
 
 }  // namespace
 
@@ -44,8 +44,8 @@ mp3::PcmBlock PcmQueue::front(int samples) const noexcept {
 }
 
 int Resampler::samples_at_once(const AVFrame& frame) const noexcept {
-    const std::int64_t samples = most_samples_at_once * frame.sample_rate / output_.sample_rate_hz;
-    return static_cast<int>(std::clamp<std::int64_t>(samples, 1, most_samples_at_once));
+    const std::int64_t samples = max_samples_at_once * frame.sample_rate / output_.sample_rate_hz;
+    return static_cast<int>(std::clamp<std::int64_t>(samples, 1, max_samples_at_once));
 }
 
 int Resampler::convert(const AVFrame& frame, int first, int samples, PcmQueue& queue) {

@@ -69,17 +69,17 @@ constexpr auto types = std::to_array<Entry>({
 });
 static_assert(std::ranges::is_sorted(types, {}, &Entry::first));
 
-constexpr std::size_t longest_extension = 8;
+constexpr std::size_t max_extension_length = 8;
 
 }  // namespace
 
 std::string_view content_type_of(std::string_view file_name) {
     constexpr std::string_view unknown = "application/octet-stream";
     const std::size_t dot = file_name.rfind('.');
-    if (dot == std::string_view::npos || file_name.size() - dot - 1 > longest_extension) {
+    if (dot == std::string_view::npos || file_name.size() - dot - 1 > max_extension_length) {
         return unknown;
     }
-    std::array<char, longest_extension> lowered{};
+    std::array<char, max_extension_length> lowered{};
     const std::string_view extension = file_name.substr(dot + 1);
     std::ranges::transform(extension, lowered.begin(), lower);
     const std::string_view wanted(lowered.data(), extension.size());

@@ -69,10 +69,10 @@ void append_plain(Buffer& buffer, const Decimal& decimal) {
 }  // namespace
 
 void append_integer(Buffer& buffer, std::int64_t value) {
-    constexpr std::size_t longest = 20;
-    char* const begin = buffer.reserve(longest);
+    constexpr std::size_t max_length = 20;
+    char* const begin = buffer.reserve(max_length);
     buffer.advance(
-        static_cast<std::size_t>(std::to_chars(begin, begin + longest, value).ptr - begin));
+        static_cast<std::size_t>(std::to_chars(begin, begin + max_length, value).ptr - begin));
 }
 
 bool append_number(Buffer& buffer, double value) {

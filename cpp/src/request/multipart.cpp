@@ -216,9 +216,9 @@ Result<std::size_t> MultipartBody::read_source(std::span<std::byte> buffer) {
     std::size_t count = 0;
     bool ended = size && source_bytes_ == *size;
     if (!ended) {
-        const std::uint64_t most = size ? *size - source_bytes_ : buffer.size();
-        const Result<std::size_t> read = source.read(
-            buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), most))));
+        const std::uint64_t max_bytes = size ? *size - source_bytes_ : buffer.size();
+        const Result<std::size_t> read = source.read(buffer.first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), max_bytes))));
         if (!read) return read.error();
         count = *read;
         source_bytes_ += count;

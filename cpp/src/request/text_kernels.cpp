@@ -44,7 +44,7 @@ constexpr Spelling spelled_byte(unsigned code) {
     }
     if (code >= 0x20) return Spelling{1} << spelling_length_shift | code;
     constexpr std::string_view digits = "0123456789abcdef";
-    const std::array<char, longest_spelling> text = {
+    const std::array<char, max_escape_bytes> text = {
         '\\', 'u', '0', '0', digits[code >> 4U], digits[code & 15U]};
     return spelled(std::string_view(text.data(), text.size()));
 }
@@ -64,7 +64,7 @@ constexpr Table utf8_table = make_table(false);
 constexpr Table latin1_table = make_table(true);
 
 constexpr std::size_t block = 64;  // Characters between two looks at the room that is left.
-constexpr std::size_t block_bytes = block * longest_spelling + sizeof(Spelling);
+constexpr std::size_t block_bytes = block * max_escape_bytes + sizeof(Spelling);
 
 template <const Table& table>
 void put_bytes(Buffer& buffer, const std::uint8_t* text, std::size_t count) {

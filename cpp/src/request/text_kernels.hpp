@@ -45,7 +45,7 @@ private:
 /// What a byte becomes: up to seven bytes of text, and in the topmost byte how many they are.
 using Spelling = std::uint64_t;
 constexpr unsigned spelling_length_shift = 56;
-constexpr std::size_t longest_spelling = 6;  // \u001f
+constexpr std::size_t max_escape_bytes = 6;  // \u001f
 
 extern const Spelling* const utf8_spellings;    ///< For each byte of UTF-8.
 extern const Spelling* const latin1_spellings;  ///< For each character of Latin-1.

@@ -23,7 +23,7 @@ constexpr std::size_t lane_bytes = 16;
 constexpr int many_escapes = 3;  // From here on spelling out a block beats stopping at each.
 
 // Room for a block that is spelled out, and for the block that is stored whole after it.
-constexpr std::size_t slack_bytes = 2 * lane_bytes * longest_spelling + 2 * lane_bytes;
+constexpr std::size_t slack_bytes = 2 * lane_bytes * max_escape_bytes + 2 * lane_bytes;
 
 using Shuffles = std::array<std::array<std::uint8_t, lane_bytes>, 256>;
 

@@ -10,8 +10,8 @@ namespace {
 /// How many peaks there were to be found, at least those of a song that lies under all of it.
 float peaks_of(const WindowEvidence& evidence, double snippet_s,
                const Decision& decision) noexcept {
-    const float least = decision.least_peaks_per_second * static_cast<float>(snippet_s);
-    return std::max({static_cast<float>(evidence.peaks), least, 1.0F});
+    const float min_peaks = decision.min_peaks_per_second * static_cast<float>(snippet_s);
+    return std::max({static_cast<float>(evidence.peaks), min_peaks, 1.0F});
 }
 
 }  // namespace
@@ -36,10 +36,10 @@ void decide(Candidate& candidate, double snippet_s, const Decision& decision) no
     candidate.accepted = is_answer(candidate, decision.accepted, decision);
 }
 
-bool is_answer(const Candidate& candidate, float least_confidence,
+bool is_answer(const Candidate& candidate, float min_confidence,
                const Decision& decision) noexcept {
-    return candidate.confidence >= least_confidence &&
-           candidate.evidence[0].hits >= decision.least_hits;
+    return candidate.confidence >= min_confidence &&
+           candidate.evidence[0].hits >= decision.min_hits;
 }
 
 bool is_certain(const Candidate& candidate, const Decision& decision) noexcept {

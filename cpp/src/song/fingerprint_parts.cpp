@@ -23,7 +23,7 @@ std::vector<FingerprintPart> parts_of(std::uint64_t frames, std::span<const Time
     std::vector<FingerprintPart> parts;
     std::uint64_t first = 0;
     do {
-        const std::uint64_t end = std::min<std::uint64_t>(first + most_track_frames, frames);
+        const std::uint64_t end = std::min<std::uint64_t>(first + max_track_frames, frames);
         FingerprintPart part{.first_frame = static_cast<std::uint32_t>(first), .fingerprint = {}};
         part.fingerprint.frames = static_cast<std::uint32_t>(end - first);
         part.fingerprint.peaks[0] = within(first_window, first, end);

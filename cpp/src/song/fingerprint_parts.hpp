@@ -18,7 +18,7 @@ struct TimedPeak {
     auto operator<=>(const TimedPeak&) const = default;
 };
 
-/// At least one part; each of `most_track_frames` but the last. Peaks are sorted.
+/// At least one part; each of `max_track_frames` but the last. Peaks are sorted.
 [[nodiscard]] std::vector<FingerprintPart> parts_of(std::uint64_t frames,
                                                     std::span<const TimedPeak> first_window,
                                                     std::span<const TimedPeak> second_window);

@@ -25,7 +25,7 @@ constexpr std::size_t number_digits = 12;
 constexpr std::array<char, 8> manifest_magic = {'p', 'm', 'x', 's', 'e', 't', 's', '\n'};
 constexpr std::uint32_t manifest_version = 1;
 // A thousand times what a large catalogue has: a file of this name that is larger is no manifest.
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30U;
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 30U;
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 
 struct ManifestHeader {
@@ -191,7 +191,7 @@ Result<LoadedManifest> load_manifest(const std::string& folder, const Parameters
     const std::string path = folder + "/" + std::string(manifest_name);
     const auto file = open_regular_file(path);
     if (!file) return file.error();
-    if (file->size_bytes > most_bytes) return unusable("it is too large");
+    if (file->size_bytes > max_bytes) return unusable("it is too large");
     const auto bytes = read_all(*file, path);
     if (!bytes) return bytes.error();
     auto manifest = decode(*bytes, parameters);

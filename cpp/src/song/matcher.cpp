@@ -289,7 +289,7 @@ std::vector<Candidate> find_unchanged(const SongSnapshot& songs, const Query& qu
         return {};
     }
     std::vector<Candidate> found = Search(songs, query, parameters, {}).run_unchanged();
-    found.resize(std::min(found.size(), parameters.same_recording.most_candidates));
+    found.resize(std::min(found.size(), parameters.same_recording.max_candidates));
     return found;
 }
 

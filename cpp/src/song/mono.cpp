@@ -42,7 +42,7 @@ void ChannelPowers::take_block(std::span<const float> samples) {
 }
 
 MonoChoice ChannelPowers::choice() const noexcept {
-    if (side_ <= middle_ * most_side_over_middle_) {
+    if (side_ <= middle_ * max_side_over_middle_) {
         return MonoChoice::middle;
     }
     return left_ >= right_ ? MonoChoice::left : MonoChoice::right;

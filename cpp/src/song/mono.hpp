@@ -18,19 +18,19 @@ enum class MonoChoice : std::uint8_t { middle, left, right };
 class ChannelPowers {
 public:
     explicit ChannelPowers(const Parameters& parameters) noexcept
-        : most_side_over_middle_(parameters.most_side_over_middle),
+        : max_side_over_middle_(parameters.max_side_over_middle),
           loudest_(parameters.loudest_sample) {}
 
     /// Interleaved, two channels.
     void take(std::span<const float> samples);
 
-    /// The middle, unless `Parameters::most_side_over_middle` says otherwise.
+    /// The middle, unless `Parameters::max_side_over_middle` says otherwise.
     [[nodiscard]] MonoChoice choice() const noexcept;
 
 private:
     void take_block(std::span<const float> samples);
 
-    double most_side_over_middle_;
+    double max_side_over_middle_;
     float loudest_;
     double middle_ = 0;
     double side_ = 0;

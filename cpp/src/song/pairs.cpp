@@ -14,12 +14,12 @@ void append_pairs(std::span<const PackedPeak> peaks, const Parameters& parameter
         for (std::size_t second = first + 1; second < peaks.size() && made < parameters.pair_fan;
              ++second) {
             const int frames = static_cast<int>(frame_of(peaks[second])) - frame;
-            if (frames > parameters.pair_most_frames) {
+            if (frames > parameters.pair_max_frames) {
                 break;
             }
             const int bins = bin_of(frequency_of(peaks[second])) - bin;
-            if (frames < parameters.pair_least_frames || bins == 0 ||
-                std::abs(bins) > parameters.pair_most_bins) {
+            if (frames < parameters.pair_min_frames || bins == 0 ||
+                std::abs(bins) > parameters.pair_max_bins) {
                 continue;
             }
             pairs.push_back(

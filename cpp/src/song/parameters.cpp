@@ -39,14 +39,14 @@ std::uint64_t Parameters::hash() const noexcept {
     Hash hash;
     for (const int value : {code_version, key_bits, frequency_bits, sample_rate_hz, hop_samples,
                             bands, slice_frames, usual_frames, baseline_bins, pair_fan,
-                            pair_least_frames, pair_most_frames, pair_most_bins, gap_frames}) {
+                            pair_min_frames, pair_max_frames, pair_max_bins, gap_frames}) {
         hash.take(value);
     }
     for (const float value :
          {lowest_hz, highest_hz, loudest_sample, silence_power, lowest_level, frequency_unit_hz}) {
         hash.take(value);
     }
-    hash.take(most_side_over_middle);
+    hash.take(max_side_over_middle);
     for (const WindowParameters& window : windows) {
         for (const int value : {window.length_samples, window.stride, window.song_box_frames,
                                 window.song_box_bins, window.song_peaks_per_band}) {

@@ -116,14 +116,14 @@ void PeakPicker::pick_slice(std::vector<PickedPeak>& slice) {
         by_band_[band_of(peak.frequency)].push_back(peak);
     }
     slice.clear();
-    const auto most = static_cast<std::size_t>(shape_.peaks_per_band);
+    const auto max_count = static_cast<std::size_t>(shape_.peaks_per_band);
     for (std::vector<PickedPeak>& band : by_band_) {
-        if (band.size() > most) {
-            std::nth_element(band.begin(), band.begin() + static_cast<std::ptrdiff_t>(most),
+        if (band.size() > max_count) {
+            std::nth_element(band.begin(), band.begin() + static_cast<std::ptrdiff_t>(max_count),
                              band.end(), [](const PickedPeak& one, const PickedPeak& other) {
                                  return one.prominence > other.prominence;
                              });
-            band.resize(most);
+            band.resize(max_count);
         }
         picked_.insert(picked_.end(), band.begin(), band.end());
         band.clear();

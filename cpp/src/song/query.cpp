@@ -26,23 +26,23 @@ std::vector<QueryPeak> sorted(std::vector<PickedPeak>& picked) {
 }
 
 bool is_audible(std::span<const float> samples, const Parameters& parameters) {
-    if (static_cast<double>(samples.size()) <
-        parameters.least_query_s * parameters.sample_rate_hz) {
+    if (static_cast<double>(samples.size()) < parameters.min_query_s * parameters.sample_rate_hz) {
         return false;
     }
     double power = 0;
     for (const float sample : samples) {
         power += static_cast<double>(sample) * static_cast<double>(sample);
     }
-    return power / static_cast<double>(samples.size()) >= parameters.least_power;
+    return power / static_cast<double>(samples.size()) >= parameters.min_power;
 }
 
 }  // namespace
 
 std::span<const float> loudest_part(std::span<const float> samples, const Parameters& parameters) {
-    const auto most = static_cast<std::size_t>(parameters.most_query_s * parameters.sample_rate_hz);
+    const auto max_samples =
+        static_cast<std::size_t>(parameters.max_query_s * parameters.sample_rate_hz);
     const std::size_t step = parameters.loudest_step_samples;
-    if (samples.size() <= most) {
+    if (samples.size() <= max_samples) {
         return samples;
     }
     std::vector<double> energies;
@@ -53,7 +53,7 @@ std::span<const float> loudest_part(std::span<const float> samples, const Parame
         }
         energies.push_back(energy);
     }
-    const std::size_t width = most / step;
+    const std::size_t width = max_samples / step;
     double sum = 0;
     double best = -1;
     std::size_t best_end = width;
@@ -64,8 +64,8 @@ std::span<const float> loudest_part(std::span<const float> samples, const Parame
             best_end = end;
         }
     }
-    const std::size_t first = std::min((best_end - width) * step, samples.size() - most);
-    return samples.subspan(first, most);
+    const std::size_t first = std::min((best_end - width) * step, samples.size() - max_samples);
+    return samples.subspan(first, max_samples);
 }
 
 Query make_query(std::span<const float> samples, const Parameters& parameters) {

@@ -14,11 +14,11 @@ static_assert(std::endian::native == std::endian::little, "queries are little-en
 
 constexpr std::uint32_t magic = 0x51'58'4D'50;  // "PMXQ"
 constexpr std::uint32_t version = 1;
-/// `Parameters::most_query_s` and a little: no more than the gap between two songs of the index.
-constexpr std::uint32_t most_frames = 2'000;
+/// `Parameters::max_query_s` and a little: no more than the gap between two songs of the index.
+constexpr std::uint32_t max_frames = 2'000;
 /// Twice what as many seconds have.
-constexpr std::uint32_t most_peaks = 16'000;
-constexpr float most_prominence = 200.0F;
+constexpr std::uint32_t max_peaks = 16'000;
+constexpr float max_prominence = 200.0F;
 
 struct Head {
     std::uint32_t magic = 0;
@@ -36,7 +36,7 @@ Error refused(const char* what) {
 
 bool is_sound(const QueryPeak& peak, std::uint32_t frames) {
     return std::isfinite(peak.frame) && std::isfinite(peak.frequency) &&
-           std::abs(peak.prominence) <= most_prominence && peak.frame >= 0.0F &&
+           std::abs(peak.prominence) <= max_prominence && peak.frame >= 0.0F &&
            peak.frame <= static_cast<float>(frames) && peak.frequency >= 0.0F &&
            peak.frequency <= static_cast<float>(frequency_mask);
 }
@@ -78,8 +78,8 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
     if (head.parameters != parameters.hash()) {
         return refused("was made with other parameters");
     }
-    if (head.frames > most_frames ||
-        std::max({head.counts[0], head.counts[1], head.counts[2]}) > most_peaks) {
+    if (head.frames > max_frames ||
+        std::max({head.counts[0], head.counts[1], head.counts[2]}) > max_peaks) {
         return refused("is longer than any may be");
     }
     Query query;

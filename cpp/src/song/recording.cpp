@@ -90,7 +90,7 @@ Result<RecordedQuery> query_recording(media::ByteSource& source, const Parameter
                                       const CancelToken& token) try {
     std::vector<float> stereo;
     media::PcmOptions decode = decoding(parameters, options);
-    decode.end_s = parameters.most_decoded_s;
+    decode.end_s = parameters.max_decoded_s;
     const auto take = [&stereo](std::span<const float> samples) {
         stereo.insert(stereo.end(), samples.begin(), samples.end());
         return true;

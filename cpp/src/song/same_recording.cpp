@@ -31,7 +31,7 @@ Query query_at(const Fingerprint& fingerprint, std::uint32_t first, std::uint32_
 
 bool is_same(const Candidate& candidate, const SameRecordingParameters& wanted) {
     return std::ranges::all_of(candidate.evidence, [&wanted](const WindowEvidence& evidence) {
-        return evidence.survival >= wanted.least_survival && evidence.hits >= wanted.least_hits;
+        return evidence.survival >= wanted.min_survival && evidence.hits >= wanted.min_hits;
     });
 }
 
@@ -56,7 +56,7 @@ std::vector<std::int64_t> find_same_recordings(const SongSnapshot& songs,
     }
     std::vector<std::int64_t> same;
     for (const auto& [song, count] : excerpts) {
-        if (count >= wanted.least_excerpts) {
+        if (count >= wanted.min_excerpts) {
             same.push_back(song);
         }
     }

@@ -48,7 +48,7 @@ std::optional<Error> check_sections(const SegmentHeader& header, std::size_t siz
             return unusable("it ends too early");
         }
     }
-    if (header.frames >= 1U << most_frame_bits) return unusable("it is too long");
+    if (header.frames >= 1U << max_frame_bits) return unusable("it is too long");
     const auto has = [&header](std::size_t section, std::uint64_t count, std::size_t width_bytes) {
         return header.sections[section].size_bytes == count * width_bytes;
     };
@@ -129,7 +129,7 @@ TrackRow Segment::track(std::uint32_t index) const noexcept {
     if (index >= rows_.size()) return {};
     TrackRow row = rows_[index];
     const std::size_t slices = windows_[0].counts.size();
-    const bool possible = row.frames <= most_track_frames && row.base_frame <= frames_ &&
+    const bool possible = row.frames <= max_track_frames && row.base_frame <= frames_ &&
                           row.frames <= frames_ - row.base_frame && row.first_slice <= slices &&
                           slices_in(row.frames) <= slices - row.first_slice;
     if (!possible) row.frames = 0;

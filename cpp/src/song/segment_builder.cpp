@@ -11,7 +11,7 @@ namespace polymux::song {
 
 namespace {
 
-constexpr std::size_t most_slice_peaks = 255;
+constexpr std::size_t max_slice_peaks = 255;
 
 Error refused(const Track& track, const std::string& reason) {
     return Error{.code = ErrorCode::invalid_argument,
@@ -20,7 +20,7 @@ Error refused(const Track& track, const std::string& reason) {
 }
 
 std::optional<Error> check(const Track& track) {
-    if (track.fingerprint.frames > most_track_frames) return refused(track, "is too long");
+    if (track.fingerprint.frames > max_track_frames) return refused(track, "is too long");
     for (const std::vector<PackedPeak>& peaks : track.fingerprint.peaks) {
         if (!std::is_sorted(peaks.begin(), peaks.end())) {
             return refused(track, "has peaks that are not in order of time");
@@ -51,7 +51,7 @@ struct EncodedPeaks {
             }
             std::size_t count = 0;
             for (; at != track.end() && frame_of(*at) / SegmentParts::slice_frames == slice; ++at) {
-                if (count == most_slice_peaks) continue;
+                if (count == max_slice_peaks) continue;
                 ++count;
                 const std::uint32_t within = frame_of(*at) % SegmentParts::slice_frames;
                 peaks.push_back(

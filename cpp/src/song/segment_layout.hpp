@@ -91,7 +91,7 @@ constexpr int frame_bits_of(std::uint32_t frames) noexcept {
 constexpr int directory_bits_of(int frame_bits) noexcept {
     return std::clamp(frame_bits - 4, 4, key_bits);
 }
-static_assert(key_bits - directory_bits_of(most_frame_bits) + most_frame_bits < 32);
+static_assert(key_bits - directory_bits_of(max_frame_bits) + max_frame_bits < 32);
 
 /// What the parts of the index need to know of a segment, and the matcher does not.
 struct SegmentParts {

@@ -19,7 +19,7 @@ Result<void> MemoryTarget::replace_front(std::span<const std::byte> bytes) {
 
 bool LineOfTime::add(std::int64_t song, std::uint32_t first_frame, std::uint32_t frames) {
     const std::uint64_t end = std::uint64_t{frames_} + frames + (rows_.empty() ? 0 : gap_frames_);
-    if (end >= 1U << most_frame_bits) return false;
+    if (end >= 1U << max_frame_bits) return false;
     rows_.push_back({.song = song,
                      .first_frame = first_frame,
                      .base_frame = static_cast<std::uint32_t>(end - frames),

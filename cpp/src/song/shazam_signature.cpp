@@ -22,7 +22,7 @@ constexpr std::uint32_t rate_id = 3U << 27;
 constexpr std::uint32_t last_constant = 0x7C0000;
 constexpr std::uint32_t body_tag = 0x40000000;
 constexpr std::uint32_t first_band_tag = 0x60030040;
-constexpr std::uint32_t longest_step_frames = 255;
+constexpr std::uint32_t max_step_frames = 255;
 // A quarter of a second, nearly, is added to the number of samples; nobody knows why.
 constexpr std::size_t added_samples = 3840;
 static_assert(added_samples * 100 == std::size_t{24} * shazam_rate_hz);
@@ -51,8 +51,8 @@ Bytes encoded(const std::vector<SignaturePeak>& peaks) {
     Bytes bytes;
     std::uint32_t frame = 0;
     for (const SignaturePeak& peak : peaks) {
-        if (peak.frame - frame >= longest_step_frames) {
-            put(bytes, longest_step_frames, 1);
+        if (peak.frame - frame >= max_step_frames) {
+            put(bytes, max_step_frames, 1);
             put(bytes, peak.frame, 4);
             frame = peak.frame;
         }
@@ -134,21 +134,21 @@ std::string shazam_uri(std::span<const std::byte> signature) {
 }
 
 std::size_t MiddleSegment::first() const noexcept {
-    return given() > most_samples_ ? given() / 2 - most_samples_ / 2 : 0;
+    return given() > max_samples_ ? given() / 2 - max_samples_ / 2 : 0;
 }
 
 void MiddleSegment::append(std::span<const float> samples) {
     for (const float sample : samples) kept_.push_back(quantised(sample));
     const std::size_t unneeded = first() - std::min(first(), dropped_);
     // Moved seldom: as much must be unneeded as is kept.
-    if (unneeded <= most_samples_ || unneeded < kept_.size() / 2) return;
+    if (unneeded <= max_samples_ || unneeded < kept_.size() / 2) return;
     kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(unneeded));
     dropped_ += unneeded;
 }
 
 std::span<const std::int16_t> MiddleSegment::samples() const noexcept {
     const std::span<const std::int16_t> kept = std::span(kept_).subspan(first() - dropped_);
-    return kept.first(std::min(kept.size(), most_samples_));
+    return kept.first(std::min(kept.size(), max_samples_));
 }
 
 }  // namespace polymux::song

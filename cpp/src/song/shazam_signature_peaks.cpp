@@ -7,7 +7,7 @@ namespace polymux::song {
 
 namespace {
 
-constexpr float least_peak = 1.0F / 64;
+constexpr float min_peak = 1.0F / 64;
 constexpr std::size_t peak_frame = 46;  // All that follow are frames back from the next to come.
 constexpr std::size_t spread_frame = 49;
 constexpr std::size_t first_bin = 10;
@@ -25,7 +25,7 @@ constexpr std::array<Band, SignaturePeakFinder::band_count> bands_hz{
     {{250, 520}, {520, 1450}, {1450, 3500}, {3500, 5501}}};
 
 float magnitude_of(float power) noexcept {
-    return std::max(std::log(power), least_peak) * 1477.3F + 6144;
+    return std::max(std::log(power), min_peak) * 1477.3F + 6144;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void SignaturePeakFinder::spread(std::span<const float, signature_bins> power) {
 bool SignaturePeakFinder::is_peak(std::size_t bin) const {
     const float power = back(power_, peak_frame)[bin];
     const Frame& around = back(spread_, spread_frame);
-    if (power < least_peak || power < around[bin - 1]) return false;
+    if (power < min_peak || power < around[bin - 1]) return false;
     const auto own = around.begin() + static_cast<std::ptrdiff_t>(bin);
     for (const std::ptrdiff_t other : other_bins) {
         if (power <= own[other]) return false;

@@ -10,7 +10,7 @@ namespace polymux::song {
 namespace {
 
 constexpr int significant_digits = 5;
-constexpr float least_power = 1e-10F;
+constexpr float min_power = 1e-10F;
 constexpr float full_scale = 1 << 17;
 
 // The reference has its window as a printed table: each value in float32, then cut to five digits.
@@ -36,7 +36,7 @@ std::complex<float> quarter_turn(std::complex<float> value) noexcept {
 
 float power_of(std::complex<float> value) noexcept {
     const float square = value.real() * value.real() + value.imag() * value.imag();
-    return std::max(square / full_scale, least_power);
+    return std::max(square / full_scale, min_power);
 }
 
 }  // namespace

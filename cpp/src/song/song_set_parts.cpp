@@ -137,7 +137,7 @@ std::uint64_t kept_frames(const SongPart& part, const Parameters& parameters) {
 }
 
 bool fits(std::uint64_t frames) noexcept {
-    return frames < 1U << most_frame_bits;
+    return frames < 1U << max_frame_bits;
 }
 
 PartPointer without(PartPointer part, std::span<const std::int64_t> songs) {

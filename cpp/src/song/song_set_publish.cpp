@@ -16,7 +16,7 @@ namespace polymux::song {
 namespace {
 
 /// A file with a larger share of songs that were removed is written again.
-constexpr double most_removed_share = 0.3;
+constexpr double max_removed_share = 0.3;
 
 struct Sized {
     PartPointer part;
@@ -33,7 +33,7 @@ Sized sized(const PartPointer& part, const Parameters& parameters) {
     const std::uint64_t kept = kept_frames(*part, parameters);
     const auto all = static_cast<double>(part->segment.frames());
     const bool is_worn = !part->removed.empty() &&
-                         (kept == 0 || static_cast<double>(kept) < all * (1 - most_removed_share));
+                         (kept == 0 || static_cast<double>(kept) < all * (1 - max_removed_share));
     return {.part = part, .kept_frames = kept, .is_worn = is_worn};
 }
 

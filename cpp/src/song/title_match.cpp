@@ -13,14 +13,14 @@ namespace {
 // index is made by it.
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t direct_codes = 128;
-constexpr std::size_t longest_text = 512;
+constexpr std::size_t max_text_length = 512;
 /// Words that are less alike than this have nothing to do with each other.
-constexpr float least_word = 0.6F;
+constexpr float min_word_likeness = 0.6F;
 constexpr std::u32string_view by = U" by ";
 /// What is a title as it stands comes before what is one only by taking a "by" out of it.
 constexpr float of_title_by_artist = 0.99F;
 /// "Stand by Me by Ben E. King": any of them may be what stands before the artist.
-constexpr std::size_t most_by = 4;
+constexpr std::size_t max_by_splits = 4;
 
 /// One text against which others are measured: for each code point the places where it has it.
 class Pattern {
@@ -54,9 +54,9 @@ public:
 
     /// 1 for the same text, 0 for nothing in common.
     [[nodiscard]] float likeness(std::u32string_view other) {
-        const std::size_t longest = std::max(text_.size(), other.size());
-        if (longest == 0) return 1;
-        return 1 - static_cast<float>(distance(other)) / static_cast<float>(longest);
+        const std::size_t max_length = std::max(text_.size(), other.size());
+        if (max_length == 0) return 1;
+        return 1 - static_cast<float>(distance(other)) / static_cast<float>(max_length);
     }
 
 private:
@@ -137,7 +137,7 @@ void append_words(std::u32string_view text, std::vector<std::u32string_view>& wo
 }
 
 std::u32string_view bounded(std::u32string_view text) {
-    return text.substr(0, longest_text);
+    return text.substr(0, max_text_length);
 }
 
 struct Score {
@@ -152,7 +152,7 @@ public:
         append_words(bounded(text), words);
         for (const std::u32string_view word : words) words_.emplace_back(word);
         const std::u32string_view typed = whole_.text();
-        for (std::size_t at = typed.find(by); at != typed.npos && named_.size() < most_by;
+        for (std::size_t at = typed.find(by); at != typed.npos && named_.size() < max_by_splits;
              at = typed.find(by, at + 1)) {
             named_.push_back({.title = Pattern(typed.substr(0, at)),
                               .artist = Pattern(typed.substr(at + by.size()))});
@@ -184,7 +184,7 @@ private:
         float best = 0;
         for (Named& one : named_) {
             const float of_artist = one.artist.likeness(artist);
-            if (of_artist < least_word) continue;
+            if (of_artist < min_word_likeness) continue;
             const float of_title =
                 std::max(one.title.likeness(title), beginning(one.title.text(), title));
             const auto title_length = static_cast<float>(one.title.text().size());
@@ -236,11 +236,12 @@ private:
             const auto length = static_cast<float>(word.text().size());
             const auto their_length = static_cast<float>(theirs.size());
             // What is so much longer cannot be like it.
-            if (std::min(length, their_length) < least_word * std::max(length, their_length)) {
+            if (std::min(length, their_length) <
+                min_word_likeness * std::max(length, their_length)) {
                 continue;
             }
             const float likeness = word.likeness(theirs);
-            if (likeness >= least_word && likeness > best) {
+            if (likeness >= min_word_likeness && likeness > best) {
                 best = likeness;
                 place = at;
             }
@@ -267,7 +268,7 @@ std::size_t edit_distance(std::u32string_view one, std::u32string_view other) {
 }
 
 std::vector<RankedTitle> rank_titles(std::u32string_view query, std::span<const FoldedTitle> titles,
-                                     float least) {
+                                     float min_likeness) {
     struct Ranked {
         RankedTitle title;
         bool of_both = false;
@@ -276,7 +277,7 @@ std::vector<RankedTitle> rank_titles(std::u32string_view query, std::span<const 
     std::vector<Ranked> found;
     for (std::size_t index = 0; index < titles.size(); ++index) {
         const Score score = asked.score(titles[index]);
-        if (score.likeness < least) continue;
+        if (score.likeness < min_likeness) continue;
         found.push_back(
             {.title = {.index = index, .score = score.likeness}, .of_both = score.of_both});
     }

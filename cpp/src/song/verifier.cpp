@@ -12,7 +12,7 @@ namespace {
 
 float levels_per_doubling(int levels, const LikelihoodParameters& likelihood) {
     return static_cast<float>(levels - 1) /
-           std::log2(likelihood.most_chance / likelihood.least_chance);
+           std::log2(likelihood.max_chance / likelihood.min_chance);
 }
 
 }  // namespace
@@ -25,8 +25,8 @@ float strength_of(const WindowEvidence& evidence) noexcept {
 
 Verifier::Verifier(const Query& query, const Parameters& parameters, int window)
     : frames_(static_cast<int>(query.frames)),
-      least_survival_(parameters.likelihood.least_survival),
-      survivals_(parameters.likelihood.most_survival - parameters.likelihood.least_survival) {
+      min_survival_(parameters.likelihood.min_survival),
+      survivals_(parameters.likelihood.max_survival - parameters.likelihood.min_survival) {
     const WindowParameters& shape = parameters.windows[static_cast<std::size_t>(window)];
     // Two cells of the first window's bins, and as many of the second's.
     cells_per_unit_ = static_cast<float>(shape.length_samples) / 4'096.0F;
@@ -45,14 +45,14 @@ void Verifier::tabulate(const LikelihoodParameters& likelihood) {
         losses_[row] = std::log(1.0F - survival);
         for (std::size_t level = 0; level < chance_levels; ++level) {
             const float chance =
-                likelihood.least_chance * std::exp2(static_cast<float>(level) / scale);
+                likelihood.min_chance * std::exp2(static_cast<float>(level) / scale);
             gains_[level][row] = std::log(1.0F + (1.0F - chance) * survival / chance);
         }
     }
 }
 
 float Verifier::survival_at(std::size_t row) const noexcept {
-    return least_survival_ +
+    return min_survival_ +
            survivals_ * (static_cast<float>(row) / static_cast<float>(survival_levels - 1));
 }
 
@@ -114,8 +114,8 @@ void Verifier::measure_chances(const LikelihoodParameters& likelihood) {
         }
         const float prior = likelihood.prior_frames;
         const float busy = (sum / count + prior * mean) / (frames + prior);
-        cell_levels_[static_cast<std::size_t>(cell)] = static_cast<std::int16_t>(
-            std::lround(std::log2(busy / likelihood.least_chance) * scale));
+        cell_levels_[static_cast<std::size_t>(cell)] =
+            static_cast<std::int16_t>(std::lround(std::log2(busy / likelihood.min_chance) * scale));
     }
 }
 

@@ -66,7 +66,7 @@ private:
     std::vector<std::int16_t> cell_levels_;
     std::array<std::array<float, survival_levels>, chance_levels> gains_;
     std::array<float, survival_levels> losses_;
-    float least_survival_ = 0;
+    float min_survival_ = 0;
     float survivals_ = 0;  ///< From the least to the most.
 };
 

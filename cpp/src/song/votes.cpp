@@ -15,11 +15,11 @@ namespace {
 /// Buckets for each hit: with more of them fewer hits are near each other by chance, with fewer of
 /// them they stay in the cache. They only sort out what cannot be a place.
 constexpr std::size_t buckets_per_hit = 8;
-constexpr std::size_t least_buckets = 1U << 12U;
-constexpr std::size_t most_buckets = 1U << 18U;
+constexpr std::size_t min_buckets = 1U << 12U;
+constexpr std::size_t max_buckets = 1U << 18U;
 constexpr std::uint32_t bucket_frames = 2;
 /// A hundred times what half a minute of music gives in a large catalogue.
-constexpr std::size_t most_hits = 4'000'000;
+constexpr std::size_t max_hits = 4'000'000;
 
 /// A number and, if it lies near the middle of two whole ones, both of them.
 struct Rounded {
@@ -43,9 +43,9 @@ Votes::Votes(const Query& query, const Parameters& parameters) : parameters_(par
 }
 
 void Votes::make_pairs(const Query& query) {
-    const auto least = static_cast<float>(parameters_.pair_least_frames);
-    const auto most = static_cast<float>(parameters_.pair_most_frames);
-    const auto most_bins = static_cast<float>(parameters_.pair_most_bins);
+    const auto min_frames = static_cast<float>(parameters_.pair_min_frames);
+    const auto max_frames = static_cast<float>(parameters_.pair_max_frames);
+    const auto max_bins = static_cast<float>(parameters_.pair_max_bins);
     for (std::size_t first = 0; first < query.peaks.size(); ++first) {
         const QueryPeak& one = query.peaks[first];
         int made = 0;
@@ -54,10 +54,10 @@ void Votes::make_pairs(const Query& query) {
             const QueryPeak& other = query.peaks[second];
             const float frames = other.frame - one.frame;
             const float bins = (other.frequency - one.frequency) / units_per_bin;
-            if (frames > most) {
+            if (frames > max_frames) {
                 break;
             }
-            if (frames < least || std::abs(bins) > most_bins || std::abs(bins) < 0.5F) {
+            if (frames < min_frames || std::abs(bins) > max_bins || std::abs(bins) < 0.5F) {
                 continue;
             }
             pairs_.push_back({.frame = one.frame,
@@ -95,7 +95,7 @@ void Votes::look_up(const Segment& segment, float speed) {
         append_keys(pair, speed);
     }
     segment.find_each(keys_, [&](std::size_t index, std::span<const std::uint32_t> postings) {
-        if (postings.size() > parameters_.most_postings || hits_.size() > most_hits) {
+        if (postings.size() > parameters_.max_postings || hits_.size() > max_hits) {
             return;
         }
         for (const std::uint32_t posting : postings) {
@@ -108,7 +108,7 @@ void Votes::look_up(const Segment& segment, float speed) {
 std::span<const Place> Votes::count(float time_factor) {
     begins_.clear();
     const std::size_t wanted = std::bit_ceil(hits_.size() * buckets_per_hit);
-    buckets_.assign(std::clamp(wanted, least_buckets, most_buckets), 0);
+    buckets_.assign(std::clamp(wanted, min_buckets, max_buckets), 0);
     const auto bucket_of = [mask = buckets_.size() - 1](std::uint32_t begin) noexcept {
         return (begin / bucket_frames) & mask;
     };
@@ -123,7 +123,7 @@ std::span<const Place> Votes::count(float time_factor) {
     const auto few = [this, &bucket_of](std::uint32_t begin) {
         const int near = buckets_[bucket_of(begin - bucket_frames)] + buckets_[bucket_of(begin)] +
                          buckets_[bucket_of(begin + bucket_frames)];
-        return near < parameters_.least_votes;
+        return near < parameters_.min_votes;
     };
     begins_.erase(std::remove_if(begins_.begin(), begins_.end(), few), begins_.end());
     std::sort(begins_.begin(), begins_.end());
@@ -141,7 +141,7 @@ void Votes::find_places() {
         }
         const Place place{.frame = begins_[first] + width / 2,
                           .votes = static_cast<int>(end - first)};
-        if (place.votes < parameters_.least_votes) {
+        if (place.votes < parameters_.min_votes) {
             continue;
         }
         // Of windows that overlap, the fullest.
@@ -151,12 +151,13 @@ void Votes::find_places() {
             places_.back() = place;
         }
     }
-    const auto most = static_cast<std::size_t>(parameters_.most_candidates);
-    if (places_.size() > most) {
-        std::nth_element(
-            places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(most), places_.end(),
-            [](const Place& one, const Place& other) { return one.votes > other.votes; });
-        places_.resize(most);
+    const auto max_count = static_cast<std::size_t>(parameters_.max_candidates);
+    if (places_.size() > max_count) {
+        std::nth_element(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(max_count),
+                         places_.end(), [](const Place& one, const Place& other) {
+                             return one.votes > other.votes;
+                         });
+        places_.resize(max_count);
     }
 }
 

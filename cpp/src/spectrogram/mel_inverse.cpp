@@ -11,8 +11,8 @@ namespace {
 constexpr double ridge = 1e-5;
 /// Of the loudest band.
 constexpr double tolerance = 1e-9;
-constexpr int most_steps = 100;
-constexpr int most_halvings = 40;
+constexpr int max_steps = 100;
+constexpr int max_halvings = 40;
 
 }  // namespace
 
@@ -95,7 +95,7 @@ MelInverse::Slope MelInverse::search(std::span<const double> mel, const Slope& f
     }
     Slope reached = from;
     double length = 1;
-    for (int halving = 0; halving < most_halvings; ++halving, length /= 2) {
+    for (int halving = 0; halving < max_halvings; ++halving, length /= 2) {
         for (std::size_t band = 0; band < dual_.size(); ++band) {
             tried_[band] = dual_[band] - length * step_[band];
         }
@@ -117,7 +117,7 @@ int MelInverse::solve(std::span<const double> mel, std::span<double> magnitudes)
     dual_ = wanted_;
     Slope slope = evaluate(dual_, wanted_);
     int steps = 0;
-    for (; steps < most_steps && slope.steepest > tolerance; ++steps) {
+    for (; steps < max_steps && slope.steepest > tolerance; ++steps) {
         newton_step();
         slope = search(wanted_, slope);
     }

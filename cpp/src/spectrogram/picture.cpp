@@ -35,8 +35,8 @@ Result<void> check(std::span<const float> samples, int channels, const Parameter
         return invalid("a picture is drawn of one sample of each channel at least");
     }
     const auto hop = static_cast<std::size_t>(parameters.hop_samples);
-    if (each > hop * most_columns) {
-        return invalid("a picture is drawn of at most " + std::to_string(hop * most_columns) +
+    if (each > hop * max_columns) {
+        return invalid("a picture is drawn of at most " + std::to_string(hop * max_columns) +
                        " samples of each channel, and these are " + std::to_string(each) +
                        "; draw parts of the sound");
     }
@@ -148,9 +148,9 @@ GreySteps grey_steps(float largest, float power) {
     GreySteps steps{};
     for (std::size_t step = 0; step < steps.size(); ++step) {
         const double shown = (static_cast<double>(step) + 0.5) / 255;
-        const double least =
+        const double min_step =
             std::pow(shown, 1 / static_cast<double>(power)) * static_cast<double>(largest);
-        steps[step] = std::max(static_cast<float>(least), std::numeric_limits<float>::min());
+        steps[step] = std::max(static_cast<float>(min_step), std::numeric_limits<float>::min());
     }
     steps.back() = std::numeric_limits<float>::infinity();
     return steps;

@@ -62,8 +62,9 @@ Error cancelled() {
 Result<void> in_parts(std::size_t count, FunctionRef<void(std::size_t)> part,
                       const CancelToken& token) {
     const auto section = std::make_shared<Section>();
-    const auto most = static_cast<int>(std::min<std::size_t>(count, 64)) - 1;
-    const int helpers = std::min({most, Pool::instance().size() - 1, Pool::instance().spare()});
+    const auto max_helpers = static_cast<int>(std::min<std::size_t>(count, 64)) - 1;
+    const int helpers =
+        std::min({max_helpers, Pool::instance().size() - 1, Pool::instance().spare()});
     for (int helper = 0; helper < helpers; ++helper) {
         // `part` is looked at by those alone who came in before the caller closed.
         Pool::instance().submit([section, count, part, token] {

@@ -27,8 +27,8 @@ Result<void> check(const PictureView& picture, const Parameters& parameters) {
         return invalid("a picture of sound must be " + std::to_string(parameters.mel_bands) +
                        " pixels high, and this one is " + std::to_string(picture.height));
     }
-    if (picture.width < 1 || picture.width > most_columns) {
-        return invalid("a picture of sound must be from 1 to " + std::to_string(most_columns) +
+    if (picture.width < 1 || picture.width > max_columns) {
+        return invalid("a picture of sound must be from 1 to " + std::to_string(max_columns) +
                        " pixels wide, and this one is " + std::to_string(picture.width));
     }
     if (picture.channels != 1 && picture.channels != 2) {

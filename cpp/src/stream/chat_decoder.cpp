@@ -10,14 +10,14 @@ namespace polymux::stream {
 
 namespace {
 
-constexpr std::size_t longest_message_bytes = 1000;
-constexpr std::size_t longest_wait_bytes = 1024;
+constexpr std::size_t max_message_bytes = 1000;
+constexpr std::size_t max_wait_bytes = 1024;
 constexpr std::string_view done_mark = "[DONE]";
 
 /// The beginning of what people are shown, not cut inside a character.
 std::string shortened(std::string_view text) {
-    if (text.size() <= longest_message_bytes) return std::string(text);
-    std::size_t end = longest_message_bytes;
+    if (text.size() <= max_message_bytes) return std::string(text);
+    std::size_t end = max_message_bytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
     return std::string(text.substr(0, end)) + "...";
 }
@@ -48,7 +48,7 @@ bool is_done(std::string_view data) {
 }  // namespace
 
 ChatDecoder::ChatDecoder(const ChatDecoderOptions& options)
-    : splitter_({.longest_event_bytes = options.longest_event_bytes, .error_field = true}),
+    : splitter_({.max_event_bytes = options.max_event_bytes, .error_field = true}),
       templates_(options.templates ? std::make_unique<TemplateSet>() : nullptr) {}
 ChatDecoder::ChatDecoder(ChatDecoder&&) noexcept = default;
 ChatDecoder& ChatDecoder::operator=(ChatDecoder&&) noexcept = default;
@@ -59,9 +59,9 @@ void ChatDecoder::feed(std::string_view bytes, ChunkParser& parser, ChatBatch& b
     splitter_.append(bytes);
     if (shape_ == Shape::unknown) look_at_beginning(batch);
     if (shape_ == Shape::events) read_events(parser, batch);
-    if (shape_ == Shape::json && splitter_.ahead().size() > splitter_.longest_event_bytes()) {
+    if (shape_ == Shape::json && splitter_.ahead().size() > splitter_.max_event_bytes()) {
         end(undecodable("the answer is longer than the limit of " +
-                            std::to_string(splitter_.longest_event_bytes()) + " bytes",
+                            std::to_string(splitter_.max_event_bytes()) + " bytes",
                         splitter_.offset_bytes()),
             batch);
     }
@@ -76,7 +76,7 @@ void ChatDecoder::look_at_beginning(ChatBatch& batch) {
     const std::size_t lines = ahead.substr(0, blank).find_last_of("\r\n") + 1;
     const std::size_t indented = blank - lines;
     splitter_.skip(lines);
-    if (blank == ahead.size() && indented < longest_wait_bytes) return;
+    if (blank == ahead.size() && indented < max_wait_bytes) return;
     const char first = blank == ahead.size() ? ' ' : ahead[blank];
     if (first == '<') {
         end(undecodable(
@@ -100,7 +100,7 @@ void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
                 return;
             case SseSplitter::Found::too_long:
                 end(undecodable("an event is longer than the limit of " +
-                                    std::to_string(splitter_.longest_event_bytes()) + " bytes",
+                                    std::to_string(splitter_.max_event_bytes()) + " bytes",
                                 splitter_.offset_bytes()),
                     batch);
                 return;
@@ -121,7 +121,7 @@ bool ChatDecoder::read_ahead(ChatBatch& batch) {
         match = known->match_event({at, static_cast<std::size_t>(end - at)});
         const std::size_t bytes =
             match.end == nullptr ? 0 : static_cast<std::size_t>(match.end - at);
-        if (bytes == 0 || bytes > splitter_.longest_event_bytes()) break;
+        if (bytes == 0 || bytes > splitter_.max_event_bytes()) break;
         const std::string_view json(at + known->lead_bytes(),
                                     bytes - known->lead_bytes() - known->trail_bytes());
         add_matched(known->traits(), json, match, batch);
@@ -132,8 +132,8 @@ bool ChatDecoder::read_ahead(ChatBatch& batch) {
         splitter_.skip(static_cast<std::size_t>(at - ahead.data()));
     }
     // A long beginning is not compared again and again.
-    const std::size_t most = std::min(longest_wait_bytes, splitter_.longest_event_bytes());
-    return at < end && match.cut_off && static_cast<std::size_t>(end - at) <= most;
+    const std::size_t max_bytes = std::min(max_wait_bytes, splitter_.max_event_bytes());
+    return at < end && match.cut_off && static_cast<std::size_t>(end - at) <= max_bytes;
 }
 
 void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBatch& batch) {

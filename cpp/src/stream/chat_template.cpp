@@ -178,8 +178,8 @@ bool TemplateSet::learn(std::string_view json, const ParsedChunk& parsed, std::s
     }
     templates_[next_].learn(json, scratch_, parsed.traits, lead, trail);
     latest_ = next_;
-    next_ = (next_ + 1) % most;
-    used_ = used_ < most ? used_ + 1 : most;
+    next_ = (next_ + 1) % capacity;
+    used_ = used_ < capacity ? used_ + 1 : capacity;
     return true;
 }
 

@@ -91,10 +91,10 @@ public:
     void hit() noexcept { misses_ = 0; }
 
 private:
-    static constexpr std::size_t most = 8;
+    static constexpr std::size_t capacity = 8;
     static constexpr int patience = 8;  // Misses without a hit between them.
 
-    std::array<ChunkTemplate, most> templates_;
+    std::array<ChunkTemplate, capacity> templates_;
     std::size_t used_ = 0;
     std::size_t next_ = 0;  // The one to be replaced.
     std::size_t latest_ = 0;

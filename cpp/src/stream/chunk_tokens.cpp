@@ -6,8 +6,8 @@ namespace polymux::stream {
 
 namespace {
 
-constexpr std::size_t longest_document_bytes = std::size_t{16} << 10U;
-constexpr std::size_t most_tokens = 200;
+constexpr std::size_t max_document_bytes = std::size_t{16} << 10U;
+constexpr std::size_t max_tokens = 200;
 constexpr int deepest = 12;
 
 /// Which object or list of a chunk a value belongs to.
@@ -90,7 +90,7 @@ private:
     }
 
     bool value(Meaning meaning, int depth) {
-        if (depth > deepest || tokens_.size() > most_tokens) return false;
+        if (depth > deepest || tokens_.size() > max_tokens) return false;
         switch (peek()) {
             case '{':
                 return object(meaning.inside, depth);
@@ -168,7 +168,7 @@ private:
 
 bool list_tokens(std::string_view json, std::vector<Token>& tokens) {
     tokens.clear();
-    return json.size() <= longest_document_bytes && Walker(json, tokens).walk();
+    return json.size() <= max_document_bytes && Walker(json, tokens).walk();
 }
 
 }  // namespace polymux::stream

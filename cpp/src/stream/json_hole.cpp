@@ -204,16 +204,16 @@ bool SurrogateMender::mend(char* json, std::size_t bytes) noexcept {
 }
 
 const char* read_number(const char* at) noexcept {
-    constexpr std::ptrdiff_t most_digits = 17;  // Fewer than any 64-bit integer may have.
+    constexpr std::ptrdiff_t max_digits = 17;  // Fewer than any 64-bit integer may have.
     if (*at == '-') ++at;
     const char* const begin = at;
     at = skip_digits(at);
     const bool leading_zero = *begin == '0' && at - begin > 1;
-    if (at == begin || at - begin > most_digits || leading_zero) return nullptr;
+    if (at == begin || at - begin > max_digits || leading_zero) return nullptr;
     if (*at == '.') {
         const char* const fraction = at + 1;
         at = skip_digits(fraction);
-        if (at == fraction || at - fraction > most_digits) return nullptr;
+        if (at == fraction || at - fraction > max_digits) return nullptr;
     }
     if (*at == 'e' || *at == 'E') {
         ++at;

@@ -20,7 +20,7 @@ constexpr std::size_t largest_limit_bytes = std::size_t{1} << 30U;
 }  // namespace
 
 SseSplitter::SseSplitter(const SseOptions& options) : options_(options) {
-    options_.longest_event_bytes = std::min(options_.longest_event_bytes, largest_limit_bytes);
+    options_.max_event_bytes = std::min(options_.max_event_bytes, largest_limit_bytes);
 }
 
 void SseSplitter::append(std::string_view bytes) {
@@ -102,7 +102,7 @@ SseSplitter::Found SseSplitter::next(SseEvent& event) {
         const char* const end = bytes + size_;
         const char* const found = find_line_end(bytes + scan_, end);
         const auto line_end = static_cast<std::size_t>(found - bytes);
-        if (line_end - event_begin_ > options_.longest_event_bytes) return Found::too_long;
+        if (line_end - event_begin_ > options_.max_event_bytes) return Found::too_long;
         if (found == end) {
             scan_ = size_;
             return Found::nothing;

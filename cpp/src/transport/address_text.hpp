@@ -12,15 +12,15 @@ constexpr bool is_digit(char character) noexcept {
     return character >= '0' && character <= '9';
 }
 
-/// A decimal number without leading zeros; -1 where it is none or above `most`.
-constexpr int decimal(std::string_view text, int most) noexcept {
+/// A decimal number without leading zeros; -1 where it is none or above `max_value`.
+constexpr int decimal(std::string_view text, int max_value) noexcept {
     if (text.empty() || text.size() > 3 || (text.size() > 1 && text.front() == '0')) return -1;
     int value = 0;
     for (const char character : text) {
         if (!is_digit(character)) return -1;
         value = value * 10 + (character - '0');
     }
-    return value <= most ? value : -1;
+    return value <= max_value ? value : -1;
 }
 
 constexpr int hexadecimal(char character) noexcept {

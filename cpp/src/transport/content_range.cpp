@@ -9,7 +9,7 @@
 namespace polymux::transport {
 namespace {
 
-constexpr std::size_t longest_etag_bytes = 512;
+constexpr std::size_t max_etag_bytes = 512;
 constexpr std::string_view unit = "bytes ";
 
 /// All of `text` as a number: digits alone, without a sign or a blank.
@@ -42,7 +42,7 @@ std::optional<ContentRange> parse_content_range(std::string_view text) {
 }
 
 bool is_strong_etag(std::string_view text) noexcept {
-    if (text.size() < 2 || text.size() > longest_etag_bytes) return false;
+    if (text.size() < 2 || text.size() > max_etag_bytes) return false;
     if (text.front() != '"' || text.back() != '"') return false;
     return std::ranges::all_of(text.substr(1, text.size() - 2),
                                [](char one) { return one > ' ' && one < 0x7f && one != '"'; });

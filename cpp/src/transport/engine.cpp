@@ -150,11 +150,11 @@ const Engine::Multi& Engine::multi_for(const Exchange& exchange) const noexcept 
 /// else is at work, that is awaited for a moment: else the next request would open a connection of
 /// its own. With another multi handle it would need one anyway.
 bool Engine::defer_while_draining(const std::shared_ptr<Exchange>& exchange) {
-    constexpr milliseconds longest{5};
+    constexpr milliseconds max_deferral{5};
     const std::size_t draining = multi_for(*exchange).draining;
     if (draining == 0 || multis_.front().draining + multis_.back().draining != active_)
         return false;
-    if (deferred_.empty()) deferred_until_ = steady_clock::now() + longest;
+    if (deferred_.empty()) deferred_until_ = steady_clock::now() + max_deferral;
     deferred_.push_back(exchange);
     return true;
 }
@@ -305,9 +305,9 @@ void Engine::cancel_all(const std::string& message) {
     flush_notifiers();
 }
 
-void Engine::end_draining(milliseconds longest) {
-    const auto until = steady_clock::now() + longest;
-    for (auto left = longest; !idle() && left.count() > 0;) {
+void Engine::end_draining(milliseconds max_wait) {
+    const auto until = steady_clock::now() + max_wait;
+    for (auto left = max_wait; !idle() && left.count() > 0;) {
         run_once(left);
         left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
     }
@@ -318,7 +318,7 @@ void Engine::end_draining(milliseconds longest) {
     }
 }
 
-bool Engine::run_once(milliseconds longest) {
+bool Engine::run_once(milliseconds max_wait) {
     // What ends at once, such as a request that must not begin, is told before anything is awaited.
     const bool was_asked = read_mailbox();
     if (was_asked) flush_notifiers();
@@ -326,7 +326,7 @@ bool Engine::run_once(milliseconds longest) {
     context_.now = steady_clock::now();
     const bool was_due = run_curl_timers();
     // Either may have ended what the caller waits for, who looks between two rounds.
-    const bool waited = wait(was_asked || was_due ? milliseconds{0} : longest);
+    const bool waited = wait(was_asked || was_due ? milliseconds{0} : max_wait);
     run_curl_timers();
     for (Transfer* const transfer : context_.draining) {
         transfer->counted_as_draining = true;
@@ -352,10 +352,10 @@ bool Engine::run_curl_timers() {
     return any;
 }
 
-bool Engine::wait(milliseconds longest) {
-    constexpr int most_events = 64;
-    std::array<epoll_event, most_events> events;
-    const int count = epoll_wait(epoll_.get(), events.data(), most_events, wait_ms(longest));
+bool Engine::wait(milliseconds max_wait) {
+    constexpr int max_events = 64;
+    std::array<epoll_event, max_events> events;
+    const int count = epoll_wait(epoll_.get(), events.data(), max_events, wait_ms(max_wait));
     context_.now = steady_clock::now();
     for (int i = 0; i < count; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -376,16 +376,16 @@ bool Engine::wait(milliseconds longest) {
     return count >= 0 || errno != EINTR;
 }
 
-int Engine::wait_ms(milliseconds longest) {
+int Engine::wait_ms(milliseconds max_wait) {
     auto until = std::min(multis_.front().timer, multis_.back().timer);
     if (!deferred_.empty()) until = std::min(until, deferred_until_);
     if (!timers_.empty()) until = std::min(until, timers_.top().at);
-    std::int64_t wait = longest.count() < 0 ? std::numeric_limits<int>::max() : longest.count();
+    std::int64_t wait = max_wait.count() < 0 ? std::numeric_limits<int>::max() : max_wait.count();
     if (until != steady_clock::time_point::max()) {
         // Rounded up: a wait that ends too early is followed by another.
         const auto left = std::chrono::ceil<milliseconds>(until - context_.now);
         wait = std::clamp<std::int64_t>(left.count(), 0, wait);
-    } else if (longest.count() < 0) {
+    } else if (max_wait.count() < 0) {
         return -1;
     }
     return static_cast<int>(std::min<std::int64_t>(wait, std::numeric_limits<int>::max()));

@@ -33,13 +33,13 @@ public:
     void start(std::shared_ptr<Exchange> exchange);
 
     /// Waits for something to do, at most so long, and does it. False where a signal came instead.
-    bool run_once(milliseconds longest);
+    bool run_once(milliseconds max_wait);
 
     /// Cancels every exchange; streams that have ended go on draining.
     void cancel_all(const std::string& message);
 
     /// Drains for so long at most, and drops the connections on which more is to come.
-    void end_draining(milliseconds longest);
+    void end_draining(milliseconds max_wait);
 
     [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const noexcept { return mailbox_; }
     /// True once the mailbox was told to stop.
@@ -100,11 +100,11 @@ private:
     void arm(Transfer& transfer);
     void check_deadlines();
     void handle_timeout(Transfer& transfer, const PendingTimeout& timeout);
-    [[nodiscard]] int wait_ms(milliseconds longest);
+    [[nodiscard]] int wait_ms(milliseconds max_wait);
     bool defer_while_draining(const std::shared_ptr<Exchange>& exchange);
     void start_deferred();
     void begin(std::shared_ptr<Exchange> exchange);
-    bool wait(milliseconds longest);
+    bool wait(milliseconds max_wait);
     bool try_again(Transfer& transfer, const Error* failure);
     void flush_notifiers();
 

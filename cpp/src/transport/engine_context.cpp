@@ -7,7 +7,7 @@ namespace polymux::transport {
 
 namespace {
 
-constexpr milliseconds longest_until_closed{1000};
+constexpr milliseconds max_time_until_closed{1000};
 
 }  // namespace
 
@@ -28,7 +28,7 @@ curl_socket_t EngineContext::socket_at(int local_port) noexcept {
 }
 
 void EngineContext::record_close(curl_socket_t socket, const SocketUse& use) noexcept {
-    if (!use.stream_ended || now - *use.stream_ended > longest_until_closed) return;
+    if (!use.stream_ended || now - *use.stream_ended > max_time_until_closed) return;
     if (has_ended(socket)) {
         session->closed_after_stream.store(now, std::memory_order_relaxed);
         session->after_streams.store(AfterStreams::closes, std::memory_order_relaxed);

@@ -17,7 +17,7 @@
 namespace polymux::transport {
 namespace {
 
-constexpr std::uint64_t longest_ms = 7ULL * 24 * 3600 * 1000;
+constexpr std::uint64_t max_ms = 7ULL * 24 * 3600 * 1000;
 
 /// A refusal of the `redirects`-th target says so; the URL that was given needs no more words.
 Error at_redirect(Error error, std::uint32_t redirects) {
@@ -147,27 +147,26 @@ Result<void> validate(const FetchLimits& limits) {
     struct Range {
         const char* name;
         std::uint64_t value;
-        std::uint64_t least;
-        std::uint64_t most;
+        std::uint64_t min;
+        std::uint64_t max;
     };
     const std::array ranges{
         Range{"body_bytes", limits.body_bytes, 0, std::uint64_t{1} << 50},
         Range{"header_bytes", limits.header_bytes, 1, 96 * 1024},
         Range{"header_count", limits.header_count, 1, 10'000},
-        Range{"connect_ms", limits.connect_ms, 1, longest_ms},
-        Range{"idle_ms", limits.idle_ms, 1, longest_ms},
-        Range{"total_ms", limits.total_ms, 1, longest_ms},
+        Range{"connect_ms", limits.connect_ms, 1, max_ms},
+        Range{"idle_ms", limits.idle_ms, 1, max_ms},
+        Range{"total_ms", limits.total_ms, 1, max_ms},
         Range{"rate_bytes_per_s", limits.rate_bytes_per_s, 0, 1'000'000'000},
-        Range{"rate_window_ms", limits.rate_window_ms, 100, longest_ms},
+        Range{"rate_window_ms", limits.rate_window_ms, 100, max_ms},
         Range{"redirects", limits.redirects, 0, 20},
     };
     for (const Range& range : ranges) {
-        if (range.value < range.least || range.value > range.most) {
+        if (range.value < range.min || range.value > range.max) {
             return Error{.code = ErrorCode::invalid_argument,
                          .message = std::string("the limit ") + range.name + " is " +
                                     std::to_string(range.value) + " and must be from " +
-                                    std::to_string(range.least) + " to " +
-                                    std::to_string(range.most)};
+                                    std::to_string(range.min) + " to " + std::to_string(range.max)};
         }
     }
     return {};
@@ -180,7 +179,7 @@ Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSi
         if (auto ready = initialise_curl(); !ready) return ready.error();
         close_inherited();
         return Fetch(options, sink, callback, cancel)
-            .run(std::string(url.substr(0, longest_url_bytes + 1)));
+            .run(std::string(url.substr(0, max_url_bytes + 1)));
     } catch (const std::bad_alloc&) {
         return no_memory();
     }

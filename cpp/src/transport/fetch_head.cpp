@@ -139,12 +139,12 @@ Result<void> FetchHead::read_length() {
 }
 
 Result<void> FetchHead::check_length() const {
-    const std::uint64_t most = limits_.body_bytes;
-    if (!length_ || (offset_ <= most && *length_ <= most - offset_)) return {};
+    const std::uint64_t max_bytes = limits_.body_bytes;
+    if (!length_ || (offset_ <= max_bytes && *length_ <= max_bytes - offset_)) return {};
     const std::string before =
         offset_ > 0 ? " after the " + std::to_string(offset_) + " before" : "";
     return too_large("declares " + std::to_string(*length_) + " bytes" + before + ", and " +
-                     std::to_string(most) + " are allowed");
+                     std::to_string(max_bytes) + " are allowed");
 }
 
 }  // namespace polymux::transport

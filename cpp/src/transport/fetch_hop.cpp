@@ -23,7 +23,7 @@ namespace {
 
 /// What libcurl tries one after the other; a name with thousands of addresses gains nothing by
 /// more.
-constexpr std::size_t most_addresses = 16;
+constexpr std::size_t max_addresses = 16;
 constexpr long receive_bytes = 64 * 1024;
 /// CURLE_TOO_LARGE, which headers before 8.6 lack.
 constexpr auto curle_too_large = static_cast<CURLcode>(100);
@@ -182,9 +182,9 @@ bool Hop::take_head() {
 
 bool Hop::take_body(std::span<const std::byte> piece) {
     const std::uint64_t allowed = request_.options.limits.body_bytes;
-    const std::uint64_t most = allowed - std::min(allowed, head_.offset());
+    const std::uint64_t max_bytes = allowed - std::min(allowed, head_.offset());
     body_bytes_ += piece.size();
-    if (body_bytes_ > most || received() > most) {
+    if (body_bytes_ > max_bytes || received() > max_bytes) {
         fail({.code = ErrorCode::answer_too_large,
               .message = "the answer has more than the " + std::to_string(allowed) +
                          " bytes that are allowed, decoded or as received"});
@@ -212,7 +212,7 @@ std::uint64_t Hop::received() const {
 Result<void> Hop::pin_addresses() {
     if (request_.url.address) return {};
     std::string entry = request_.url.host + ':' + std::to_string(request_.url.port) + ':';
-    const std::size_t count = std::min(request_.addresses.size(), most_addresses);
+    const std::size_t count = std::min(request_.addresses.size(), max_addresses);
     for (std::size_t index = 0; index < count; ++index) {
         const Address& address = request_.addresses[index];
         if (index > 0) entry += ',';
@@ -307,9 +307,9 @@ Result<void> Hop::check_clocks() {
     if (!head_.complete() || limits.rate_bytes_per_s == 0) return {};
     const milliseconds window(limits.rate_window_ms);
     if (now - window_start_ < window) return {};
-    const std::uint64_t least =
+    const std::uint64_t min_bytes =
         std::uint64_t{limits.rate_bytes_per_s} * limits.rate_window_ms / 1000;
-    if (bytes - window_bytes_ < least) return timeout_error("rate");
+    if (bytes - window_bytes_ < min_bytes) return timeout_error("rate");
     window_bytes_ = bytes;
     window_start_ = now;
     return {};

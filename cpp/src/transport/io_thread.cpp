@@ -50,10 +50,10 @@ void IoThread::post(std::shared_ptr<Exchange> exchange) {
     mailbox_->post(Mailbox::Command::start, std::move(exchange));
 }
 
-void IoThread::stop(milliseconds longest) noexcept {
+void IoThread::stop(milliseconds max_wait) noexcept {
     mailbox_->stop();
     std::unique_lock lock(shared_->mutex);
-    shared_->changed.wait_for(lock, longest, [this] { return shared_->ended; });
+    shared_->changed.wait_for(lock, max_wait, [this] { return shared_->ended; });
 }
 
 }  // namespace polymux::transport

@@ -18,7 +18,7 @@ public:
     void post(std::shared_ptr<Exchange> exchange);
 
     /// Ends everything that runs, then the thread. One that does not end in time is left behind.
-    void stop(milliseconds longest) noexcept;
+    void stop(milliseconds max_wait) noexcept;
 
 private:
     /// Shared with the thread, which may be left behind.

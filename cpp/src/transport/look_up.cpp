@@ -37,7 +37,7 @@ bool count_look_up() noexcept {
     std::uint64_t before = look_ups_under_way.load();
     for (;;) {
         const std::uint64_t now = (before >> half) == (none >> half) ? before : none;
-        if (now - none >= most_look_ups) return false;
+        if (now - none >= max_look_ups) return false;
         if (look_ups_under_way.compare_exchange_weak(before, now + 1)) return true;
     }
 }

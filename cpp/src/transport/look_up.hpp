@@ -10,7 +10,7 @@ namespace polymux::transport {
 
 /// Look-ups under way in this process at most: those that a silent resolver holds are left behind,
 /// and they may not pile up.
-inline constexpr int most_look_ups = 64;
+inline constexpr int max_look_ups = 64;
 
 /// All addresses of `name` by the system's resolver, or by `injected` where it is not empty.
 ///

@@ -23,15 +23,15 @@ std::optional<double> decimal(std::string_view text) noexcept {
 }
 
 std::optional<milliseconds> of_milliseconds(std::optional<double> count) noexcept {
-    constexpr double longest = 1e12;  // 31 years: it is compared, never waited for.
+    constexpr double max_ms = 1e12;  // 31 years: it is compared, never waited for.
     if (!count) return std::nullopt;
-    return milliseconds(static_cast<milliseconds::rep>(std::min(*count, longest)));
+    return milliseconds(static_cast<milliseconds::rep>(std::min(*count, max_ms)));
 }
 
 /// Seconds since 1970; none where it is no date. libcurl reads all three forms of HTTP.
 std::optional<std::time_t> date(std::string_view text) {
-    constexpr std::size_t longest = 64;
-    if (text.empty() || text.size() > longest) return std::nullopt;
+    constexpr std::size_t max_length = 64;
+    if (text.empty() || text.size() > max_length) return std::nullopt;
     const std::time_t seconds = curl_getdate(std::string(text).c_str(), nullptr);
     if (seconds == -1) return std::nullopt;
     return seconds;
@@ -81,7 +81,7 @@ std::optional<milliseconds> delay_before_retry(const RetryPolicy& policy, unsign
     const double fraction = static_cast<double>(random) / 4294967296.0;
     if (head != nullptr) {
         if (const auto asked = retry_after(*head)) {
-            if (*asked > policy.longest_retry_after) return std::nullopt;
+            if (*asked > policy.max_retry_after) return std::nullopt;
             // Those who were all told the same must not all come back at once.
             constexpr double spread_ms = 250;
             return *asked + milliseconds(static_cast<milliseconds::rep>(fraction * spread_ms));
@@ -90,8 +90,8 @@ std::optional<milliseconds> delay_before_retry(const RetryPolicy& policy, unsign
     constexpr unsigned largest_shift = 20;
     const double doubled = static_cast<double>(policy.first_backoff.count()) *
                            static_cast<double>(1U << std::min(tries - 1, largest_shift));
-    const double longest = static_cast<double>(policy.longest_backoff.count());
-    return milliseconds(static_cast<milliseconds::rep>(fraction * std::min(doubled, longest)));
+    const double max_delay = static_cast<double>(policy.max_backoff.count());
+    return milliseconds(static_cast<milliseconds::rep>(fraction * std::min(doubled, max_delay)));
 }
 
 }  // namespace polymux::transport

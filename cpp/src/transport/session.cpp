@@ -15,10 +15,10 @@ namespace {
 constexpr long kept_by_caller = 8;
 constexpr long kept_by_thread = 2048;
 /// More are closed when they come back: nobody had so many threads call at once for long.
-constexpr std::size_t most_idle_engines = 64;
+constexpr std::size_t max_idle_engines = 64;
 /// Nobody drives an engine that is given back, and so nobody would see that a stream's answer goes
 /// on and on behind its last event. Its end comes with that event as a rule.
-constexpr milliseconds longest_drain{20};
+constexpr milliseconds max_drain_time{20};
 
 Error closed_error() {
     return {.code = ErrorCode::invalid_argument, .message = "the client is closed"};
@@ -39,7 +39,7 @@ struct Session::State {
     void return_engine(std::unique_ptr<Engine> engine) {
         const std::scoped_lock lock(mutex);
         std::erase(leased, engine->mailbox());
-        if (!closed && idle.size() < most_idle_engines) idle.push_back(std::move(engine));
+        if (!closed && idle.size() < max_idle_engines) idle.push_back(std::move(engine));
     }
 
     std::unique_ptr<Engine> take_idle() {
@@ -104,7 +104,7 @@ Result<void> Session::start(const std::shared_ptr<Exchange>& exchange) {
     return {};
 }
 
-void Session::close(milliseconds longest) noexcept {
+void Session::close(milliseconds max_wait) noexcept {
     const std::shared_ptr<State> current = state();
     std::vector<std::unique_ptr<Engine>> idle;
     std::unique_ptr<IoThread> thread;
@@ -116,7 +116,7 @@ void Session::close(milliseconds longest) noexcept {
             mailbox->post(Mailbox::Command::close_all, nullptr);
         thread = std::move(current->thread);
     }
-    if (thread) thread->stop(longest);
+    if (thread) thread->stop(max_wait);
 }
 
 bool Session::repeatable() const noexcept {
@@ -146,9 +146,9 @@ void Lease::start(const std::shared_ptr<Exchange>& exchange) {
     engine_->start(exchange);
 }
 
-RunResult Lease::run(const Exchange& exchange, milliseconds longest) {
-    const auto until = steady_clock::now() + longest;
-    auto left = longest;
+RunResult Lease::run(const Exchange& exchange, milliseconds max_wait) {
+    const auto until = steady_clock::now() + max_wait;
+    auto left = max_wait;
     while (!exchange.has_news()) {
         if (!engine_->run_once(left))
             return exchange.has_news() ? RunResult::news : RunResult::interrupted;
@@ -171,7 +171,7 @@ void Lease::end() noexcept {
         return;
     }
     engine_->cancel_all("the request was cancelled");
-    engine_->end_draining(longest_drain);
+    engine_->end_draining(max_drain_time);
     state->return_engine(std::move(engine_));
 }
 

@@ -20,10 +20,10 @@ TcpFacts tcp_facts(curl_socket_t socket) noexcept {
             .since_last_byte = std::chrono::milliseconds(info.tcpi_last_data_recv)};
 }
 
-bool is_reset(curl_socket_t socket, std::chrono::milliseconds longest) noexcept {
+bool is_reset(curl_socket_t socket, std::chrono::milliseconds max_wait) noexcept {
     // An end of the peer's alone is no POLLHUP: this side could go on.
     pollfd watched{.fd = socket, .events = 0, .revents = 0};
-    return ::poll(&watched, 1, static_cast<int>(longest.count())) > 0 &&
+    return ::poll(&watched, 1, static_cast<int>(max_wait.count())) > 0 &&
            (watched.revents & (POLLHUP | POLLERR)) != 0;
 }
 

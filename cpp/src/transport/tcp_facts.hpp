@@ -17,8 +17,8 @@ struct TcpFacts {
 
 TcpFacts tcp_facts(curl_socket_t socket) noexcept;
 
-/// Whether the peer has reset the connection, or does so before `longest` is over.
-bool is_reset(curl_socket_t socket, std::chrono::milliseconds longest) noexcept;
+/// Whether the peer has reset the connection, or does so before `max_wait` is over.
+bool is_reset(curl_socket_t socket, std::chrono::milliseconds max_wait) noexcept;
 
 /// Whether the peer has ended the connection.
 bool has_ended(curl_socket_t socket) noexcept;

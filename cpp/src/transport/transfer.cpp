@@ -29,16 +29,16 @@ constexpr const char* chunked = "Transfer-Encoding: chunked";
 constexpr const char* no_content_type = "Content-Type:";  // Else libcurl says it were a form.
 /// What libcurl takes for no limit is 300 s, and what does not fit in an int wraps: 24 days are
 /// none.
-constexpr std::int64_t longest_connect_ms = std::numeric_limits<int>::max();
+constexpr std::int64_t max_connect_ms = std::numeric_limits<int>::max();
 
 /// Of streams: an event comes when it is sent, and not when a coding has filled a block.
 constexpr std::string_view no_coding = "Accept-Encoding: identity";
 
-constexpr std::size_t most_field_bytes = std::size_t{256} << 10U;
-constexpr std::size_t most_fields = 1000;
+constexpr std::size_t max_field_bytes = std::size_t{256} << 10U;
+constexpr std::size_t max_fields = 1000;
 /// Of an answer whose status is no success.
-constexpr std::size_t longest_error_bytes = std::size_t{1} << 20U;
-constexpr std::size_t most_drained_bytes = std::size_t{64} << 10U;
+constexpr std::size_t max_error_bytes = std::size_t{1} << 20U;
+constexpr std::size_t max_drained_bytes = std::size_t{64} << 10U;
 
 /// How long a reset may take to follow an end. Whoever waits holds up all others of the thread, so
 /// that it is done only where the request has just been sent.
@@ -163,10 +163,9 @@ Result<void> Transfer::configure() {
     Setter set(handle());
     set_route(set);
     set(CURLOPT_HTTPHEADER, header_list());
-    const auto connect = task.deadlines.connect.value_or(milliseconds{longest_connect_ms});
-    set(CURLOPT_CONNECTTIMEOUT_MS,
-        static_cast<long>(
-            std::clamp(std::int64_t{connect.count()}, std::int64_t{1}, longest_connect_ms)));
+    const auto connect = task.deadlines.connect.value_or(milliseconds{max_connect_ms});
+    set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::clamp(std::int64_t{connect.count()},
+                                                                std::int64_t{1}, max_connect_ms)));
     set(CURLOPT_BUFFERSIZE,
         task.response_mode == ResponseMode::raw ? file_buffer_bytes : stream_buffer_bytes);
     set(CURLOPT_ACCEPT_ENCODING, task.response_mode == ResponseMode::buffered ? "" : nullptr);
@@ -474,8 +473,8 @@ std::size_t Transfer::on_header_line(std::string_view line) {
     // Informational answers and trailers count as well: there may be any number of them.
     head_bytes_ += line.size();
     if (head_complete_) return on_trailer(field, line.size());
-    if (head_bytes_ > most_field_bytes) {
-        return fail(too_large("bytes of header fields", most_field_bytes));
+    if (head_bytes_ > max_field_bytes) {
+        return fail(too_large("bytes of header fields", max_field_bytes));
     }
     if (field.starts_with("HTTP/")) {
         head_in_progress_ = {};
@@ -486,7 +485,7 @@ std::size_t Transfer::on_header_line(std::string_view line) {
         got_informational_ = head_in_progress_.status < first_final_status;
         if (!got_informational_) on_head();
     } else {
-        if (++field_count_ > most_fields) return fail(too_large("header fields", most_fields));
+        if (++field_count_ > max_fields) return fail(too_large("header fields", max_fields));
         head_in_progress_.fields.append(field).append("\r\n");
     }
     return own_failure_ ? 0 : line.size();
@@ -495,11 +494,11 @@ std::size_t Transfer::on_header_line(std::string_view line) {
 /// The interface has none. libcurl keeps each of them for as long as the transfer lasts.
 std::size_t Transfer::on_trailer(std::string_view field, std::size_t line_bytes) {
     if (phase_ == Phase::draining) return drain(line_bytes);
-    const bool too_many = !field.empty() && ++field_count_ > most_fields;
-    if (!too_many && head_bytes_ <= most_field_bytes) return line_bytes;
+    const bool too_many = !field.empty() && ++field_count_ > max_fields;
+    if (!too_many && head_bytes_ <= max_field_bytes) return line_bytes;
     if (!succeeded()) return 0;  // The status still counts.
-    return fail(too_many ? too_large("header fields", most_fields)
-                         : too_large("bytes of header fields", most_field_bytes));
+    return fail(too_many ? too_large("header fields", max_fields)
+                         : too_large("bytes of header fields", max_field_bytes));
 }
 
 void Transfer::on_head() {
@@ -528,8 +527,8 @@ void Transfer::on_head() {
         curl_off_t length = -1;
         curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (succeeded() && length > 0 &&
-            static_cast<std::uint64_t>(length) > task.longest_answer_bytes) {
-            fail(too_large("bytes of body", task.longest_answer_bytes));
+            static_cast<std::uint64_t>(length) > task.max_answer_bytes) {
+            fail(too_large("bytes of body", task.max_answer_bytes));
         }
     } else {
         exchange_->set_head(head_, repeatable());
@@ -551,26 +550,26 @@ std::size_t Transfer::on_body(std::string_view bytes) {
 
 std::size_t Transfer::drain(std::size_t bytes) noexcept {
     drained_bytes_ += bytes;
-    return drained_bytes_ > most_drained_bytes ? 0 : bytes;
+    return drained_bytes_ > max_drained_bytes ? 0 : bytes;
 }
 
 std::size_t Transfer::collect(std::string_view bytes) {
     if (!succeeded()) {
-        const std::size_t room = longest_error_bytes - collected_.size();
+        const std::size_t room = max_error_bytes - collected_.size();
         collected_.append(bytes.substr(0, room));
         // What comes beyond that tells nobody anything; without it the status still counts.
         return bytes.size() > room ? 0 : bytes.size();
     }
-    const std::size_t longest = exchange_->task().longest_answer_bytes;
+    const std::size_t max_bytes = exchange_->task().max_answer_bytes;
     const std::size_t size = collected_.size() + bytes.size();
-    if (size > longest) return fail(too_large("bytes of body", longest));
+    if (size > max_bytes) return fail(too_large("bytes of body", max_bytes));
     // Left alone it would grow to twice of what is allowed. A large one gets its room in one step:
     // pages that nothing is written to take no memory, and buffers left behind would.
     if (size > collected_.capacity()) {
         constexpr std::size_t large = std::size_t{1} << 20U;
         constexpr std::size_t room = std::size_t{64} << 20U;
         const std::size_t wanted = size < large ? size : std::max(size, room);
-        collected_.reserve(std::min(longest, std::max(wanted, 2 * collected_.capacity())));
+        collected_.reserve(std::min(max_bytes, std::max(wanted, 2 * collected_.capacity())));
     }
     collected_.append(bytes);
     return bytes.size();

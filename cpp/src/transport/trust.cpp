@@ -49,7 +49,7 @@ struct Parsed {
 };
 
 /// More bundles than this are in use nowhere but in tests; the connections have their own hold.
-constexpr std::size_t most_bundles = 16;
+constexpr std::size_t max_bundles = 16;
 
 /// All that was parsed in one process.
 struct Shelf {
@@ -97,7 +97,7 @@ Store parsed_once(const std::string& bundle) {
     if (known == all.parsed.end() || known->second.stamp != stamp) {
         Store store = parse(bundle);
         if (store == nullptr) return nullptr;
-        if (known == all.parsed.end() && all.parsed.size() == most_bundles) all.parsed.clear();
+        if (known == all.parsed.end() && all.parsed.size() == max_bundles) all.parsed.clear();
         known = all.parsed.insert_or_assign(bundle, Parsed{stamp, std::move(store)}).first;
     }
     X509_STORE* const store = known->second.store.get();

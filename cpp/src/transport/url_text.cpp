@@ -30,8 +30,8 @@ char32_t take_code_point(std::string_view& text) noexcept {
         if ((next & 0xc0U) != 0x80) return broken;
         code = code << 6 | (next & 0x3fU);
     }
-    constexpr std::array<char32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
-    if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+    constexpr std::array<char32_t, 5> min_code{0, 0, 0x80, 0x800, 0x10000};
+    if (code < min_code[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
         return broken;
     }
     text.remove_prefix(length);
@@ -80,8 +80,8 @@ Error refused_url(std::string_view why) {
 
 Result<void> check_url_bytes(std::string_view text) {
     if (text.empty()) return refused_url("it is empty");
-    if (text.size() > longest_url_bytes) {
-        return refused_url("it is longer than " + std::to_string(longest_url_bytes) + " bytes");
+    if (text.size() > max_url_bytes) {
+        return refused_url("it is longer than " + std::to_string(max_url_bytes) + " bytes");
     }
     if (has_broken_percent_code(text)) {
         return refused_url(

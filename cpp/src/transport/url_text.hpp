@@ -8,7 +8,7 @@
 
 namespace polymux::transport {
 
-inline constexpr std::size_t longest_url_bytes = 8192;
+inline constexpr std::size_t max_url_bytes = 8192;
 
 /// A refusal in the fixed words of all of them. `why` continues "the URL is refused: ".
 [[nodiscard]] Error refused_url(std::string_view why);

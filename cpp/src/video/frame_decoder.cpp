@@ -50,15 +50,15 @@ Result<std::unique_ptr<FrameDecoder>> FrameDecoder::open(media::OpenedInput& inp
 
 Result<void> FrameDecoder::choose_stream() {
     const AVFormatContext& format = input_.format();
-    std::int64_t most_pixels = -1;
+    std::int64_t max_pixels = -1;
     for (AVStream* stream : std::span(format.streams, format.nb_streams)) {
         const AVCodecParameters& parameters = *stream->codecpar;
         const bool moves = parameters.codec_type == AVMEDIA_TYPE_VIDEO &&
                            (stream->disposition & AV_DISPOSITION_ATTACHED_PIC) == 0;
         const std::int64_t pixels = std::int64_t{parameters.width} * parameters.height;
-        if (!moves || pixels <= most_pixels) continue;
+        if (!moves || pixels <= max_pixels) continue;
         stream_ = stream;
-        most_pixels = pixels;
+        max_pixels = pixels;
     }
     if (stream_ == nullptr) {
         return Error{.code = ErrorCode::unsupported_media,

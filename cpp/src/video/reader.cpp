@@ -17,7 +17,7 @@ using media::LogCapture;
 using media::OpenedInput;
 
 constexpr int largest_side = 8192;
-constexpr int most_frames_ever = 100'000;
+constexpr int max_frames_allowed = 100'000;
 /// Containers round times to a millisecond: a moment counts as reached a little before.
 constexpr double rounding_s = 0.001;
 
@@ -36,9 +36,9 @@ Result<void> check(const FrameOptions& options) {
         return invalid("fps is " + std::to_string(options.fps.numerator) + "/" +
                        std::to_string(options.fps.denominator) + "; it must be from 0.01 to 1000");
     }
-    if (options.most_frames < 1 || options.most_frames > most_frames_ever) {
-        return invalid("most_frames is " + std::to_string(options.most_frames) +
-                       "; it must be from 1 to " + std::to_string(most_frames_ever));
+    if (options.max_frames < 1 || options.max_frames > max_frames_allowed) {
+        return invalid("max_frames is " + std::to_string(options.max_frames) +
+                       "; it must be from 1 to " + std::to_string(max_frames_allowed));
     }
     return {};
 }
@@ -61,7 +61,7 @@ public:
     [[nodiscard]] int input_height() const noexcept { return input_height_; }
 
 private:
-    [[nodiscard]] bool complete() const noexcept { return frames_ >= options_.most_frames; }
+    [[nodiscard]] bool complete() const noexcept { return frames_ >= options_.max_frames; }
     /// Gives the shown frame as often as it is seen before `end_s`.
     Result<void> give_until(double end_s);
 

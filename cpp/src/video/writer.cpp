@@ -26,7 +26,7 @@ using media::UniqueFrame;
 using media::UniquePacket;
 
 constexpr int largest_side = 8192;
-constexpr int most_threads = 16;
+constexpr int max_threads = 16;
 constexpr int bytes_per_pixel = 3;
 
 Error out_of_memory() {
@@ -159,7 +159,7 @@ Result<void> Mp4Writer::open_muxer(const VideoWriterOptions& options) {
         .height = made_even(format_.height),
         .fps = format_.fps,
         .quality = options.quality,
-        .threads = std::min(threads, most_threads),
+        .threads = std::min(threads, max_threads),
         .global_header = (context->oformat->flags & AVFMT_GLOBALHEADER) != 0};
     Result<UniqueCodecContext> encoder = open_encoder(options.codec, config);
     if (!encoder) return encoder.error();

@@ -14,7 +14,7 @@ def describe(operation: str | None = None) -> str:
     """The contract as JSON text: all operations, or the one named."""
 
 def read_json(
-    operation: str, model: str | None, body: ReadableBuffer, server: bool, longest_bytes: int
+    operation: str, model: str | None, body: ReadableBuffer, server: bool, max_bytes: int
 ) -> tuple[str, str, dict[str, Any], list[str]]:
     """Parses and checks a JSON body: (variant, model, values, warnings)."""
 
@@ -24,7 +24,7 @@ def read_form(
     """Checks a form of (name, text or file object): (variant, model, values, warnings)."""
 
 def check_json(
-    operation: str, model: str | None, body: ReadableBuffer, server: bool, longest_bytes: int
+    operation: str, model: str | None, body: ReadableBuffer, server: bool, max_bytes: int
 ) -> tuple[str, str, list[str]]:
     """The same as `read_json` without making values of the body: (variant, model, warnings)."""
 
@@ -354,7 +354,7 @@ class ChatStream(_Stream):
     def __new__(
         cls,
         source: Iterable[ReadableBuffer] | Exchange,
-        longest_event_bytes: int,
+        max_event_bytes: int,
         templates: bool = True,
         /,
     ) -> Self: ...
@@ -368,7 +368,7 @@ class AsyncChatStream(_Stream):
     def __new__(
         cls,
         source: AsyncIterable[ReadableBuffer] | Exchange,
-        longest_event_bytes: int,
+        max_event_bytes: int,
         templates: bool = True,
         /,
     ) -> Self: ...
@@ -394,11 +394,11 @@ class CallOptions:
         total_ms: int | None,
         max_retries: int,
         first_backoff_ms: int,
-        longest_backoff_ms: int,
-        longest_retry_after_ms: int,
+        max_backoff_ms: int,
+        max_retry_after_ms: int,
         repeatable: bool,
-        longest_answer_bytes: int,
-        longest_event_bytes: int,
+        max_answer_bytes: int,
+        max_event_bytes: int,
     ) -> None: ...
 
 @final
@@ -488,5 +488,5 @@ class Session:
 class EventSplitter:
     """Server-sent events out of bytes that arrive in pieces."""
 
-    def __init__(self, longest_event_bytes: int) -> None: ...
+    def __init__(self, max_event_bytes: int) -> None: ...
     def feed(self, piece: ReadableBuffer) -> list[tuple[str, bytes]]: ...

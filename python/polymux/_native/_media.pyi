@@ -171,7 +171,7 @@ def read_frames(
     width: int,
     height: int,
     fps: tuple[int, int],
-    most_frames: int,
+    max_frames: int,
     frame_pixels: int,
     limits: Limits,
     overwrite: bool,
@@ -258,7 +258,7 @@ class SongIndex:
         query: bytes,
         excluded: list[int] = ...,
         on_wait: Callable[[], object] | None = None,
-        least_confidence: float | None = None,
+        min_confidence: float | None = None,
     ) -> dict[str, Any] | None:
         """The song that the snippet is of; None where nobody can be so sure of it.
 

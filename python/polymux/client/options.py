@@ -241,11 +241,11 @@ def native_options(
         total_ms=_milliseconds(timeout.total),
         max_retries=retry.max_retries,
         first_backoff_ms=_bounded_milliseconds(retry.first_backoff_s),
-        longest_backoff_ms=_bounded_milliseconds(retry.max_backoff_s),
-        longest_retry_after_ms=_bounded_milliseconds(retry.max_retry_after_s),
+        max_backoff_ms=_bounded_milliseconds(retry.max_backoff_s),
+        max_retry_after_ms=_bounded_milliseconds(retry.max_retry_after_s),
         repeatable=retry.repeatable,
-        longest_answer_bytes=MAX_ANSWER_BYTES,
-        longest_event_bytes=max_event_bytes,
+        max_answer_bytes=MAX_ANSWER_BYTES,
+        max_event_bytes=max_event_bytes,
     )
 
 

@@ -28,13 +28,13 @@ struct Problem {
 
 /// What a check found.
 struct Report {
-    std::vector<Problem> problems;      ///< The first `most_problems` of them.
+    std::vector<Problem> problems;      ///< The first `max_problems` of them.
     std::size_t count = 0;              ///< All of them, or where the check ended.
     std::vector<std::string> warnings;  ///< Such as fields that are left out.
 
-    static constexpr std::size_t most_problems = 20;
+    static constexpr std::size_t max_problems = 20;
     /// The check ends when so many have been found.
-    static constexpr std::size_t most_counted = 10'000;
+    static constexpr std::size_t max_counted_problems = 10'000;
 
     bool ok() const noexcept { return count == 0; }
     /// One text of all problems, at most 1,900 bytes.

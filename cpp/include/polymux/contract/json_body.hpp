@@ -27,8 +27,8 @@ public:
     JsonReader& operator=(JsonReader&&) noexcept;
 
     /// The document's value, good until the next `read`. Fails where the body is empty, no JSON,
-    /// nested deeper than `deepest`, or longer than `longest_bytes`.
-    Result<const ValueSource*> read(std::string_view body, std::size_t longest_bytes = 32U << 20U);
+    /// nested deeper than `deepest`, or longer than `max_bytes`.
+    Result<const ValueSource*> read(std::string_view body, std::size_t max_bytes = 32U << 20U);
 
 private:
     class State;

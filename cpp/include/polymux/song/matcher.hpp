@@ -63,7 +63,7 @@ struct Candidate {
 
 /// Whether the candidate is the song and not only like it, for whoever wants to be so sure:
 /// `decision.accepted` is what others are content with.
-[[nodiscard]] bool is_answer(const Candidate& candidate, float least_confidence,
+[[nodiscard]] bool is_answer(const Candidate& candidate, float min_confidence,
                              const Decision& decision) noexcept;
 
 /// The best candidates of a snippet that was not played faster, slower, higher or lower.

@@ -51,10 +51,10 @@ struct Decision {
 
     /// A song that lies under a part of the snippet only, or has next to nothing there, is judged
     /// as if it had so many peaks a second: few of them agree by chance somewhere.
-    float least_peaks_per_second = 13;
+    float min_peaks_per_second = 13;
 
     float accepted = 0.85F;  ///< The least confidence of an answer.
-    int least_hits = 6;      ///< With fewer peaks found, it is none.
+    int min_hits = 6;        ///< With fewer peaks found, it is none.
     /// So much likelihood, of both windows, and no other way of playing is tried.
     float certain_likelihood = 60;
 };
@@ -82,11 +82,11 @@ struct SearchParameters {
 /// How much a peak says that is found where the song has it: the likelihood ratio against chance.
 struct LikelihoodParameters {
     /// That a cell has a peak anyway.
-    float least_chance = 0.02F;
-    float most_chance = 0.97F;
+    float min_chance = 0.02F;
+    float max_chance = 0.97F;
     /// Share of the song's peaks that the snippet may keep.
-    float least_survival = 0.08F;
-    float most_survival = 0.92F;
+    float min_survival = 0.08F;
+    float max_survival = 0.92F;
     /// How busy a frequency is, is the mean over so many cells on each side and, so that one that
     /// was never seen is not impossible, of so many frames that are as busy as the mean.
     int smoothed_cells = 2;
@@ -100,12 +100,12 @@ struct SameRecordingParameters {
     /// Excerpts of 20 s, about these parts of the recording, of which so many must agree.
     std::uint32_t excerpt_frames = 1'250;
     std::array<std::uint32_t, 3> places_per_cent = {20, 50, 80};
-    int least_excerpts = 2;
+    int min_excerpts = 2;
     /// Of the song's peaks within an excerpt, the shares that must be the other's too. Peaks of
     /// other codecs agree to four fifths, those of another performance to a third.
-    float least_survival = 0.45F;
-    int least_hits = 60;
-    std::size_t most_candidates = 5;  ///< That are looked at, for each excerpt.
+    float min_survival = 0.45F;
+    int min_hits = 60;
+    std::size_t max_candidates = 5;  ///< That are looked at, for each excerpt.
 };
 
 /// All that decides which songs are named for which sound. What is not here decides nothing of
@@ -121,7 +121,7 @@ struct Parameters {
     /// Of two channels the middle is taken, unless its power lies so many times below that of their
     /// difference (20 dB): then the louder one is. Samples beyond the loudest are taken for
     /// silence.
-    double most_side_over_middle = 100;
+    double max_side_over_middle = 100;
     float loudest_sample = 1e6F;
 
     /// Power that is added to each cell: digital silence has no peaks. And log2 of the power below
@@ -143,18 +143,18 @@ struct Parameters {
 
     /// Pairs of peaks of the first window, which make the keys of the index.
     int pair_fan = 4;  ///< Of a song: each peak with the next so many.
-    int pair_least_frames = 2;
-    int pair_most_frames = 160;
-    int pair_most_bins = 127;
+    int pair_min_frames = 2;
+    int pair_max_frames = 160;
+    int pair_max_bins = 127;
 
     /// Of a snippet only the beginning is decoded, and of that the loudest part is looked at,
     /// which begins at a multiple of so many samples.
-    double most_decoded_s = 600.0;
-    double most_query_s = 30.0;
+    double max_decoded_s = 600.0;
+    double max_query_s = 30.0;
     std::size_t loudest_step_samples = 4'000;
     /// A shorter one, or one of less power (-85 dBFS), is like nothing.
-    double least_query_s = 1.0;
-    double least_power = 3.16e-9;
+    double min_query_s = 1.0;
+    double min_power = 3.16e-9;
 
     /// Peaks of a snippet whose pairs are looked up, of the first window.
     int query_box_frames = 6;
@@ -165,12 +165,12 @@ struct Parameters {
     float query_rounding = 0.35F;
 
     /// A key with more postings than these tells nothing.
-    std::uint32_t most_postings = 4'000;
+    std::uint32_t max_postings = 4'000;
     /// Votes for one place within `vote_frames` frames that make a candidate, and how many places
     /// of one way of playing are looked at.
-    int least_votes = 3;
+    int min_votes = 3;
     int vote_frames = 3;
-    int most_candidates = 40;
+    int max_candidates = 40;
 
     /// Frames between two songs on a segment's line of time: more than any snippet has.
     int gap_frames = 2'048;

@@ -17,7 +17,7 @@ using PackedPeak = std::uint32_t;
 inline constexpr int frequency_bits = 12;
 inline constexpr std::uint32_t frequency_mask = (1U << frequency_bits) - 1;
 /// A longer recording is several tracks: 4.6 hours.
-inline constexpr std::uint32_t most_track_frames = (1U << (32 - frequency_bits)) - 1;
+inline constexpr std::uint32_t max_track_frames = (1U << (32 - frequency_bits)) - 1;
 inline constexpr float frequency_unit_hz = 8'000.0F / 8'192.0F;
 
 [[nodiscard]] constexpr PackedPeak pack(std::uint32_t frame, std::uint32_t frequency) noexcept {

@@ -30,11 +30,11 @@ struct Query {
 };
 
 /// Of one channel's samples at `Parameters::sample_rate_hz`, the loudest part that is no longer
-/// than `Parameters::most_query_s`.
+/// than `Parameters::max_query_s`.
 [[nodiscard]] std::span<const float> loudest_part(std::span<const float> samples,
                                                   const Parameters& parameters);
 
-/// The peaks of a snippet of at most `Parameters::most_query_s`. Without any where the sound is
+/// The peaks of a snippet of at most `Parameters::max_query_s`. Without any where the sound is
 /// quieter or shorter than a snippet may be.
 [[nodiscard]] Query make_query(std::span<const float> samples, const Parameters& parameters = {});
 

@@ -18,7 +18,7 @@
 
 namespace polymux::song {
 
-/// What a segment is made of. A recording of more than `most_track_frames` is several tracks of one
+/// What a segment is made of. A recording of more than `max_track_frames` is several tracks of one
 /// song; each says at which of the recording's frames it begins.
 struct Track {
     std::int64_t song = 0;
@@ -43,7 +43,7 @@ struct TrackPlace {
 };
 
 /// Frames of a line of time have at most so many bits: 149 hours, gaps included.
-inline constexpr int most_frame_bits = 25;
+inline constexpr int max_frame_bits = 25;
 
 /// A view of a segment's bytes, which must outlive it. Cheap to copy, safe for any number of
 /// threads. Bytes that were damaged give fewer results or wrong ones, never a read outside of them.
@@ -157,14 +157,14 @@ private:
         const std::size_t begin = std::min<std::size_t>(directory_[bucket], end);
         return postings_.subspan(begin, end - begin);
     }
-    /// How many lie before the first that is not below `least`, without a branch that depends on
-    /// them: nothing foretells it, and a search of a snippet does half a million of these.
+    /// How many lie before the first that is not below `min_value`, without a branch that depends
+    /// on them: nothing foretells it, and a search of a snippet does half a million of these.
     static std::size_t first_from(std::span<const std::uint32_t> sorted,
-                                  std::uint32_t least) noexcept {
+                                  std::uint32_t min_value) noexcept {
         std::size_t before = 0;
         for (std::size_t left = sorted.size(); left > 0;) {
             const std::size_t half = (left + 1) / 2;
-            before += sorted[before + half - 1] < least ? half : 0;
+            before += sorted[before + half - 1] < min_value ? half : 0;
             left -= half;
         }
         return before;
@@ -193,8 +193,8 @@ private:
 
 /// The bytes of a segment of these tracks, in this order. Peaks at or behind a track's end are left
 /// out, and those over 255 of 16 frames. Errors: `limit_exceeded` where the line of time would be
-/// longer than `most_frame_bits` tell; `invalid_argument` for a track of more than
-/// `most_track_frames`, or peaks that are not sorted.
+/// longer than `max_frame_bits` tell; `invalid_argument` for a track of more than
+/// `max_track_frames`, or peaks that are not sorted.
 Result<std::vector<std::byte>> build_segment(const Parameters& parameters,
                                              std::span<const Track> tracks,
                                              std::uint64_t generation = 0);

@@ -48,9 +48,9 @@ struct ShazamSignature {
 /// for each sample of it.
 class MiddleSegment {
 public:
-    /// Keeps `most_samples` at the end; of a shorter recording all.
-    explicit MiddleSegment(std::size_t most_samples = shazam_segment_samples)
-        : most_samples_(most_samples) {}
+    /// Keeps `max_samples` at the end; of a shorter recording all.
+    explicit MiddleSegment(std::size_t max_samples = shazam_segment_samples)
+        : max_samples_(max_samples) {}
 
     /// Takes samples in [-1, 1]; what is louder is clipped, what is no number is silence.
     /// May throw `std::bad_alloc`.
@@ -65,7 +65,7 @@ public:
 private:
     [[nodiscard]] std::size_t first() const noexcept;
 
-    std::size_t most_samples_;
+    std::size_t max_samples_;
     std::size_t dropped_ = 0;
     std::vector<std::int16_t> kept_;
 };

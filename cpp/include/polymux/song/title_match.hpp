@@ -32,10 +32,10 @@ struct RankedTitle {
 /// A score is the best of: the likeness to the title, to the title and the artist in either order;
 /// how well each word of the query is found among their words, in any order; for "title by artist",
 /// the likeness of each half; and, for whoever is still typing, how much of the title the query is
-/// the beginning of. Below `least` they are left
-/// out. Texts are compared up to 512 code points.
+/// the beginning of. Below `min_likeness` they are left out. Texts are compared up to 512 code
+/// points.
 [[nodiscard]] std::vector<RankedTitle> rank_titles(std::u32string_view query,
                                                    std::span<const FoldedTitle> titles,
-                                                   float least);
+                                                   float min_likeness);
 
 }  // namespace polymux::song

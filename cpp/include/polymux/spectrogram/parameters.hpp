@@ -30,6 +30,6 @@ struct Parameters {
 };
 
 /// The widest picture, five minutes by the default parameters. Playing it takes some 600 MB.
-inline constexpr int most_columns = 30'000;
+inline constexpr int max_columns = 30'000;
 
 }  // namespace polymux::spectrogram

@@ -31,7 +31,7 @@ struct Match;
 
 struct ChatDecoderOptions {
     /// Longest event, and longest answer in plain JSON. At most 1 GiB.
-    std::size_t longest_event_bytes = std::size_t{16} << 20U;
+    std::size_t max_event_bytes = std::size_t{16} << 20U;
     /// Off: the parser reads every chunk. The results are the same.
     bool templates = true;
 };

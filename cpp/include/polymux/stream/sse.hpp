@@ -32,7 +32,7 @@ struct SseEvent {
 
 struct SseOptions {
     /// Longest event, comments inside it included; by default what a client takes. At most 1 GiB.
-    std::size_t longest_event_bytes = std::size_t{16} << 20U;
+    std::size_t max_event_bytes = std::size_t{16} << 20U;
     /// Reads a line `error: {...}` as `event: error` with that data. llama.cpp's server has
     /// reported failures so; the standard ignores a field of that name.
     bool error_field = false;
@@ -76,7 +76,7 @@ public:
     std::uint64_t offset_bytes() const noexcept { return before_block_ + event_begin_; }
     /// Bytes appended so far.
     std::uint64_t total_bytes() const noexcept { return before_block_ + size_; }
-    std::size_t longest_event_bytes() const noexcept { return options_.longest_event_bytes; }
+    std::size_t max_event_bytes() const noexcept { return options_.max_event_bytes; }
 
     /// The last `id` of the stream; empty before the first one.
     const std::string& last_event_id() const noexcept { return last_event_id_; }

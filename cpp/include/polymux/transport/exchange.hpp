@@ -46,8 +46,8 @@ struct Deadlines {
 struct RetryPolicy {
     int max_retries = 2;
     milliseconds first_backoff{500};  ///< Doubles with each try; full jitter.
-    milliseconds longest_backoff{8000};
-    milliseconds longest_retry_after{120000};  ///< A server that asks for more is not asked again.
+    milliseconds max_backoff{8000};
+    milliseconds max_retry_after{120000};  ///< A server that asks for more is not asked again.
     /// True: repetitions do no harm, whatever the server.
     bool repeatable = false;
 };
@@ -73,7 +73,7 @@ struct Task {
     RetryPolicy retries = {};
     stream::ChatDecoderOptions decoder = {};
     /// Longest body that is collected, in bytes.
-    std::size_t longest_answer_bytes = std::size_t{256} << 20U;
+    std::size_t max_answer_bytes = std::size_t{256} << 20U;
 };
 
 /// Status line and header fields of an answer.

@@ -57,9 +57,9 @@ public:
     Result<void> start(const std::shared_ptr<Exchange>& exchange);
 
     /// Ends everything on its thread and closes all connections but those of leases, which close
-    /// theirs when they end. Later calls of the others fail. Waits at most `longest` for the
+    /// theirs when they end. Later calls of the others fail. Waits at most `max_wait` for the
     /// thread.
-    void close(milliseconds longest = milliseconds{2000}) noexcept;
+    void close(milliseconds max_wait = milliseconds{2000}) noexcept;
 
     /// True once the server has said that a repeated request does no harm.
     [[nodiscard]] bool repeatable() const noexcept;
@@ -86,8 +86,8 @@ public:
     /// True where the end has nothing to cancel and nothing to wait for.
     [[nodiscard]] bool idle() const noexcept;
     void start(const std::shared_ptr<Exchange>& exchange);
-    /// Works until there is news of the exchange, a signal, or `longest` has passed.
-    RunResult run(const Exchange& exchange, milliseconds longest);
+    /// Works until there is news of the exchange, a signal, or `max_wait` has passed.
+    RunResult run(const Exchange& exchange, milliseconds max_wait);
     /// Gives the engine back. A stream that has ended gets up to 20 ms for the rest of its answer,
     /// with which its connection is free for the next; else that is closed.
     void end() noexcept;

@@ -1,7 +1,7 @@
 // Frames of a stranger's video, at the size and rate that are wanted.
 //
 //     auto source = polymux::media::open_file("cat.mov");
-//     const FrameOptions options{.width = 576, .height = 320, .fps = {8, 1}, .most_frames = 24};
+//     const FrameOptions options{.width = 576, .height = 320, .fps = {8, 1}, .max_frames = 24};
 //     auto report = polymux::video::read_frames(**source, on_frame, options);
 #pragma once
 
@@ -29,14 +29,14 @@ struct FrameOptions {
     int width = 0;   ///< Of the frames given, 1 to 8192.
     int height = 0;  ///< Likewise.
     FrameRate fps = {};
-    int most_frames = 1;  ///< 1 to 100,000.
+    int max_frames = 1;  ///< 1 to 100,000.
     /// `streams`, `probe_bytes` and `tag_bytes` bound the opening, `duration_s` how far is read.
     media::Limits limits = {};
     VideoLimits video_limits = {};
 };
 
 struct FramesReport {
-    int frames = 0;  ///< Given; fewer than `most_frames` where the video is shorter.
+    int frames = 0;  ///< Given; fewer than `max_frames` where the video is shorter.
     int width = 0;
     int height = 0;
     FrameRate fps = {};

@@ -13,7 +13,7 @@ namespace polymux::media::mp3 {
 namespace {
 
 constexpr int frames_per_read = 16;
-constexpr int longest_wait_ms = 10;
+constexpr int max_wait_ms = 10;
 
 Error cancelled() {
     return Error{.code = ErrorCode::cancelled, .message = "the conversion was cancelled"};
@@ -164,7 +164,7 @@ private:
 
     void wait() {
         const Pool::Blocking blocking;
-        scheduler_->wait_for_change(longest_wait_ms);
+        scheduler_->wait_for_change(max_wait_ms);
         // A helper that has not come by now waits behind other work of the pool.
         scheduler_->forget_expected_helpers();
     }

@@ -19,12 +19,12 @@ constexpr int frames_per_splice_step = 4;
 // A job that had to wait for another goes on when that one is well ahead.
 constexpr int resume_margin_frames = 100;
 // A last segment shorter than this would not live to see an agreement.
-constexpr int shortest_last_frames = 150;
+constexpr int min_last_frames = 150;
 // A repair has to begin up to that many frames before the job that it is for.
 constexpr std::int64_t frames_kept_for_repairs = 730;
 // Frames that both sides of a seam encode, and what is worth one.
 constexpr int seam_frames = 70;
-constexpr int shortest_split_frames = 470;
+constexpr int min_split_frames = 470;
 
 }  // namespace
 
@@ -48,8 +48,8 @@ ParallelScheduler::Entry* ParallelScheduler::entry(std::int64_t segment) {
 
 // Whether a segment is too short for a job of its own.
 bool ParallelScheduler::is_remnant(const Segment& segment) const {
-    const int shortest = shortest_last_frames * shape_of(options_.encoder).frame_samples();
-    return segment.last() && segment.samples() < shortest;
+    const int min_samples = min_last_frames * shape_of(options_.encoder).frame_samples();
+    return segment.last() && segment.samples() < min_samples;
 }
 
 // Absorbing another job is for those whose own beginning is certain: the result does not depend on
@@ -120,33 +120,33 @@ std::shared_ptr<EncodingJob> ParallelScheduler::begin_job() {
 bool ParallelScheduler::split_segment() {
     if (varies()) return false;
     const int frame_samples = shape_of(options_.encoder).frame_samples();
-    std::size_t longest = segments_.size();
-    int most_left = shortest_split_frames;
+    std::size_t longest_index = segments_.size();
+    int max_left = min_split_frames;
     for (std::size_t index = 0; index < segments_.size(); ++index) {
         const Entry& each = segments_[index];
         const int left = (each.segment->samples() - each.credited_samples) / frame_samples;
-        if (left < most_left || !is_encoded_by_owner_alone(each)) continue;
-        most_left = left;
-        longest = index;
+        if (left < max_left || !is_encoded_by_owner_alone(each)) continue;
+        max_left = left;
+        longest_index = index;
     }
-    if (longest == segments_.size()) return false;
-    Entry& entry = segments_[longest];
+    if (longest_index == segments_.size()) return false;
+    Entry& entry = segments_[longest_index];
     const int period = padding_period(options_.encoder);
     // The job there encodes the seam as well.
-    const int cut = entry.credited_samples / frame_samples + (most_left + seam_frames) / 2;
+    const int cut = entry.credited_samples / frame_samples + (max_left + seam_frames) / 2;
     const int begin_frames = (cut + period - 1) / period * period;
     const std::int64_t first_frame = entry.segment->first_frame() + begin_frames;
     auto rest = std::make_shared<Segment>(entry.segment, begin_frames * frame_samples, first_frame);
     entry.segment->cut(begin_frames * frame_samples);
     const std::int64_t number = entry.segment->number();
-    for (std::size_t index = longest + 1; index < segments_.size(); ++index) {
+    for (std::size_t index = longest_index + 1; index < segments_.size(); ++index) {
         segments_[index].segment->renumber();
     }
     for (const auto& job : jobs_) {
         if (job->segment > number) ++job->segment;
         if (job->passed_segment > number) ++job->passed_segment;
     }
-    segments_.insert(segments_.begin() + static_cast<std::ptrdiff_t>(longest) + 1,
+    segments_.insert(segments_.begin() + static_cast<std::ptrdiff_t>(longest_index) + 1,
                      {.segment = std::move(rest)});
     return true;
 }

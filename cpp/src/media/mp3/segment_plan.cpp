@@ -9,24 +9,24 @@ namespace {
 
 // The overlap at a seam is some 70 frames whatever the length, so long segments waste least; memory
 // bounds them (24 MB of float stereo samples).
-constexpr int longest_frames = 2600;
-constexpr int longest_frames_many_workers = 1470;
+constexpr int max_frames = 2600;
+constexpr int max_frames_many_workers = 1470;
 constexpr int many_workers = 8;
 constexpr int alone_frames = 98;
 constexpr int streaming_first_frames = 98;
 // Shorter files gain less than the second encoder costs.
-constexpr std::int64_t shortest_parallel_s = 15;
+constexpr std::int64_t min_parallel_s = 15;
 // At VBR each segment takes two sevenths of what is left, within bounds that follow the duration:
 // long ones first, short ones at the end, so that workers end at about the same time however many
 // they are. A simulation of two to eight workers, one of them busy with reading too, chose the
 // numbers.
 constexpr std::int64_t rest_share_numerator = 2;
 constexpr std::int64_t rest_share_denominator = 7;
-constexpr std::int64_t longest_part = 7;
-constexpr std::int64_t longest_bound_frames = 1000;
-constexpr std::int64_t shortest_part = 8;
-constexpr std::int64_t shortest_frames_vbr = 490;
-constexpr std::int64_t shortest_bound_frames = 700;
+constexpr std::int64_t max_length_divisor = 7;
+constexpr std::int64_t max_bound_frames = 1000;
+constexpr std::int64_t min_length_divisor = 8;
+constexpr std::int64_t min_frames_vbr = 490;
+constexpr std::int64_t min_bound_frames = 700;
 
 int round_up(std::int64_t frames, int multiple) noexcept {
     return static_cast<int>((std::max<std::int64_t>(frames, 1) + multiple - 1) / multiple) *
@@ -38,15 +38,15 @@ int divide_up(std::int64_t value, std::int64_t by) noexcept {
 }
 
 int length_at_constant_bitrate(std::optional<std::int64_t> frames, int workers) noexcept {
-    const int longest = workers > many_workers ? longest_frames_many_workers : longest_frames;
-    if (!frames) return longest_frames_many_workers;
-    const int rounds = divide_up(*frames, std::int64_t{workers} * longest);
+    const int max_length = workers > many_workers ? max_frames_many_workers : max_frames;
+    if (!frames) return max_frames_many_workers;
+    const int rounds = divide_up(*frames, std::int64_t{workers} * max_length);
     return divide_up(*frames, std::int64_t{workers} * std::max(rounds, 1));
 }
 
-int longest_at_variable_bitrate(std::optional<std::int64_t> frames) noexcept {
-    const std::int64_t part = frames.value_or(0) / longest_part;
-    return static_cast<int>(std::clamp<std::int64_t>(part, longest_bound_frames, longest_frames));
+int max_frames_at_variable_bitrate(std::optional<std::int64_t> frames) noexcept {
+    const std::int64_t part = frames.value_or(0) / max_length_divisor;
+    return static_cast<int>(std::clamp<std::int64_t>(part, max_bound_frames, max_frames));
 }
 
 }  // namespace
@@ -64,9 +64,9 @@ int SegmentPlan::length_at(std::int64_t first, bool alone) const noexcept {
     if (end_frame) {
         const std::int64_t part =
             (*end_frame - first) * rest_share_numerator / rest_share_denominator;
-        const std::int64_t shortest =
-            std::clamp(*end_frame / shortest_part, shortest_frames_vbr, shortest_bound_frames);
-        return static_cast<int>(std::clamp<std::int64_t>(part, shortest, frames));
+        const std::int64_t min_length =
+            std::clamp(*end_frame / min_length_divisor, min_frames_vbr, min_bound_frames);
+        return static_cast<int>(std::clamp<std::int64_t>(part, min_length, frames));
     }
     if (alone) return alone_frames;
     return first == 0 ? first_frames : frames;
@@ -75,18 +75,18 @@ int SegmentPlan::length_at(std::int64_t first, bool alone) const noexcept {
 SegmentPlan plan_segments(const PlanInput& input) noexcept {
     const int period = padding_period(input.encoder);
     const bool constant = input.encoder.rate_control == RateControl::cbr;
-    const std::int64_t shortest_samples = shortest_parallel_s * input.encoder.sample_rate_hz;
+    const std::int64_t min_samples = min_parallel_s * input.encoder.sample_rate_hz;
     SegmentPlan plan;
     if (input.forced_frames > 0) {
         const int frames = round_up(input.forced_frames, period);
         return {.first_frames = frames, .frames = frames, .alone_frames = frames, .parallel = true};
     }
-    if (input.samples && *input.samples < shortest_samples) return plan;
+    if (input.samples && *input.samples < min_samples) return plan;
     std::optional<std::int64_t> frames;
     if (input.samples) frames = *input.samples / shape_of(input.encoder).frame_samples() + 2;
     plan.parallel = true;
     plan.frames = constant ? round_up(length_at_constant_bitrate(frames, input.workers), period)
-                           : longest_at_variable_bitrate(frames);
+                           : max_frames_at_variable_bitrate(frames);
     if (!constant) plan.end_frame = frames;
     plan.alone_frames = constant ? round_up(alone_frames, period) : plan.frames;
     plan.first_frames =

@@ -170,11 +170,11 @@ class CatalogueServer:
             total_ms=self._timeout_ms,
             max_retries=0,
             first_backoff_ms=0,
-            longest_backoff_ms=0,
-            longest_retry_after_ms=0,
+            max_backoff_ms=0,
+            max_retry_after_ms=0,
             repeatable=False,
-            longest_answer_bytes=_MAX_ANSWER_BYTES,
-            longest_event_bytes=_MAX_ANSWER_BYTES,
+            max_answer_bytes=_MAX_ANSWER_BYTES,
+            max_event_bytes=_MAX_ANSWER_BYTES,
         )
         url, headers = f"{self._base_url}{request.path}", list(request.headers)
         exchange = session.start(
