@@ -1,10 +1,10 @@
 # Sanitizers and hardening apply to every target of the tree, so that no part runs uninstrumented.
 if(POLYMUX_SANITIZE STREQUAL "address")
     add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
-                        -fno-omit-frame-pointer -g)
+                        -fno-omit-frame-pointer)
     add_link_options(-fsanitize=address,undefined)
 elseif(POLYMUX_SANITIZE STREQUAL "thread")
-    add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -g)
+    add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
     add_link_options(-fsanitize=thread)
 elseif(POLYMUX_SANITIZE)
     message(FATAL_ERROR "POLYMUX_SANITIZE is '${POLYMUX_SANITIZE}'; use address, thread, or nothing")

@@ -67,7 +67,7 @@ PyObject* ready_next(PyObject* self) {
 
 /// Runs what may throw; false with an exception set where it did.
 template <typename Body>
-bool guarded(Body&& body) {
+bool restores_errors(Body&& body) {
     try {
         body();
         return true;
@@ -85,7 +85,7 @@ void end_wait(Awaited& awaited, bool failed) {
     if (awaited.exchange == nullptr) return;
     const py::error_scope kept;
     ExchangeHandle& exchange = *std::exchange(awaited.exchange, nullptr);
-    if (!guarded([&] {
+    if (!restores_errors([&] {
             exchange.set_waiter(py::none());
             if (failed) exchange.close();
         })) {
@@ -95,7 +95,7 @@ void end_wait(Awaited& awaited, bool failed) {
 }
 
 /// The stream is free for the next reader.
-void release(Awaited& awaited, bool failed) {
+void release_stream(Awaited& awaited, bool failed) {
     end_wait(awaited, failed);
     awaited.over = true;
     if (!std::exchange(awaited.holds, false)) return;
@@ -118,7 +118,7 @@ bool begin_wait(Awaited& awaited, const py::object& source, ExchangeHandle& exch
     const py::object future =
         py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(loop.ptr(), create_future));
     if (!future) return false;
-    if (!guarded([&] { exchange.set_waiter(future); })) return false;
+    if (!restores_errors([&] { exchange.set_waiter(future); })) return false;
     awaited.source = Py_NewRef(source.ptr());
     awaited.exchange = &exchange;
     awaited.waiting = PyObject_GetIter(future.ptr());
@@ -153,7 +153,7 @@ Step advance(Awaited& awaited, PyObject** chunk) {
             if (!exchange.has_news()) return Step::wait;
             end_wait(awaited, false);
         }
-        if (!guarded([&] { stream.feed->take(exchange); })) return Step::failed;
+        if (!restores_errors([&] { stream.feed->take(exchange); })) return Step::failed;
     }
 }
 
@@ -165,7 +165,7 @@ bool refuse_second_user(const Claim& mine) {
 
 PySendResult fail(Awaited& awaited) {
     // The stream's own end closes nothing that is not closed already.
-    release(awaited, PyErr_ExceptionMatches(PyExc_StopAsyncIteration) == 0);
+    release_stream(awaited, PyErr_ExceptionMatches(PyExc_StopAsyncIteration) == 0);
     return PYGEN_ERROR;
 }
 
@@ -194,7 +194,7 @@ PySendResult awaited_send(PyObject* self, PyObject* sent, PyObject** result) {
         const Step step = advance(awaited, result);
         if (step == Step::failed) return fail(awaited);
         if (step == Step::chunk) {
-            release(awaited, false);
+            release_stream(awaited, false);
             return PYGEN_RETURN;
         }
     }
@@ -218,7 +218,7 @@ PyObject* awaited_throw(PyObject* self, PyObject* arguments) {
     if (PyArg_ParseTuple(arguments, "O|OO", &type, &value, &traceback) == 0) return nullptr;
     const Claim mine(as_awaited(self).running);
     if (refuse_second_user(mine)) return nullptr;
-    release(as_awaited(self), true);
+    release_stream(as_awaited(self), true);
     if (PyExceptionInstance_Check(type)) {
         PyErr_SetObject(PyExceptionInstance_Class(type), type);
     } else if (value != nullptr && PyExceptionInstance_Check(value)) {
@@ -232,7 +232,7 @@ PyObject* awaited_throw(PyObject* self, PyObject* arguments) {
 PyObject* awaited_close(PyObject* self, PyObject*) {
     const Claim mine(as_awaited(self).running);
     if (refuse_second_user(mine)) return nullptr;
-    release(as_awaited(self), true);
+    release_stream(as_awaited(self), true);
     Py_RETURN_NONE;
 }
 
@@ -245,7 +245,7 @@ int awaited_traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int awaited_clear(PyObject* self) {
-    if (as_awaited(self).stream != nullptr) release(as_awaited(self), true);
+    if (as_awaited(self).stream != nullptr) release_stream(as_awaited(self), true);
     Py_CLEAR(as_awaited(self).stream);
     return 0;
 }
@@ -290,7 +290,7 @@ PyTypeObject* make_awaited_type() {
 /// Not at import: a program without event loops loads no asyncio.
 bool find_asyncio() {
     if (running_loop != nullptr) return true;
-    return guarded([] {
+    return restores_errors([] {
         py::object found = py::module_::import("asyncio").attr("get_running_loop");
         PyObject* none = nullptr;
         if (running_loop.compare_exchange_strong(none, found.ptr())) found.release();

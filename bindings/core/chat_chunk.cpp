@@ -327,6 +327,22 @@ PyObject* new_chat_chunk(const stream::ChatBatch& batch, const ChatRecord& recor
     return build(batch.text(record), stream::ChatBatch::json(record), record.traits, keeper);
 }
 
+bool is_chat_chunk(PyObject* object) noexcept {
+    return Py_IS_TYPE(object, chunk_type);
+}
+
+const stream::ParsedChunk& parsed_chunk(PyObject* chunk) {
+    return parsed(json_of(*as_chunk(chunk)));
+}
+
+ChunkJson json_of_chunk(PyObject* chunk) noexcept {
+    const Chunk& own = *as_chunk(chunk);
+    const BlockRef& block = reinterpret_cast<Keeper*>(own.keeper)->block;
+    return {.block = block,
+            .offset = static_cast<std::size_t>(own.json - block->data()),
+            .bytes = own.json_bytes};
+}
+
 PyObject* finish_reason_of(PyObject* chunk) noexcept {
     return as_chunk(chunk)->finish_reason;
 }

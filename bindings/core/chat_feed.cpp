@@ -49,6 +49,7 @@ stream::ChunkParser& parser() {
 }  // namespace
 
 PyObject* ChatFeed::next() {
+    if (given_ != nullptr) return std::exchange(given_, nullptr);
     if (position_ == batch_.records().size()) return nullptr;
     const stream::ChatRecord& record = batch_.records()[position_];
     PyObject* const keeper = keeper_of(record);
@@ -56,11 +57,9 @@ PyObject* ChatFeed::next() {
     PyObject* const chunk = new_chat_chunk(batch_, record, keeper);
     if (chunk == nullptr) return nullptr;
     ++position_;
-    transcript_.add(batch_, record);
+    transcript_.add(batch_.text(record), record.traits);
     if (record.traits.has_usage) {
-        usage_block_ = batch_.block_of(record);
-        usage_offset_ = record.json_offset;
-        usage_bytes_ = record.json_bytes;
+        usage_ = json_of_chunk(chunk);
     }
     if (record.traits.finish_reason != stream::FinishReason::none) {
         Py_XSETREF(finish_reason_, Py_NewRef(finish_reason_of(chunk)));
@@ -86,7 +85,27 @@ void ChatFeed::take_end() {
     if (batch_.end()) end_ = batch_.end();
 }
 
-bool ChatFeed::feed(PyObject* bytes) {
+bool ChatFeed::feed(PyObject* piece) {
+    return is_chat_chunk(piece) ? feed_chunk(piece) : feed_bytes(piece);
+}
+
+bool ChatFeed::feed_chunk(PyObject* chunk) {
+    begin_batch();
+    const bool added = run(0, [this, chunk] {
+        const stream::ParsedChunk& parsed = parsed_chunk(chunk);
+        transcript_.add(parsed.content, parsed.traits);
+        if (parsed.traits.has_usage) usage_ = json_of_chunk(chunk);
+    });
+    if (!added) return false;
+    if (finish_reason_of(chunk) != Py_None) {
+        Py_XSETREF(finish_reason_, Py_NewRef(finish_reason_of(chunk)));
+    }
+    Py_XSETREF(given_, Py_NewRef(chunk));
+    was_given_ = true;
+    return true;
+}
+
+bool ChatFeed::feed_bytes(PyObject* bytes) {
     Py_buffer buffer;
     if (PyObject_GetBuffer(bytes, &buffer, PyBUF_SIMPLE) != 0) {
         PyErr_Clear();
@@ -110,7 +129,7 @@ bool ChatFeed::feed(PyObject* bytes) {
 
 void ChatFeed::finish() {
     begin_batch();
-    if (decoder_) {
+    if (decoder_ && !was_given_) {
         run(0, [this] { decoder_->finish(parser(), batch_); });
         take_end();
     } else if (!end_) {
@@ -156,9 +175,9 @@ PyObject* ChatFeed::text() const {
 }
 
 PyObject* ChatFeed::usage() const {
-    if (!usage_block_) Py_RETURN_NONE;
-    PyObject* const raw = PyBytes_FromStringAndSize(usage_block_->data() + usage_offset_,
-                                                    static_cast<Py_ssize_t>(usage_bytes_));
+    if (!usage_.block) Py_RETURN_NONE;
+    PyObject* const raw = PyBytes_FromStringAndSize(usage_.block->data() + usage_.offset,
+                                                    static_cast<Py_ssize_t>(usage_.bytes));
     if (raw == nullptr) return nullptr;
     PyObject* const usage = call_chunk_fields("usage", raw);
     Py_DECREF(raw);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "chat_chunk.hpp"
 #include "interpreter.hpp"
 #include "polymux/result.hpp"
 #include "polymux/stream/chat_batch.hpp"
@@ -24,6 +25,7 @@ public:
     ChatFeed(const ChatFeed&) = delete;
     ChatFeed& operator=(const ChatFeed&) = delete;
     ~ChatFeed() {
+        Py_XDECREF(given_);
         Py_XDECREF(keeper_);
         Py_XDECREF(finish_reason_);
     }
@@ -32,8 +34,9 @@ public:
     /// there is none, and with one where memory is out.
     PyObject* next();
 
-    /// Decodes a bytes-like object. False with an exception set where it is none.
-    bool feed(PyObject* bytes);
+    /// Decodes a bytes-like object; a chunk is handed on as it is. False with an exception set
+    /// where it is neither.
+    bool feed(PyObject* piece);
     /// What an exchange has decoded since, and its end.
     void take(ExchangeHandle& exchange);
     /// No more bytes will come.
@@ -41,7 +44,7 @@ public:
 
     /// True once all is delivered and the stream has ended.
     bool at_end() const noexcept {
-        return position_ == batch_.records().size() && end_.has_value();
+        return given_ == nullptr && position_ == batch_.records().size() && end_.has_value();
     }
     bool finished() const noexcept {
         return at_end() && end_->state == stream::StreamState::finished;
@@ -57,6 +60,8 @@ public:
     std::uint64_t chunks() const noexcept { return transcript_.chunks(); }
 
 private:
+    bool feed_bytes(PyObject* bytes);
+    bool feed_chunk(PyObject* chunk);
     void begin_batch();
     void take_end();
     PyObject* keeper_of(const stream::ChatRecord& record);
@@ -68,12 +73,11 @@ private:
     std::optional<Error> failure_;  // Of the exchange: why the stream was interrupted.
     bool repeatable_ = false;       // The exchange: its request does no harm a second time.
     stream::Transcript transcript_;
+    PyObject* given_ = nullptr;          // Owned; a chunk that was fed and is the next.
+    bool was_given_ = false;             // Of chunks that were fed: no bytes tell the end.
     PyObject* keeper_ = nullptr;         // Owned; of the block of the last chunk.
     PyObject* finish_reason_ = nullptr;  // Owned.
-    // The last chunk with token counts.
-    stream::BlockRef usage_block_;
-    std::size_t usage_offset_ = 0;
-    std::size_t usage_bytes_ = 0;
+    ChunkJson usage_;                    // Of the last chunk with token counts.
 };
 
 }  // namespace polymux::bindings

@@ -19,7 +19,7 @@ constexpr std::size_t max_kept_bytes =
 
 /// Calls from Python arrive here; nothing of C++ may leave.
 template <typename Body>
-PyObject* guarded(Body&& body) noexcept {
+PyObject* object_or_null(Body&& body) noexcept {
     try {
         return body();
     } catch (py::error_already_set& raised) {
@@ -36,7 +36,7 @@ void forget_much(json::Buffer& buffer) {
 }
 
 PyObject* write_json_as_bytes(PyObject* /*module*/, PyObject* object) {
-    return guarded([object] {
+    return object_or_null([object] {
         // Taken while it is used: the caller's code may come here again.
         static thread_local std::unique_ptr<json::Buffer> spare;
         std::unique_ptr<json::Buffer> buffer = std::move(spare);
@@ -104,7 +104,7 @@ void end_writing(PyObject* self) {
 PyObject* buffer_write(PyObject* self, PyObject* value) {
     if (!begin_writing(self)) return nullptr;
     json::Buffer& buffer = self_of(self).buffer;
-    PyObject* const result = guarded([&buffer, value] {
+    PyObject* const result = object_or_null([&buffer, value] {
         forget_much(buffer);
         write_json(buffer, value);
         return Py_NewRef(Py_None);

@@ -60,8 +60,8 @@ py::dict to_dict(const RemuxReport& report) {
                     "elapsed_s"_a = report.elapsed_s, "warnings"_a = warnings);
 }
 
-Result<RemuxReport> run(RemuxJob& job, const Inputs& inputs, Output& output,
-                        const media::RemuxOptions& options) {
+Result<RemuxReport> run_remux(RemuxJob& job, const Inputs& inputs, Output& output,
+                              const media::RemuxOptions& options) {
     std::vector<std::unique_ptr<media::ByteSource>> owners;
     std::vector<media::ByteSource*> sources;
     std::array<std::optional<media::FileIdentity>, 2> identities;
@@ -101,7 +101,7 @@ py::dict remux(const py::list& sources, const py::object& destination,
     // The job is the owner of its work, so the work may refer to it plainly.
     job->work = [&own = *job, inputs = std::move(inputs),
                  output = Output::parse(destination, overwrite, *job),
-                 options] { return run(own, inputs, *output, options); };
+                 options] { return run_remux(own, inputs, *output, options); };
     // It waits for the disk most of the time, so it takes no core from conversions.
     job->start(Job::Place::own_thread);
     ProgressRelay relay(*job, on_progress);

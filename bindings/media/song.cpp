@@ -20,8 +20,6 @@ using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
 static_assert(std::endian::native == std::endian::little, "peaks are promised little-endian");
 
-constexpr song::Parameters parameters;
-
 py::bytes bytes_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -37,7 +35,8 @@ Result<song::RecordingFingerprint> fingerprint(FingerprintJob& job, Input& input
     const auto on_progress = [&job](double position_s) {
         job.set_progress({.position_s = position_s});
     };
-    return song::fingerprint_recording(**source, parameters, options, on_progress, job.token());
+    return song::fingerprint_recording(**source, song_parameters, options, on_progress,
+                                       job.token());
 }
 
 py::dict fingerprint_song(const py::object& source, std::optional<int> audio_stream,
@@ -64,7 +63,7 @@ py::dict fingerprint_song(const py::object& source, std::optional<int> audio_str
                                     bytes_of(std::as_bytes(std::span(peaks[1])))));
     }
     return py::dict("parts"_a = parts, "duration_s"_a = made.duration_s,
-                    "parameters"_a = parameters.hash());
+                    "parameters"_a = song_parameters.hash());
 }
 
 py::dict song_query(const py::object& source, const py::object& limits, const py::object& check) {
@@ -77,12 +76,12 @@ py::dict song_query(const py::object& source, const py::object& limits, const py
         if (!opened) {
             return opened.error();
         }
-        return song::query_recording(**opened, parameters, options, own.token());
+        return song::query_recording(**opened, song_parameters, options, own.token());
     };
     job->start(Job::Place::own_thread);
     job->await_checked(check);
     const song::RecordedQuery& made = job->get();
-    return py::dict("query"_a = bytes_of(song::to_bytes(made.query, parameters)),
+    return py::dict("query"_a = bytes_of(song::to_bytes(made.query, song_parameters)),
                     "duration_s"_a = made.duration_s);
 }
 
@@ -93,7 +92,7 @@ void register_song(py::module_& module) {
                py::arg("limits"), py::arg("on_progress"));
     module.def("song_query", &song_query, py::arg("source"), py::arg("limits"),
                py::arg("check") = py::none());
-    module.def("parameters_hash", [] { return parameters.hash(); });
+    module.def("parameters_hash", [] { return song_parameters.hash(); });
 }
 
 }  // namespace polymux::bindings

@@ -2,8 +2,12 @@
 #pragma once
 
 #include "interpreter.hpp"
+#include "polymux/song/parameters.hpp"
 
 namespace polymux::bindings {
+
+/// Of every fingerprint and index that Python makes.
+inline constexpr song::Parameters song_parameters;
 
 void register_song(py::module_& module);
 

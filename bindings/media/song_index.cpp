@@ -21,13 +21,12 @@
 #include "polymux/song/query.hpp"
 #include "polymux/song/song_set.hpp"
 #include "python_bytes.hpp"
+#include "song.hpp"
 
 namespace polymux::bindings {
 namespace {
 
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
-
-constexpr song::Parameters parameters;
 
 /// Song, first frame of the recording, frames, peaks of both windows.
 using TrackRow = std::tuple<std::int64_t, std::uint32_t, std::uint32_t, py::bytes, py::bytes>;
@@ -57,8 +56,8 @@ enum class OnSignal : std::uint8_t {
 /// Runs `work` on a thread of its own while this one waits, open to signals. `between` is called
 /// now and then meanwhile; what it raises cancels the work.
 template <typename T>
-T awaited(std::function<Result<T>(const CancelToken&)> work, OnSignal on_signal = OnSignal::leave,
-          const std::function<void()>& between = {}) {
+T await_work(std::function<Result<T>(const CancelToken&)> work,
+             OnSignal on_signal = OnSignal::leave, const std::function<void()>& between = {}) {
     const Entry entry;
     const auto job = std::make_shared<ResultJob<T>>();
     job->work = [&own = *job, work = std::move(work)] { return work(own.token()); };
@@ -104,9 +103,9 @@ py::dict to_dict(const song::Candidate& candidate) {
 class SongIndex {
 public:
     explicit SongIndex(const std::string& folder) {
-        const auto set = awaited<std::shared_ptr<song::SongSet>>(
+        const auto set = await_work<std::shared_ptr<song::SongSet>>(
             [folder](const CancelToken&) -> Result<std::shared_ptr<song::SongSet>> {
-                auto opened = song::SongSet::open(folder, parameters);
+                auto opened = song::SongSet::open(folder, song_parameters);
                 if (!opened) {
                     return opened.error();
                 }
@@ -116,7 +115,7 @@ public:
     }
 
     [[nodiscard]] bool refresh() const {
-        return awaited<bool>([set = set_](const CancelToken&) { return set->refresh(); });
+        return await_work<bool>([set = set_](const CancelToken&) { return set->refresh(); });
     }
 
     void add(const std::vector<TrackRow>& rows, std::int64_t sequence) const {
@@ -128,27 +127,27 @@ public:
             track.fingerprint.peaks[1] = peaks_of(second);
             tracks->push_back(std::move(track));
         }
-        awaited<bool>([set = set_, tracks,
-                       sequence](const CancelToken&) { return done(set->add(*tracks, sequence)); },
-                      OnSignal::finish);
+        await_work<bool>([set = set_, tracks, sequence](
+                             const CancelToken&) { return done(set->add(*tracks, sequence)); },
+                         OnSignal::finish);
     }
 
     void remove(const std::vector<std::int64_t>& songs, std::int64_t sequence) const {
-        awaited<bool>([set = set_, songs,
-                       sequence](const CancelToken&) { return done(set->remove(songs, sequence)); },
-                      OnSignal::finish);
+        await_work<bool>([set = set_, songs, sequence](
+                             const CancelToken&) { return done(set->remove(songs, sequence)); },
+                         OnSignal::finish);
     }
 
     void publish(std::int64_t covered_sequence) const {
-        awaited<bool>([set = set_, covered_sequence](
-                          const CancelToken&) { return done(set->publish(covered_sequence)); },
-                      OnSignal::finish);
+        await_work<bool>([set = set_, covered_sequence](
+                             const CancelToken&) { return done(set->publish(covered_sequence)); },
+                         OnSignal::finish);
     }
 
     void reset() const { set_->clear(); }
 
     [[nodiscard]] py::list verify(const py::object& on_wait) const {
-        return damaged_list(awaited<std::vector<song::DamagedPart>>(
+        return damaged_list(await_work<std::vector<song::DamagedPart>>(
             [set = set_](const CancelToken& token) { return set->verify(token); }, OnSignal::leave,
             called(on_wait)));
     }
@@ -189,7 +188,7 @@ public:
                                       const py::object& on_wait,
                                       std::optional<float> min_confidence) const {
         const std::vector<song::Candidate> found = find(query, excluded, called(on_wait));
-        const song::Decision& decision = parameters.decision;
+        const song::Decision& decision = song_parameters.decision;
         if (found.empty() ||
             !song::is_answer(found.front(), min_confidence.value_or(decision.accepted), decision)) {
             return py::none();
@@ -210,10 +209,10 @@ public:
         asked->frames = frames;
         asked->peaks[0] = peaks_of(first);
         asked->peaks[1] = peaks_of(second);
-        return awaited<std::vector<std::int64_t>>(
+        return await_work<std::vector<std::int64_t>>(
             [snapshot = set_->snapshot(),
              asked](const CancelToken&) -> Result<std::vector<std::int64_t>> {
-                return song::find_same_recordings(*snapshot, *asked, parameters);
+                return song::find_same_recordings(*snapshot, *asked, song_parameters);
             });
     }
 
@@ -238,15 +237,15 @@ private:
         const py::bytes& query, const std::vector<std::int64_t>& excluded,
         const std::function<void()>& between = {}) const {
         const HeldBuffer held(query);
-        const auto asked =
-            std::make_shared<song::Query>(value_or_raise(song::query_of(held.bytes(), parameters)));
+        const auto asked = std::make_shared<song::Query>(
+            value_or_raise(song::query_of(held.bytes(), song_parameters)));
         const auto without =
             std::make_shared<std::unordered_set<std::int64_t>>(excluded.begin(), excluded.end());
-        return awaited<std::vector<song::Candidate>>(
+        return await_work<std::vector<song::Candidate>>(
             [snapshot = set_->snapshot(), asked,
              without](const CancelToken& token) -> Result<std::vector<song::Candidate>> {
                 auto found = song::find_songs(
-                    *snapshot, *asked, parameters,
+                    *snapshot, *asked, song_parameters,
                     [&without](std::int64_t song) { return without->contains(song); }, token);
                 if (token.cancelled()) {
                     return Error{.code = ErrorCode::cancelled,

@@ -54,7 +54,7 @@ public:
 /// Waits, and calls `on_progress` ten times a second, whether there was progress or not: it may
 /// raise to end the work.
 template <typename T>
-const T& awaited(PartlyDone<T>& job, const py::object& on_progress) {
+const T& await_result(PartlyDone<T>& job, const py::object& on_progress) {
     if (on_progress.is_none()) {
         job.await();
         return job.get();
@@ -84,7 +84,7 @@ py::dict draw_sound(const py::object& samples, int channels, const py::object& o
         return spectrogram::picture_of_sound(*copied, channels, {}, tell, own.token());
     };
     job->start(Job::Place::own_thread);
-    const spectrogram::Picture& made = awaited(*job, on_progress);
+    const spectrogram::Picture& made = await_result(*job, on_progress);
     return py::dict("width"_a = made.width, "height"_a = made.height, "channels"_a = made.channels,
                     "pixels"_a = bytes_of(made.pixels), "largest"_a = made.largest);
 }
@@ -109,7 +109,7 @@ py::dict play_picture(const py::object& pixels, int width, int height, int chann
         return spectrogram::sound_of_picture(picture, seed, parameters, tell, own.token());
     };
     job->start(Job::Place::own_thread);
-    const spectrogram::Sound& made = awaited(*job, on_progress);
+    const spectrogram::Sound& made = await_result(*job, on_progress);
     return py::dict("samples"_a = bytes_of(made.samples), "channels"_a = made.channels,
                     "sample_rate_hz"_a = parameters.sample_rate_hz);
 }

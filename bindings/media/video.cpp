@@ -171,8 +171,8 @@ std::unique_ptr<PythonVideoWriter> new_writer(const py::bytes& path, int width, 
     return std::make_unique<PythonVideoWriter>(path, format, options, overwrite);
 }
 
-Result<video::FramesReport> run(Input& input, Output& output, const video::FrameOptions& options,
-                                const CancelToken& token) {
+Result<video::FramesReport> run_read(Input& input, Output& output,
+                                     const video::FrameOptions& options, const CancelToken& token) {
     auto source = input.open();
     if (!source) {
         return source.error();
@@ -214,7 +214,7 @@ py::dict read_frames(const py::object& source, const py::object& destination, in
     const auto job = std::make_shared<ResultJob<video::FramesReport>>();
     job->work = [input = Input::parse(source, *job),
                  output = Output::parse(destination, overwrite, *job), options,
-                 token = job->token()] { return run(*input, *output, options, token); };
+                 token = job->token()] { return run_read(*input, *output, options, token); };
     job->start(Job::Place::own_thread);
     job->await([&] {
         if (!check.is_none()) {

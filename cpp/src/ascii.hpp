@@ -1,6 +1,9 @@
 // Letters and digits of ASCII, whatever the locale says.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 namespace polymux {
 
 constexpr bool is_digit(char letter) noexcept {
@@ -9,6 +12,13 @@ constexpr bool is_digit(char letter) noexcept {
 
 constexpr char lower(char letter) noexcept {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+/// Letters in lower case; other bytes as they are.
+inline std::string lower_case(std::string_view text) {
+    std::string result(text);
+    for (char& letter : result) letter = lower(letter);
+    return result;
 }
 
 /// A letter, a digit or the underscore.

@@ -52,7 +52,7 @@ inline Decoded decode(std::string_view bytes, std::size_t step = 0,
     const auto drain = [&] {
         for (const stream::ChatRecord& record : batch.records()) {
             decoded.seen.chunks.push_back(describe(batch, record));
-            transcript.add(batch, record);
+            transcript.add(batch.text(record), record.traits);
         }
         if (batch.end()) decoded.end = *batch.end();
         batch.clear();

@@ -22,8 +22,6 @@ constexpr double two_pi = 2 * std::numbers::pi;
 
 class Generator {
 public:
-    explicit Generator(double rate_hz) : rate_hz_(rate_hz) {}
-
     double sample(Sound sound, int channel, double time_s) {
         switch (sound) {
             case Sound::music:
@@ -77,7 +75,6 @@ private:
         return sample(parts[part], channel, time_s);
     }
 
-    double rate_hz_;
     std::minstd_rand random_{1};
     std::uniform_real_distribution<double> noise_{-1, 1};
 };
@@ -133,7 +130,7 @@ HelperPool Threads::helper_pool() {
 }
 
 Pcm make_sound(Sound sound, int sample_rate_hz, int channels, double seconds) {
-    Generator generator(sample_rate_hz);
+    Generator generator;
     Pcm pcm;
     pcm.planes.resize(static_cast<std::size_t>(channels));
     const auto samples = static_cast<int>(seconds * sample_rate_hz);

@@ -54,13 +54,14 @@ TEST_SUITE("assembler") {
             EncoderSettings settings;
             const char* name;
         };
-        for (const auto& [settings, name] :
+        for (const Case& row :
              {Case{cbr(128'000), "CBR 128"}, Case{cbr(320'000), "CBR 320"},
               Case{cbr(32'000, 22'050, 1), "CBR 32, MPEG 2"},
               Case{cbr(16'000, 8'000, 1), "CBR 16, MPEG 2.5"}, Case{abr(96'000), "ABR 96"},
               Case{abr(224'000), "ABR 224"}, Case{vbr(0), "V0"}, Case{vbr(2), "V2"},
               Case{vbr(5.5), "V5.5"}, Case{vbr(9), "V9"}}) {
-            CAPTURE(name);
+            CAPTURE(row.name);
+            const EncoderSettings& settings = row.settings;
             const Pcm pcm = make_sound(Sound::mix, settings.sample_rate_hz, settings.channels, 15);
             const Encoded encoded = encode_in_sequence(pcm, settings);
             CHECK(laid_out(encoded.frames, settings) == encoded.frames);
@@ -110,11 +111,11 @@ TEST_SUITE("assembler") {
                                                 {16'000, 1},
                                                 {8'000, 2}}) {
             for (const EncoderSettings& kind : {vbr(0), vbr(4), vbr(9), abr(64'000)}) {
-                CAPTURE(rate_hz);
-                CAPTURE(channels);
                 EncoderSettings settings = kind;
                 settings.sample_rate_hz = rate_hz;
                 settings.channels = channels;
+                CAPTURE(settings.sample_rate_hz);
+                CAPTURE(settings.channels);
                 Pcm pcm = make_sound(Sound::speech, rate_hz, channels, 12);
                 // Sound that ends and begins, since silence is what fills no frame.
                 for (auto& plane : pcm.planes) {

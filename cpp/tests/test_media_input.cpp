@@ -225,7 +225,7 @@ TEST_SUITE("media input") {
         put(data_bytes, 4);
         for (std::uint32_t index = 0; index < data_bytes / 2; ++index)
             put(index * 7919U & 0x7FFFU, 2);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if SANITIZED
         // The one keeps what was freed, the other what was last done with each byte.
         constexpr std::int64_t max_memory_bytes = std::int64_t{768} << 20U;
 #else

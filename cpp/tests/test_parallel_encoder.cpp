@@ -132,9 +132,9 @@ TEST_SUITE("parallel encoder") {
              {Case{320'000, 44'100, 2}, Case{64'000, 44'100, 1}, Case{192'000, 48'000, 2},
               Case{96'000, 32'000, 2}, Case{64'000, 22'050, 2}, Case{32'000, 24'000, 1},
               Case{24'000, 16'000, 1}, Case{16'000, 11'025, 1}, Case{8'000, 8'000, 1}}) {
-            CAPTURE(bitrate_bps);
-            CAPTURE(sample_rate_hz);
             const EncoderSettings settings = cbr(bitrate_bps, sample_rate_hz, channels);
+            CAPTURE(settings.bitrate_bps);
+            CAPTURE(settings.sample_rate_hz);
             const Pcm pcm = make_sound(Sound::mix, sample_rate_hz, channels, 16);
             const Encoded found = encode_in_parallel(pcm, settings, {.segment_frames = 147});
             CHECK(differing(found, encode_in_sequence(pcm, settings)) == 0);

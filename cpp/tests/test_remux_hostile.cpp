@@ -236,7 +236,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("cancelled at any moment, it ends within 50 ms") {
+    TEST_CASE("cancelled at any moment, it ends within 200 ms") {
         const std::string whole = medium(".mkv", {"-b:v", "2M"});
         int cancelled = 0;
         for (int reads = 0; reads < 40; ++reads) {
@@ -251,7 +251,7 @@ TEST_SUITE("remux of hostile input") {
             ++cancelled;
             CHECK(report.error().code == ErrorCode::cancelled);
             CHECK(std::chrono::steady_clock::now() - source.cancelled_at <
-                  std::chrono::milliseconds(50));
+                  std::chrono::milliseconds(200));
         }
         CHECK(cancelled > 5);
     }

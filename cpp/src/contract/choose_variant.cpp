@@ -9,7 +9,7 @@ namespace polymux::contract {
 
 namespace {
 
-Error refused(const Operation& operation, std::string message) {
+Error invalid_request(const Operation& operation, std::string message) {
     return {.code = ErrorCode::invalid_argument,
             .message = std::string(operation.name) + ": " + std::move(message)};
 }
@@ -30,8 +30,8 @@ Error not_taken(const Operation& operation, const char* name) {
 Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
     const Variant* const found = operation.find_variant(model);
     if (found == nullptr) {
-        return refused(operation, "there is no model " + quoted_text(model) +
-                                      "; there are: " + models(operation));
+        return invalid_request(operation, "there is no model " + quoted_text(model) +
+                                              "; there are: " + models(operation));
     }
     return found;
 }
@@ -49,15 +49,16 @@ Result<const Variant*> choose_variant(const Operation& operation,
         if (++fitting == 1) only = &variant;
     }
     if (model && operation.selects_model()) {
-        if (model->empty()) return refused(operation, "the query parameter model is empty");
+        if (model->empty()) return invalid_request(operation, "the query parameter model is empty");
         Result<const Variant*> named = variant_of(operation, *model);
         if (named && !(*named)->accepts(encoding)) return not_taken(operation, name);
         return named;
     }
     if (only == nullptr) return not_taken(operation, name);
     if (fitting > 1) {
-        return refused(operation, "the query parameter model is missing, and several models take " +
-                                      std::string(name) + ": " + models(operation));
+        return invalid_request(operation,
+                               "the query parameter model is missing, and several models take " +
+                                   std::string(name) + ": " + models(operation));
     }
     return only;
 }
@@ -66,7 +67,8 @@ Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model,
                                       FunctionRef<bool(std::string_view field)> is_given) {
     if (model && !operation.selects_model()) {
-        return refused(operation, "takes no model selector; " + quoted_text(*model) + " was given");
+        return invalid_request(operation,
+                               "takes no model selector; " + quoted_text(*model) + " was given");
     }
     if (model) return variant_of(operation, *model);
     const auto chosen = std::ranges::find_if(operation.variants, [&](const Variant& variant) {

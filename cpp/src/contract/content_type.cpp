@@ -60,7 +60,7 @@ std::string shown_bytes(std::string_view field) {
     return quoted_text(plain);
 }
 
-Error refused(std::string message) {
+Error unsupported_type(std::string message) {
     return {.code = ErrorCode::unsupported_encoding, .message = std::move(message)};
 }
 
@@ -68,7 +68,7 @@ Error refused(std::string message) {
 
 Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
     if (!content_type || trimmed(*content_type).empty()) {
-        return refused(
+        return unsupported_type(
             "the request has no Content-Type; it must be application/json or multipart/form-data");
     }
     std::string_view rest = *content_type;
@@ -76,19 +76,19 @@ Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
     if (same_word(type, "application/json")) {
         const auto charset = parameter(rest, "charset");
         if (charset && !same_word(*charset, "utf-8") && !same_word(*charset, "utf8")) {
-            return refused("the Content-Type's charset is " + shown_bytes(*charset) +
-                           "; JSON is always UTF-8");
+            return unsupported_type("the Content-Type's charset is " + shown_bytes(*charset) +
+                                    "; JSON is always UTF-8");
         }
         return Encoding::json;
     }
     if (same_word(type, "multipart/form-data")) {
         if (parameter(rest, "boundary").value_or("").empty()) {
-            return refused("the Content-Type multipart/form-data names no boundary");
+            return unsupported_type("the Content-Type multipart/form-data names no boundary");
         }
         return Encoding::multipart;
     }
-    return refused("the Content-Type is " + shown_bytes(type) +
-                   "; it must be application/json or multipart/form-data");
+    return unsupported_type("the Content-Type is " + shown_bytes(type) +
+                            "; it must be application/json or multipart/form-data");
 }
 
 }  // namespace polymux::contract

@@ -107,7 +107,7 @@ void choices(Members& members, const Field& one) {
     }
 }
 
-void field(json::Buffer& buffer, const Field& one) {
+void describe_field(json::Buffer& buffer, const Field& one) {
     Members members(buffer);
     members.text("name", one.name);
     if (one.python() != one.name) members.text("python_name", one.python());
@@ -147,7 +147,7 @@ void rule(json::Buffer& buffer, const Rule& one) {
 }
 
 void fields_and_rules(Members& members, const ObjectType& type) {
-    list(members.value("fields"), type.fields, field);
+    list(members.value("fields"), type.fields, describe_field);
     if (!type.rules.empty()) list(members.value("rules"), type.rules, rule);
 }
 

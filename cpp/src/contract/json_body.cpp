@@ -24,7 +24,7 @@ std::string reason(simdjson::error_code code) {
     }
 }
 
-Error refused(std::string what) {
+Error invalid_body(std::string what) {
     return {.code = ErrorCode::invalid_argument,
             .message = "the request's body " + std::move(what)};
 }
@@ -45,8 +45,8 @@ JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 Result<const ValueSource*> JsonReader::read(std::string_view body, std::size_t max_bytes) {
     state_->value.reset();
     if (body.size() > max_bytes) {
-        return refused("has " + std::to_string(body.size()) + " bytes, more than the limit of " +
-                       std::to_string(max_bytes));
+        return invalid_body("has " + std::to_string(body.size()) +
+                            " bytes, more than the limit of " + std::to_string(max_bytes));
     }
     constexpr std::size_t smallest = 16 * 1024;
     constexpr std::size_t first_refused = deepest + 1;
@@ -61,7 +61,7 @@ Result<const ValueSource*> JsonReader::read(std::string_view body, std::size_t m
     simdjson::dom::element root;
     const simdjson::error_code code =
         state_->parser.parse(body.data(), body.size(), true).get(root);
-    if (code != simdjson::SUCCESS) return refused(reason(code));
+    if (code != simdjson::SUCCESS) return invalid_body(reason(code));
     return &state_->value.emplace(root);
 }
 

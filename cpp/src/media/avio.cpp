@@ -5,17 +5,11 @@
 
 namespace polymux::media {
 
-namespace {
-
-constexpr int buffer_bytes = 64 * 1024;
-
-}  // namespace
-
 Result<std::unique_ptr<AvioInput>> AvioInput::create(ByteSource& source, const CancelToken& token) {
     std::unique_ptr<AvioInput> input(new AvioInput(source, token));
-    auto* buffer = static_cast<std::uint8_t*>(av_malloc(buffer_bytes));
+    auto* buffer = static_cast<std::uint8_t*>(av_malloc(avio_buffer_bytes));
     if (buffer != nullptr) {
-        input->context_ = avio_alloc_context(buffer, buffer_bytes, 0, input.get(), &on_read,
+        input->context_ = avio_alloc_context(buffer, avio_buffer_bytes, 0, input.get(), &on_read,
                                              nullptr, source.seekable() ? &on_seek : nullptr);
     }
     if (input->context_ == nullptr) {

@@ -9,8 +9,6 @@ namespace polymux::media {
 
 namespace {
 
-constexpr int buffer_bytes = 64 * 1024;
-
 void free_context(AVIOContext*& context) noexcept {
     if (context == nullptr) return;
     av_freep(&context->buffer);
@@ -32,10 +30,10 @@ int from_exception() noexcept {
 
 Result<std::unique_ptr<AvioOutput>> AvioOutput::create(ByteSink& sink, const CancelToken& token) {
     std::unique_ptr<AvioOutput> output(new AvioOutput(sink, token));
-    auto* buffer = static_cast<std::uint8_t*>(av_malloc(buffer_bytes));
+    auto* buffer = static_cast<std::uint8_t*>(av_malloc(avio_buffer_bytes));
     if (buffer != nullptr) {
-        output->context_ =
-            avio_alloc_context(buffer, buffer_bytes, 1, output.get(), nullptr, &on_write, &on_seek);
+        output->context_ = avio_alloc_context(buffer, avio_buffer_bytes, 1, output.get(), nullptr,
+                                              &on_write, &on_seek);
     }
     if (output->context_ == nullptr) {
         av_free(buffer);
@@ -107,10 +105,10 @@ int AvioOutput::on_open(AVFormatContext* format, AVIOContext** io, const char* /
     *io = nullptr;
     const bool allowed = flags == AVIO_FLAG_READ && output.reader_ == nullptr;
     if (!allowed || !output.sink_.can_read_back()) return AVERROR(EPERM);
-    auto* buffer = static_cast<std::uint8_t*>(av_malloc(buffer_bytes));
+    auto* buffer = static_cast<std::uint8_t*>(av_malloc(avio_buffer_bytes));
     if (buffer == nullptr) return AVERROR(ENOMEM);
-    output.reader_ =
-        avio_alloc_context(buffer, buffer_bytes, 0, &output, &on_read_back, nullptr, &on_seek_back);
+    output.reader_ = avio_alloc_context(buffer, avio_buffer_bytes, 0, &output, &on_read_back,
+                                        nullptr, &on_seek_back);
     if (output.reader_ == nullptr) {
         av_free(buffer);
         return AVERROR(ENOMEM);

@@ -1,25 +1,17 @@
 #include "polymux/media/convert.hpp"
 
-#include <chrono>
 #include <new>
 
 #include "media/conversion_plan.hpp"
 #include "media/mp3/mp3_writer.hpp"
 #include "media/mp3/parallel_encoder.hpp"
 #include "media/opened_input.hpp"
+#include "media/progress_clock.hpp"
 #include "media/reader.hpp"
 
 namespace polymux::media {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr auto progress_interval = std::chrono::milliseconds(100);
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Tells the caller at most ten times a second, and once at the end.
 class ProgressTeller {

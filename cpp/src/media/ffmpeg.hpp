@@ -25,6 +25,12 @@ namespace polymux::media {
 /// FFmpeg's internal clock; its own constant for it is not C++.
 inline constexpr AVRational microseconds{1, AV_TIME_BASE};
 
+/// The buffer of FFmpeg's I/O over a source or a sink.
+inline constexpr int avio_buffer_bytes = 64 * 1024;
+
+/// Reads in a row that may give nothing before the input counts as broken.
+inline constexpr int max_empty_reads = 1000;
+
 template <auto free_function>
 struct PointerToPointerDeleter {
     template <typename T>

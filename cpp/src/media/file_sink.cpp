@@ -19,7 +19,7 @@ namespace polymux::media {
 
 namespace {
 
-constexpr std::size_t buffer_bytes = 64 * 1024;
+constexpr std::size_t sink_buffer_bytes = 64 * 1024;
 // The rest of the temporary name adds 23 bytes: together well below any file system's limit.
 constexpr std::size_t temporary_prefix_bytes = 32;
 constexpr int temporary_attempts = 100;
@@ -117,7 +117,7 @@ private:
 class FileSink final : public ByteSink {
 public:
     explicit FileSink(Destination destination) : destination_(std::move(destination)) {
-        buffer_.reserve(buffer_bytes);
+        buffer_.reserve(sink_buffer_bytes);
     }
 
     Result<void> open() {
@@ -128,10 +128,10 @@ public:
 
     Result<void> write(std::span<const std::byte> bytes) override {
         if (auto ready = check_usable(); !ready) return ready;
-        if (buffer_.size() + bytes.size() > buffer_bytes) {
+        if (buffer_.size() + bytes.size() > sink_buffer_bytes) {
             if (auto flushed = flush(); !flushed) return flushed;
         }
-        if (bytes.size() >= buffer_bytes) {
+        if (bytes.size() >= sink_buffer_bytes) {
             if (auto written = write_at(flushed_bytes_, bytes); !written) return written;
             flushed_bytes_ += bytes.size();
             return {};

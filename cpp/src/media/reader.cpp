@@ -14,7 +14,6 @@ namespace {
 
 // Above any codec's real frame; stops a forged header from asking for gigabytes.
 constexpr std::int64_t max_samples_per_frame = 1 << 24;
-constexpr int max_empty_reads = 1000;
 
 // Whole seconds where that says it all, else to the thousandth.
 std::string seconds_text(double seconds) {
@@ -31,7 +30,7 @@ Error out_of_memory(const std::string& name) {
                  .input_name = name};
 }
 
-Error encrypted(const std::string& name) {
+Error encrypted_audio(const std::string& name) {
     return Error{.code = ErrorCode::encrypted,
                  .message = "the audio is encrypted (DRM); it cannot be decoded",
                  .input_name = name};
@@ -80,7 +79,7 @@ Result<void> AudioReader::choose_stream() {
                      .input_name = input_.name()};
     }
     stream_ = format.streams[index];
-    if (is_encrypted(*stream_)) return encrypted(input_.name());
+    if (is_encrypted(*stream_)) return encrypted_audio(input_.name());
     return {};
 }
 
@@ -211,7 +210,7 @@ Result<void> AudioReader::advance() {
     }
     // Some containers say only here that what would decode to noise is encrypted.
     if (av_packet_get_side_data(packet_.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) != nullptr) {
-        return encrypted(input_.name());
+        return encrypted_audio(input_.name());
     }
     trimmer_->shift(*packet_);
     status = avcodec_send_packet(decoder_.get(), packet_.get());

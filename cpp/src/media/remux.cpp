@@ -1,7 +1,6 @@
 #include "polymux/media/remux.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <new>
@@ -11,6 +10,7 @@
 #include "media/formats.hpp"
 #include "media/info.hpp"
 #include "media/mp4_audio.hpp"
+#include "media/progress_clock.hpp"
 #include "media/remux_format.hpp"
 #include "media/remux_input.hpp"
 #include "media/remux_interleave.hpp"
@@ -20,15 +20,8 @@ namespace polymux::media {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr auto progress_interval = std::chrono::milliseconds(100);
 /// Inputs that begin further apart are not on one clock.
 constexpr std::int64_t same_clock_us = 10'000'000;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Chapters on the output's clock; what lies outside of any possible output is left out.
 void move_chapters(std::vector<Chapter>& chapters, std::int64_t zero_ms, double limit_s) {

@@ -12,7 +12,6 @@ namespace polymux::media {
 
 namespace {
 
-constexpr int max_empty_reads = 1000;
 /// An index may name the same bytes again and again. Honest packets are as large together as the
 /// file; a few containers leave out bytes that each packet begins with.
 constexpr std::int64_t largest_growth = 4;
@@ -20,7 +19,7 @@ constexpr std::int64_t growth_allowance_bytes = 16 << 20;
 /// Matroska's clock, to which beginnings are rounded.
 constexpr std::int64_t coarsest_tick_us = 1000;
 
-Error encrypted(const std::string& name) {
+Error encrypted_input(const std::string& name) {
     return Error{.code = ErrorCode::encrypted,
                  .message = "the media is encrypted (DRM); it cannot be put into another file",
                  .input_name = name};
@@ -31,7 +30,7 @@ Error encrypted(const std::string& name) {
 Result<void> RemuxInput::take(int index) {
     const AVStream& stream = *format().streams[index];
     const AVCodecParameters& parameters = *stream.codecpar;
-    if (is_encrypted(stream)) return encrypted(name());
+    if (is_encrypted(stream)) return encrypted_input(name());
     const Limits& limits = opened_.limits();
     if (parameters.sample_rate > limits.sample_rate_hz ||
         parameters.ch_layout.nb_channels > limits.channels) {
@@ -78,7 +77,7 @@ Result<void> RemuxInput::read() {
 Result<void> RemuxInput::accept(UniquePacket packet) {
     // Some containers say only here that the content is encrypted.
     if (av_packet_get_side_data(packet.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) != nullptr) {
-        return encrypted(name());
+        return encrypted_input(name());
     }
     if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
         warn("damaged_packet", "a packet is damaged or was cut off; it was kept as it is");

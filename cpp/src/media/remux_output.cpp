@@ -18,7 +18,7 @@ namespace {
 
 constexpr AVRational milliseconds{1, 1000};
 
-Error out_of_memory() {
+Error no_memory_to_write() {
     return Error{.code = ErrorCode::out_of_memory,
                  .message = "not enough memory to write the output"};
 }
@@ -82,7 +82,7 @@ Result<std::unique_ptr<RemuxOutput>> RemuxOutput::create(ByteSink& sink, const R
     std::unique_ptr<RemuxOutput> output(new RemuxOutput(std::move(*io), format));
     AVFormatContext* context = nullptr;
     if (avformat_alloc_output_context2(&context, format.muxer, nullptr, "") < 0) {
-        return out_of_memory();
+        return no_memory_to_write();
     }
     output->muxer_.reset(context);
     output->io_->attach(*context);
@@ -95,10 +95,10 @@ Result<std::unique_ptr<RemuxOutput>> RemuxOutput::create(ByteSink& sink, const R
 
 Result<void> RemuxOutput::add_stream(const AVStream& input, const AVPacket* first) {
     AVStream* stream = avformat_new_stream(muxer_.get(), nullptr);
-    if (stream == nullptr) return out_of_memory();
+    if (stream == nullptr) return no_memory_to_write();
     if (avcodec_parameters_copy(stream->codecpar, input.codecpar) < 0 ||
         copy_side_data(*stream, input) < 0) {
-        return out_of_memory();
+        return no_memory_to_write();
     }
     if (first != nullptr) complete_picture_format(*stream->codecpar, *first);
     if (is_mp4() && cannot_be_described(*stream->codecpar)) {
@@ -126,7 +126,7 @@ Result<void> RemuxOutput::add_stream(const AVStream& input, const AVPacket* firs
 Result<void> RemuxOutput::set_metadata(const Tags& tags, const std::vector<Chapter>& chapters) {
     for (const auto& [key, value] : tags) {
         if (av_dict_set(&muxer_->metadata, key.c_str(), value.c_str(), 0) < 0) {
-            return out_of_memory();
+            return no_memory_to_write();
         }
     }
     std::int64_t last_start_ms = -1;
@@ -141,14 +141,14 @@ Result<void> RemuxOutput::set_metadata(const Tags& tags, const std::vector<Chapt
 
 Result<void> RemuxOutput::add_chapter(const Chapter& chapter) {
     AVChapter* added = new_chapter(*muxer_);
-    if (added == nullptr) return out_of_memory();
+    if (added == nullptr) return no_memory_to_write();
     added->id = muxer_->nb_chapters;
     added->time_base = milliseconds;
     added->start = chapter.start_ms;
     added->end = chapter.end_ms;
     for (const auto& [key, value] : chapter.tags) {
         if (av_dict_set(&added->metadata, key.c_str(), value.c_str(), 0) < 0) {
-            return out_of_memory();
+            return no_memory_to_write();
         }
     }
     return {};

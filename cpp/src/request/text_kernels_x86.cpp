@@ -63,7 +63,7 @@ constexpr Shuffles make_shuffles_of_four() {
 constexpr Shuffles shuffles_of_two = make_shuffles_of_two();
 constexpr Shuffles shuffles_of_four = make_shuffles_of_four();
 
-POLYMUX_SSE4 inline __m128i load(const void* from) {
+POLYMUX_SSE4 inline __m128i load_lanes(const void* from) {
     return _mm_loadu_si128(static_cast<const __m128i*>(from));
 }
 
@@ -103,7 +103,7 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline void put_two(Out& out, __m128i charac
     const __m128i two = _mm_or_si128(_mm_or_si128(lead, rest), marks);
     const __m128i lanes = _mm_blendv_epi8(two, characters, ascii);
     const unsigned key = ~bits(_mm_packs_epi16(ascii, ascii)) & 0xFFU;
-    store(out.at, _mm_shuffle_epi8(lanes, load(shuffles_of_two[key].data())));
+    store(out.at, _mm_shuffle_epi8(lanes, load_lanes(shuffles_of_two[key].data())));
     out.at += 8 + __builtin_popcount(key);
 }
 
@@ -128,7 +128,7 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline void put_four(Out& out, __m128i chara
                                        _mm_or_si128(_mm_or_si128(second, first), marks));
     const unsigned odd = lane_bits(_mm_xor_si128(over_1, _mm_xor_si128(over_2, over_3)));
     const unsigned two = lane_bits(over_2);
-    store(out.at, _mm_shuffle_epi8(lanes, load(shuffles_of_four[odd | two << 4U].data())));
+    store(out.at, _mm_shuffle_epi8(lanes, load_lanes(shuffles_of_four[odd | two << 4U].data())));
     out.at += 4 + __builtin_popcount(odd) + 2 * __builtin_popcount(two);
 }
 
@@ -146,7 +146,7 @@ POLYMUX_SSE4 inline bool is_special(__m128i characters) {
 }
 
 POLYMUX_SSE4 inline __m128i load_four(const std::uint32_t* text) {
-    return load(text);
+    return load_lanes(text);
 }
 POLYMUX_SSE4 inline __m128i load_four(const std::uint16_t* text) {
     return _mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(text)));
@@ -154,8 +154,8 @@ POLYMUX_SSE4 inline __m128i load_four(const std::uint16_t* text) {
 
 /// Sixteen characters as bytes where all are ASCII.
 POLYMUX_SSE4 inline bool narrow(const std::uint16_t* text, __m128i& bytes) {
-    const __m128i a = load(text);
-    const __m128i b = load(text + 8);
+    const __m128i a = load_lanes(text);
+    const __m128i b = load_lanes(text + 8);
     const __m128i high = _mm_set1_epi16(static_cast<short>(0xFF80));
     if (_mm_testz_si128(_mm_or_si128(a, b), high) == 0) return false;
     bytes = _mm_packus_epi16(a, b);
@@ -163,10 +163,10 @@ POLYMUX_SSE4 inline bool narrow(const std::uint16_t* text, __m128i& bytes) {
 }
 
 POLYMUX_SSE4 inline bool narrow(const std::uint32_t* text, __m128i& bytes) {
-    const __m128i a = load(text);
-    const __m128i b = load(text + 4);
-    const __m128i c = load(text + 8);
-    const __m128i d = load(text + 12);
+    const __m128i a = load_lanes(text);
+    const __m128i b = load_lanes(text + 4);
+    const __m128i c = load_lanes(text + 8);
+    const __m128i d = load_lanes(text + 12);
     const __m128i all = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
     if (_mm_testz_si128(all, _mm_set1_epi32(~0x7F)) == 0) return false;
     bytes = _mm_packus_epi16(_mm_packus_epi32(a, b), _mm_packus_epi32(c, d));
@@ -199,7 +199,7 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline bool put_sixteen(Out& out, const Unit
 }
 
 template <typename Unit>
-POLYMUX_SSE4 bool put_units(Buffer& buffer, const Unit* text, std::size_t count) {
+POLYMUX_SSE4 bool put_units_simd(Buffer& buffer, const Unit* text, std::size_t count) {
     Out out(buffer, count + slack_bytes);
     while (count >= lane_bytes) {
         out.more(slack_bytes, count + count / 2);
@@ -231,7 +231,7 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline void put_rest(Out& out, const std::ui
                                                          const Spelling* spellings,
                                                          bool high_is_plain) {
     if (count == 0) return;
-    const __m128i bytes = load(text + count - lane_bytes);
+    const __m128i bytes = load_lanes(text + count - lane_bytes);
     if ((escapes(bytes) | (high_is_plain ? 0U : bits(bytes))) == 0) {
         store(out.at + count - lane_bytes, bytes);
         out.at += count;
@@ -245,10 +245,10 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline void put_rest(Out& out, const std::ui
 POLYMUX_SSE4 [[gnu::always_inline]] inline std::size_t put_escapes(Out& out,
                                                                    const std::uint8_t* text,
                                                                    unsigned found,
-                                                                   std::size_t block_bytes) {
+                                                                   std::size_t count) {
     if (__builtin_popcount(found) > many_escapes) {
-        out.at = spell_out(out.at, text, block_bytes, utf8_spellings);
-        return block_bytes;
+        out.at = spell_out(out.at, text, count, utf8_spellings);
+        return count;
     }
     const auto plain = static_cast<std::size_t>(__builtin_ctz(found));
     out.at += plain;  // The block has been stored whole.
@@ -260,7 +260,7 @@ POLYMUX_SSE4 void put_utf8_sse4(Buffer& buffer, const std::uint8_t* text, std::s
     Out out(buffer, count + slack_bytes);
     const bool is_short = count < lane_bytes;
     while (count >= lane_bytes) {
-        const __m128i bytes = load(text);
+        const __m128i bytes = load_lanes(text);
         const unsigned found = escapes(bytes);
         std::size_t done = lane_bytes;
         if (found == 0) {
@@ -286,7 +286,7 @@ POLYMUX_SSE4 void put_latin1_sse4(Buffer& buffer, const std::uint8_t* text, std:
     Out out(buffer, count + slack_bytes);
     const bool is_short = count < lane_bytes;
     while (count >= lane_bytes) {
-        const __m128i bytes = load(text);
+        const __m128i bytes = load_lanes(text);
         const unsigned found = escapes(bytes);
         out.more(slack_bytes, count + count / 4);
         if ((found | bits(bytes)) == 0) {
@@ -341,7 +341,7 @@ POLYMUX_AVX2 void put_utf8_avx2(Buffer& buffer, const std::uint8_t* text, std::s
         count -= done;
     }
     if (count > lane_bytes) {
-        const __m128i bytes = load(text);
+        const __m128i bytes = load_lanes(text);
         if (escapes(bytes) == 0) {
             store(out.at, bytes);
             out.at += lane_bytes;
@@ -363,15 +363,15 @@ POLYMUX_AVX2 void put_utf8_avx2(Buffer& buffer, const std::uint8_t* text, std::s
 const TextKernels sse4_kernels = {
     .utf8 = put_utf8_sse4,
     .latin1 = put_latin1_sse4,
-    .ucs2 = put_units<std::uint16_t>,
-    .ucs4 = put_units<std::uint32_t>,
+    .ucs2 = put_units_simd<std::uint16_t>,
+    .ucs4 = put_units_simd<std::uint32_t>,
 };
 
 const TextKernels avx2_kernels = {
     .utf8 = put_utf8_avx2,
     .latin1 = put_latin1_sse4,
-    .ucs2 = put_units<std::uint16_t>,
-    .ucs4 = put_units<std::uint32_t>,
+    .ucs2 = put_units_simd<std::uint16_t>,
+    .ucs4 = put_units_simd<std::uint32_t>,
 };
 
 }  // namespace polymux::json

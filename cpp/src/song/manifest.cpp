@@ -48,7 +48,7 @@ struct SegmentEntry {
 };
 static_assert(sizeof(SegmentEntry) == 32);
 
-Error unusable(std::string_view reason) {
+Error unusable_manifest(std::string_view reason) {
     return Error{.code = ErrorCode::undecodable,
                  .message = "the manifest of the song index cannot be used: " +
                             std::string(reason) + "; build the index again from its catalogue"};
@@ -86,12 +86,14 @@ private:
     std::span<const std::byte> rest_;
 };
 
-std::optional<Error> check(const ManifestHeader& header, const Parameters& parameters) {
-    if (header.magic != manifest_magic) return unusable("it is a file of another kind");
-    if (header.byte_order != byte_order_mark) return unusable("it was made by another machine");
-    if (header.version != manifest_version) return unusable("it was made by another version");
+std::optional<Error> check_header(const ManifestHeader& header, const Parameters& parameters) {
+    if (header.magic != manifest_magic) return unusable_manifest("it is a file of another kind");
+    if (header.byte_order != byte_order_mark)
+        return unusable_manifest("it was made by another machine");
+    if (header.version != manifest_version)
+        return unusable_manifest("it was made by another version");
     if (header.parameter_hash != parameters.hash()) {
-        return unusable("it was made with other parameters");
+        return unusable_manifest("it was made with other parameters");
     }
     return {};
 }
@@ -107,7 +109,7 @@ Result<std::vector<std::byte>> read_all(const RegularFile& file, const std::stri
             return file_refusal(ErrorCode::input_unreadable, path,
                                 std::generic_category().message(errno), errno);
         }
-        if (count == 0) return unusable("it ends too early");
+        if (count == 0) return unusable_manifest("it ends too early");
         done += static_cast<std::size_t>(count);
     }
     return bytes;
@@ -161,12 +163,13 @@ std::vector<std::byte> encode(const Manifest& manifest, const Parameters& parame
 Result<Manifest> decode(std::span<const std::byte> bytes, const Parameters& parameters) {
     std::uint32_t checksum = 0;
     ManifestHeader header;
-    if (bytes.size() < sizeof header + sizeof checksum) return unusable("it ends too early");
+    if (bytes.size() < sizeof header + sizeof checksum)
+        return unusable_manifest("it ends too early");
     std::memcpy(&header, bytes.data(), sizeof header);
-    if (auto refused = check(header, parameters)) return *std::move(refused);
+    if (auto refused = check_header(header, parameters)) return *std::move(refused);
     const std::span<const std::byte> before = bytes.first(bytes.size() - sizeof checksum);
     std::memcpy(&checksum, bytes.data() + before.size(), sizeof checksum);
-    if (checksum != crc32c(before)) return unusable("it is damaged");
+    if (checksum != crc32c(before)) return unusable_manifest("it is damaged");
 
     Manifest manifest{.generation = header.generation,
                       .covered_sequence = header.covered_sequence,
@@ -176,14 +179,14 @@ Result<Manifest> decode(std::span<const std::byte> bytes, const Parameters& para
         SegmentEntry entry;
         ManifestSegment segment;
         if (!reader.take(entry) || !reader.take(segment.removed, entry.removed)) {
-            return unusable("it ends too early");
+            return unusable_manifest("it ends too early");
         }
         segment.number = entry.number;
         segment.size_bytes = entry.size_bytes;
         segment.checksum = entry.checksum;
         manifest.segments.push_back(std::move(segment));
     }
-    if (!reader.at_end()) return unusable("it is damaged");
+    if (!reader.at_end()) return unusable_manifest("it is damaged");
     return manifest;
 }
 
@@ -191,7 +194,7 @@ Result<LoadedManifest> load_manifest(const std::string& folder, const Parameters
     const std::string path = folder + "/" + std::string(manifest_name);
     const auto file = open_regular_file(path);
     if (!file) return file.error();
-    if (file->size_bytes > max_bytes) return unusable("it is too large");
+    if (file->size_bytes > max_bytes) return unusable_manifest("it is too large");
     const auto bytes = read_all(*file, path);
     if (!bytes) return bytes.error();
     auto manifest = decode(*bytes, parameters);

@@ -29,7 +29,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 32);
 
-Error refused(const char* what) {
+Error invalid_query(const char* what) {
     return {.code = ErrorCode::invalid_argument,
             .message = std::string("the query ") + what + "; make it with song_query"};
 }
@@ -69,18 +69,18 @@ std::vector<std::byte> to_bytes(const Query& query, const Parameters& parameters
 Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& parameters) {
     Head head;
     if (bytes.size() < sizeof(Head)) {
-        return refused("is cut off");
+        return invalid_query("is cut off");
     }
     std::memcpy(&head, bytes.data(), sizeof(Head));
     if (head.magic != magic || head.version != version) {
-        return refused("is none, or of another version");
+        return invalid_query("is none, or of another version");
     }
     if (head.parameters != parameters.hash()) {
-        return refused("was made with other parameters");
+        return invalid_query("was made with other parameters");
     }
     if (head.frames > max_frames ||
         std::max({head.counts[0], head.counts[1], head.counts[2]}) > max_peaks) {
-        return refused("is longer than any may be");
+        return invalid_query("is longer than any may be");
     }
     Query query;
     query.frames = head.frames;
@@ -89,7 +89,7 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
     for (std::size_t index = 0; index < 3; ++index) {
         const std::size_t size = head.counts[index] * sizeof(QueryPeak);
         if (rest.size() < size) {
-            return refused("is cut off");
+            return invalid_query("is cut off");
         }
         lists[index]->resize(head.counts[index]);
         if (size != 0) {
@@ -98,14 +98,14 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
         rest = rest.subspan(size);
         const auto sound = [&head](const QueryPeak& peak) { return is_sound(peak, head.frames); };
         if (!std::all_of(lists[index]->begin(), lists[index]->end(), sound)) {
-            return refused("has a peak outside of it");
+            return invalid_query("has a peak outside of it");
         }
         if (!std::ranges::is_sorted(*lists[index], {}, &QueryPeak::frame)) {
-            return refused("has peaks out of order");
+            return invalid_query("has peaks out of order");
         }
     }
     if (!rest.empty()) {
-        return refused("is longer than it says");
+        return invalid_query("is longer than it says");
     }
     return query;
 }

@@ -11,7 +11,7 @@ namespace polymux::song {
 
 namespace {
 
-Error unusable(std::string_view reason) {
+Error unusable_segment(std::string_view reason) {
     return Error{.code = ErrorCode::undecodable,
                  .message = "a part of the song index cannot be used: " + std::string(reason) +
                             "; build the index again from its catalogue"};
@@ -26,13 +26,15 @@ std::span<const T> numbers(std::span<const std::byte> bytes, const SectionEntry&
 }
 
 std::optional<Error> check_origin(const SegmentHeader& header, const Parameters& parameters) {
-    if (header.magic != segment_magic) return unusable("it is a file of another kind");
-    if (header.byte_order != byte_order_mark) return unusable("it was made by another machine");
-    if (header.version != segment_version) return unusable("it was made by another version");
+    if (header.magic != segment_magic) return unusable_segment("it is a file of another kind");
+    if (header.byte_order != byte_order_mark)
+        return unusable_segment("it was made by another machine");
+    if (header.version != segment_version)
+        return unusable_segment("it was made by another version");
     const std::span<const std::byte> before = bytes_of(header).first(sizeof header - 4);
-    if (header.checksum != crc32c(before)) return unusable("its header is damaged");
+    if (header.checksum != crc32c(before)) return unusable_segment("its header is damaged");
     if (header.parameter_hash != parameters.hash()) {
-        return unusable("it was made with other parameters");
+        return unusable_segment("it was made with other parameters");
     }
     return {};
 }
@@ -41,14 +43,14 @@ std::optional<Error> check_origin(const SegmentHeader& header, const Parameters&
 std::optional<Error> check_sections(const SegmentHeader& header, std::size_t size_bytes) {
     for (const SectionEntry& section : header.sections) {
         if (section.offset_bytes % section_alignment_bytes != 0) {
-            return unusable("a section is not where one may be");
+            return unusable_segment("a section is not where one may be");
         }
         if (section.offset_bytes > size_bytes ||
             section.size_bytes > size_bytes - section.offset_bytes) {
-            return unusable("it ends too early");
+            return unusable_segment("it ends too early");
         }
     }
-    if (header.frames >= 1U << max_frame_bits) return unusable("it is too long");
+    if (header.frames >= 1U << max_frame_bits) return unusable_segment("it is too long");
     const auto has = [&header](std::size_t section, std::uint64_t count, std::size_t width_bytes) {
         return header.sections[section].size_bytes == count * width_bytes;
     };
@@ -64,7 +66,7 @@ std::optional<Error> check_sections(const SegmentHeader& header, std::size_t siz
     const int directory_bits = directory_bits_of(frame_bits_of(header.frames));
     right = right && header.sections[section_postings].size_bytes % sizeof(std::uint32_t) == 0 &&
             has(section_directory, (std::uint64_t{1} << directory_bits) + 1, sizeof(std::uint32_t));
-    if (!right) return unusable("a section has a wrong size");
+    if (!right) return unusable_segment("a section has a wrong size");
     return {};
 }
 
@@ -83,7 +85,7 @@ std::size_t first_peak_of(std::span<const std::uint8_t> counts,
 
 Result<Segment> Segment::open(std::span<const std::byte> bytes, const Parameters& parameters) {
     SegmentHeader header;
-    if (bytes.size() < sizeof header) return unusable("it ends too early");
+    if (bytes.size() < sizeof header) return unusable_segment("it ends too early");
     std::memcpy(&header, bytes.data(), sizeof header);
     if (auto refused = check_origin(header, parameters)) return *std::move(refused);
     if (auto refused = check_sections(header, bytes.size())) return *std::move(refused);
@@ -119,7 +121,7 @@ Result<void> Segment::verify() const {
         if (section.offset_bytes > bytes_.size() ||
             section.size_bytes > bytes_.size() - section.offset_bytes ||
             crc32c(bytes_.subspan(section.offset_bytes, section.size_bytes)) != section.checksum) {
-            return unusable("it is damaged");
+            return unusable_segment("it is damaged");
         }
     }
     return {};

@@ -13,17 +13,17 @@ namespace {
 
 constexpr std::size_t max_slice_peaks = 255;
 
-Error refused(const Track& track, const std::string& reason) {
+Error refused_track(const Track& track, const std::string& reason) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "the fingerprint of song " + std::to_string(track.song) + " " + reason +
                             "; make it again from the song's sound"};
 }
 
-std::optional<Error> check(const Track& track) {
-    if (track.fingerprint.frames > max_track_frames) return refused(track, "is too long");
+std::optional<Error> check_track(const Track& track) {
+    if (track.fingerprint.frames > max_track_frames) return refused_track(track, "is too long");
     for (const std::vector<PackedPeak>& peaks : track.fingerprint.peaks) {
         if (!std::is_sorted(peaks.begin(), peaks.end())) {
-            return refused(track, "has peaks that are not in order of time");
+            return refused_track(track, "has peaks that are not in order of time");
         }
     }
     return {};
@@ -125,7 +125,7 @@ Result<std::vector<std::byte>> build(const Parameters& parameters, std::span<con
                                      std::uint64_t generation) {
     LineOfTime line(parameters);
     for (const Track& track : tracks) {
-        if (auto wrong = check(track)) return *std::move(wrong);
+        if (auto wrong = check_track(track)) return *std::move(wrong);
         if (!line.add(track.song, track.first_frame, track.fingerprint.frames)) {
             return line_too_long();
         }

@@ -22,7 +22,8 @@ constexpr std::size_t part_frames = 4 * batch_frames;
 /// Parts between two looks at the token and two tellings of progress.
 constexpr std::size_t turn_parts = 8;
 
-Result<void> check(std::span<const float> samples, int channels, const Parameters& parameters) {
+Result<void> check_samples(std::span<const float> samples, int channels,
+                           const Parameters& parameters) {
     if (Result<void> checked = parameters.check(); !checked) return checked;
     const auto invalid = [](std::string message) {
         return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
@@ -183,7 +184,7 @@ Result<Picture> picture_of_sound(std::span<const float> samples, int channels,
                                  const Parameters& parameters,
                                  const std::function<void(double)>& on_progress,
                                  const CancelToken& token) try {
-    if (Result<void> checked = check(samples, channels, parameters); !checked) {
+    if (Result<void> checked = check_samples(samples, channels, parameters); !checked) {
         return checked.error();
     }
     const auto count = static_cast<std::size_t>(channels);

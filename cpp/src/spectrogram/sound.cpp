@@ -21,7 +21,7 @@ Error invalid(std::string message) {
     return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
 }
 
-Result<void> check(const PictureView& picture, const Parameters& parameters) {
+Result<void> check_picture(const PictureView& picture, const Parameters& parameters) {
     if (Result<void> checked = parameters.check(); !checked) return checked;
     if (picture.height != parameters.mel_bands) {
         return invalid("a picture of sound must be " + std::to_string(parameters.mel_bands) +
@@ -111,7 +111,7 @@ Result<Sound> sound_of_picture(const PictureView& picture, std::uint64_t seed,
                                const Parameters& parameters,
                                const std::function<void(double)>& on_progress,
                                const CancelToken& token) try {
-    if (Result<void> checked = check(picture, parameters); !checked) return checked.error();
+    if (Result<void> checked = check_picture(picture, parameters); !checked) return checked.error();
     Sound sound{.channels = picture.channels, .samples = {}};
     const auto channels = static_cast<std::size_t>(picture.channels);
     for (std::size_t channel = 0; channel < channels; ++channel) {

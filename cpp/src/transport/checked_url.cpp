@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ascii.hpp"
 #include "transport/host_name.hpp"
 #include "transport/url_text.hpp"
 

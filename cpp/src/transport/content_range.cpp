@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ascii.hpp"
 #include "transport/fetch_hop.hpp"
-#include "transport/host_name.hpp"
 
 namespace polymux::transport {
 namespace {

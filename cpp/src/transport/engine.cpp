@@ -359,7 +359,8 @@ bool Engine::wait(milliseconds max_wait) {
     context_.now = steady_clock::now();
     for (int i = 0; i < count; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
-        const auto key = std::bit_cast<EpollKey>(event.data.u64);
+        const std::uint64_t data = event.data.u64;  // Copied: the struct is packed.
+        const auto key = std::bit_cast<EpollKey>(data);
         if (key.socket == mailbox_->descriptor()) {
             read_mailbox();
             continue;

@@ -5,14 +5,14 @@
 #include <charconv>
 #include <limits>
 
+#include "ascii.hpp"
 #include "transport/content_range.hpp"
 #include "transport/fetch_hop.hpp"
-#include "transport/host_name.hpp"
 
 namespace polymux::transport {
 namespace {
 
-Error too_large(const std::string& what) {
+Error head_too_large(const std::string& what) {
     return {.code = ErrorCode::answer_too_large, .message = "the answer " + what};
 }
 
@@ -54,11 +54,11 @@ Result<bool> FetchHead::take_line(std::string_view line) {
     const bool is_end = trimmed(line).empty();
     if (!is_end) ++lines_;
     if (bytes_ > limits_.header_bytes) {
-        return too_large("has more than " + std::to_string(limits_.header_bytes) +
-                         " bytes of headers");
+        return head_too_large("has more than " + std::to_string(limits_.header_bytes) +
+                              " bytes of headers");
     }
     if (lines_ > std::uint64_t{limits_.header_count} + 1) {
-        return too_large("has more than " + std::to_string(limits_.header_count) + " headers");
+        return head_too_large("has more than " + std::to_string(limits_.header_count) + " headers");
     }
     if (complete_) return false;
     if (line.starts_with("HTTP/")) {
@@ -143,8 +143,8 @@ Result<void> FetchHead::check_length() const {
     if (!length_ || (offset_ <= max_bytes && *length_ <= max_bytes - offset_)) return {};
     const std::string before =
         offset_ > 0 ? " after the " + std::to_string(offset_) + " before" : "";
-    return too_large("declares " + std::to_string(*length_) + " bytes" + before + ", and " +
-                     std::to_string(max_bytes) + " are allowed");
+    return head_too_large("declares " + std::to_string(*length_) + " bytes" + before + ", and " +
+                          std::to_string(max_bytes) + " are allowed");
 }
 
 }  // namespace polymux::transport

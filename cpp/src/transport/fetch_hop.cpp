@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <new>
 
+#include "ascii.hpp"
 #include "polymux/version.hpp"
 #include "transport/content_range.hpp"
 #include "transport/descriptors.hpp"
 #include "transport/failures.hpp"
 #include "transport/fetch_errors.hpp"
 #include "transport/fetch_head.hpp"
-#include "transport/host_name.hpp"
 #include "transport/socket_address.hpp"
 #include "transport/trust.hpp"
 #include "transport/url_text.hpp"

@@ -28,16 +28,6 @@ bool is_number(std::string_view label) noexcept {
 
 }  // namespace
 
-std::string lower_case(std::string_view text) {
-    std::string lower(text);
-    for (char& character : lower) {
-        if (character >= 'A' && character <= 'Z') {
-            character = static_cast<char>(character - 'A' + 'a');
-        }
-    }
-    return lower;
-}
-
 bool is_host_name(std::string_view name) noexcept {
     if (name.empty() || name.size() > 253) return false;
     for (;;) {

@@ -6,9 +6,6 @@
 
 namespace polymux::transport {
 
-/// ASCII letters in lower case; other bytes as they are.
-std::string lower_case(std::string_view text);
-
 /// Labels of 1 to 63 letters, digits, '-' and '_' with dots between them, 253 characters at most,
 /// the last label not a number (RFC 1123, 2.1; RFC 2181, 11). Lower case is expected.
 [[nodiscard]] bool is_host_name(std::string_view name) noexcept;

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "ascii.hpp"
 #include "transport/address_text.hpp"
-#include "transport/host_name.hpp"
 
 namespace polymux::transport {
 namespace {

@@ -55,7 +55,7 @@ int to_boundary(int position, int shared_bits) {
     return position & ~((1 << shared_bits) - 1);
 }
 
-Error out_of_memory() {
+Error no_memory_for_frame() {
     return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a frame"};
 }
 
@@ -96,7 +96,7 @@ Result<std::span<const std::byte>> FrameFitter::fit(AVFrame& frame, double pixel
     frame.crop_top = static_cast<std::size_t>(top);
     frame.crop_right = static_cast<std::size_t>(frame.width - cut.width - left);
     frame.crop_bottom = static_cast<std::size_t>(frame.height - cut.height - top);
-    if (av_frame_apply_cropping(&frame, AV_FRAME_CROP_UNALIGNED) < 0) return out_of_memory();
+    if (av_frame_apply_cropping(&frame, AV_FRAME_CROP_UNALIGNED) < 0) return no_memory_for_frame();
     if (Result<void> ready = prepare(frame, width, height); !ready) return ready.error();
     // Not for pixels that are red, green and blue already.
     sws_setColorspaceDetails(scaler_.get(), colours, full_range ? 1 : 0,
@@ -117,7 +117,7 @@ Result<std::span<const std::byte>> FrameFitter::fit(AVFrame& frame, double pixel
 Result<void> FrameFitter::prepare(const AVFrame& frame, int width, int height) {
     if (!scaled_ || scaled_->width != width || scaled_->height != height) {
         scaled_ = new_frame(width, height, AV_PIX_FMT_RGB24);
-        if (!scaled_) return out_of_memory();
+        if (!scaled_) return no_memory_for_frame();
         turned_.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
     }
     scaler_.reset(sws_getCachedContext(scaler_.release(), frame.width, frame.height,

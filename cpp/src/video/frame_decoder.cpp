@@ -9,7 +9,6 @@ namespace polymux::video {
 
 namespace {
 
-constexpr int max_empty_reads = 1000;
 constexpr double usual_rate_hz = 25.0;
 /// Decoders count columns that only alignment adds: 63 at most in each of so many rows.
 constexpr std::int64_t alignment_pixels = 63 * 16'384;
@@ -138,7 +137,7 @@ Result<void> FrameDecoder::feed() {
     if (packets_ended_) return {};
     int status = av_read_frame(&input_.format(), packet_.get());
     if (std::optional<Error> failure = input_.io().failure()) return *failure;
-    if (status == AVERROR(EAGAIN) && ++empty_reads_ < max_empty_reads) return {};
+    if (status == AVERROR(EAGAIN) && ++empty_reads_ < media::max_empty_reads) return {};
     if (status < 0) {
         packets_ended_ = true;
         // Damage at the end of a file is an end too.

@@ -4,13 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "video/arguments.hpp"
+
 namespace polymux::video {
-
-namespace {
-
-constexpr int bytes_per_pixel = 3;
-
-}  // namespace
 
 // A point (x, y) of the picture is shown at (a x + c y, b x + d y), and moved into the view.
 Orientation orientation_of(std::span<const std::uint8_t> matrix) noexcept {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "media/opened_input.hpp"
+#include "video/arguments.hpp"
 #include "video/fitting.hpp"
 #include "video/frame_decoder.hpp"
 
@@ -16,21 +17,15 @@ namespace {
 using media::LogCapture;
 using media::OpenedInput;
 
-constexpr int largest_side = 8192;
 constexpr int max_frames_allowed = 100'000;
 /// Containers round times to a millisecond: a moment counts as reached a little before.
 constexpr double rounding_s = 0.001;
 
-Error invalid(std::string message) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
-}
-
 Result<void> check(const FrameOptions& options) {
-    const auto usable = [](int side) { return side >= 1 && side <= largest_side; };
-    if (!usable(options.width) || !usable(options.height)) {
+    if (!is_side(options.width) || !is_side(options.height)) {
         return invalid("the frames are to have " + std::to_string(options.width) + "x" +
                        std::to_string(options.height) + " pixels; each side must be from 1 to " +
-                       std::to_string(largest_side));
+                       std::to_string(max_side));
     }
     if (!options.fps.usable()) {
         return invalid("fps is " + std::to_string(options.fps.numerator) + "/" +

@@ -12,6 +12,7 @@
 #include "media/ffmpeg.hpp"
 #include "media/remux_output.hpp"
 #include "polymux/pool.hpp"
+#include "video/arguments.hpp"
 #include "video/encoder.hpp"
 #include "video/scaling.hpp"
 
@@ -25,17 +26,11 @@ using media::UniqueCodecContext;
 using media::UniqueFrame;
 using media::UniquePacket;
 
-constexpr int largest_side = 8192;
 constexpr int max_threads = 16;
-constexpr int bytes_per_pixel = 3;
 
-Error out_of_memory() {
+Error no_memory_to_write() {
     return Error{.code = ErrorCode::out_of_memory,
                  .message = "not enough memory to write the video"};
-}
-
-Error invalid(std::string message) {
-    return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
 }
 
 int made_even(int side) {
@@ -44,11 +39,10 @@ int made_even(int side) {
 
 Result<void> check(const media::ByteSink& sink, const VideoFormat& format,
                    const VideoWriterOptions& options) {
-    const auto usable = [](int side) { return side >= 1 && side <= largest_side; };
-    if (!usable(format.width) || !usable(format.height)) {
+    if (!is_side(format.width) || !is_side(format.height)) {
         return invalid("the video is " + std::to_string(format.width) + "x" +
                        std::to_string(format.height) + " pixels; each side must be from 1 to " +
-                       std::to_string(largest_side));
+                       std::to_string(max_side));
     }
     if (!format.fps.usable()) {
         return invalid("fps is " + std::to_string(format.fps.numerator) + "/" +
@@ -137,7 +131,7 @@ Result<void> Mp4Writer::open(const VideoWriterOptions& options) {
     rgb_ = new_frame(encoder_->width, encoder_->height, AV_PIX_FMT_RGB24);
     yuv_ = new_frame(encoder_->width, encoder_->height, AV_PIX_FMT_YUV420P);
     packet_.reset(av_packet_alloc());
-    if (!converter_ || !rgb_ || !yuv_ || !packet_) return out_of_memory();
+    if (!converter_ || !rgb_ || !yuv_ || !packet_) return no_memory_to_write();
     if (Result<void> begun = begin(); !begun) return begun;
     usable_ = true;
     return {};
@@ -148,7 +142,8 @@ Result<void> Mp4Writer::open_muxer(const VideoWriterOptions& options) {
     if (!io) return io.error();
     io_ = std::move(*io);
     AVFormatContext* context = nullptr;
-    if (avformat_alloc_output_context2(&context, nullptr, "mp4", "") < 0) return out_of_memory();
+    if (avformat_alloc_output_context2(&context, nullptr, "mp4", "") < 0)
+        return no_memory_to_write();
     muxer_.reset(context);
     io_->attach(*context);
     // No clock and no version: the same frames make the same file.
@@ -170,9 +165,9 @@ Result<void> Mp4Writer::open_muxer(const VideoWriterOptions& options) {
 
 Result<void> Mp4Writer::begin() {
     AVStream* stream = avformat_new_stream(muxer_.get(), nullptr);
-    if (stream == nullptr) return out_of_memory();
+    if (stream == nullptr) return no_memory_to_write();
     if (avcodec_parameters_from_context(stream->codecpar, encoder_.get()) < 0) {
-        return out_of_memory();
+        return no_memory_to_write();
     }
     stream->time_base = encoder_->time_base;
     stream->avg_frame_rate = encoder_->framerate;
@@ -202,7 +197,7 @@ Result<void> Mp4Writer::write(std::span<const std::byte> rgb) try {
     usable_ = true;
     return {};
 } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    return no_memory_to_write();
 }
 
 Result<void> Mp4Writer::convert(std::span<const std::byte> rgb) {
@@ -222,7 +217,7 @@ Result<void> Mp4Writer::convert(std::span<const std::byte> rgb) {
         }
     }
     // The encoder may still look at the frame before.
-    if (av_frame_make_writable(yuv_.get()) < 0) return out_of_memory();
+    if (av_frame_make_writable(yuv_.get()) < 0) return no_memory_to_write();
     yuv_->color_range = encoder_->color_range;
     yuv_->colorspace = encoder_->colorspace;
     yuv_->color_primaries = encoder_->color_primaries;
@@ -281,7 +276,7 @@ Result<VideoReport> Mp4Writer::finish() try {
                        .duration_s = static_cast<double>(frames_) / format_.fps.per_second(),
                        .bytes = io_->bytes()};
 } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    return no_memory_to_write();
 }
 
 Error Mp4Writer::explain(std::string message, int status) const {
@@ -301,7 +296,7 @@ Result<std::unique_ptr<VideoWriter>> VideoWriter::create(media::ByteSink& sink,
     if (Result<void> opened = writer->open(options); !opened) return opened.error();
     return std::unique_ptr<VideoWriter>(std::move(writer));
 } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    return no_memory_to_write();
 }
 
 }  // namespace polymux::video

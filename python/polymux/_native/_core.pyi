@@ -353,7 +353,7 @@ class ChatStream(_Stream):
 
     def __new__(
         cls,
-        source: Iterable[ReadableBuffer] | Exchange,
+        source: Iterable[ReadableBuffer | ChatChunk] | Exchange,
         max_event_bytes: int,
         templates: bool = True,
         /,
@@ -367,7 +367,7 @@ class AsyncChatStream(_Stream):
 
     def __new__(
         cls,
-        source: AsyncIterable[ReadableBuffer] | Exchange,
+        source: AsyncIterable[ReadableBuffer | ChatChunk] | Exchange,
         max_event_bytes: int,
         templates: bool = True,
         /,
@@ -375,7 +375,7 @@ class AsyncChatStream(_Stream):
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Awaitable[ChatChunk]: ...
     def _pop(self) -> ChatChunk | None: ...
-    def _feed(self, piece: ReadableBuffer, /) -> None: ...
+    def _feed(self, piece: ReadableBuffer | ChatChunk, /) -> None: ...
     def _finish(self) -> None: ...
     def _hold(self, hold: bool, /) -> None: ...
 

@@ -113,11 +113,10 @@ private:
 /// The consumer's account of the chunks that it was given.
 class Transcript {
 public:
-    void add(const ChatBatch& batch, const ChatRecord& record) {
+    void add(std::string_view text, const ChunkTraits& traits) {
         ++chunks_;
-        if (record.traits.choice_index <= 0) text_.append(batch.text(record));
-        if (record.traits.finish_reason != FinishReason::none)
-            finish_reason_ = record.traits.finish_reason;
+        if (traits.choice_index <= 0) text_.append(text);
+        if (traits.finish_reason != FinishReason::none) finish_reason_ = traits.finish_reason;
     }
 
     /// Contents of the first choice, joined.

@@ -6,7 +6,6 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-constexpr std::size_t header_bytes = 4;
 constexpr std::size_t farthest_pointer_bytes = 511;
 
 Error contradiction(const char* what) {
@@ -33,9 +32,9 @@ bool same_content(const CodedFrame& one, const CodedFrame& other,
     // The first byte of the side information is all pointer; of the next MPEG 1 has one bit more.
     const bool is_mpeg1 = (value_of(one.head[1]) >> 3 & 3) == 3;
     const unsigned pointer_bit = is_mpeg1 ? 0x80U : 0U;
-    const bool same_second = (value_of(one.head[header_bytes + 1]) | pointer_bit) ==
-                             (value_of(other.head[header_bytes + 1]) | pointer_bit);
-    constexpr std::ptrdiff_t rest = header_bytes + 2;
+    const bool same_second = (value_of(one.head[frame_header_bytes + 1]) | pointer_bit) ==
+                             (value_of(other.head[frame_header_bytes + 1]) | pointer_bit);
+    constexpr std::ptrdiff_t rest = frame_header_bytes + 2;
     return same_stereo && same_second &&
            std::equal(one.head.begin() + rest, one.head.end(), other.head.begin() + rest) &&
            one.main_data == other.main_data;
@@ -48,11 +47,11 @@ void set_layout(std::span<std::byte> head, MpegVersion version, FrameSize size,
         static_cast<std::byte>((value_of(head[2]) & 0x0DU) | index << 4 | (size.padding ? 2U : 0U));
     const auto pointer = static_cast<unsigned>(main_data_begin_bytes);
     if (version == MpegVersion::mpeg1) {
-        head[header_bytes] = static_cast<std::byte>(pointer >> 1);
-        head[header_bytes + 1] = static_cast<std::byte>((value_of(head[header_bytes + 1]) & 0x7FU) |
-                                                        (pointer & 1U) << 7);
+        head[frame_header_bytes] = static_cast<std::byte>(pointer >> 1);
+        head[frame_header_bytes + 1] = static_cast<std::byte>(
+            (value_of(head[frame_header_bytes + 1]) & 0x7FU) | (pointer & 1U) << 7);
     } else {
-        head[header_bytes] = static_cast<std::byte>(pointer);
+        head[frame_header_bytes] = static_cast<std::byte>(pointer);
     }
 }
 

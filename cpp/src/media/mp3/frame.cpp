@@ -22,8 +22,6 @@ constexpr std::size_t mpeg25_encoder_bitrates = 8;
 constexpr std::array<int, 9> rates_hz = {44'100, 48'000, 32'000, 22'050, 24'000,
                                          16'000, 11'025, 12'000, 8'000};
 
-constexpr std::size_t header_bytes = 4;
-
 unsigned byte_at(std::span<const std::byte> bytes, std::size_t index) {
     return std::to_integer<unsigned>(bytes[index]);
 }
@@ -104,7 +102,7 @@ int nearest_bitrate(int bitrate_bps, int sample_rate_hz) noexcept {
 }
 
 std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept {
-    if (bytes.size() < header_bytes) return std::nullopt;
+    if (bytes.size() < frame_header_bytes) return std::nullopt;
     const unsigned second = byte_at(bytes, 1);
     const unsigned third = byte_at(bytes, 2);
     const unsigned fourth = byte_at(bytes, 3);
@@ -131,7 +129,7 @@ std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexce
 
 std::optional<SideInfo> parse_side_info(const FrameHeader& header,
                                         std::span<const std::byte> frame) noexcept {
-    const std::size_t start = header_bytes + (header.crc_protected ? 2 : 0);
+    const std::size_t start = frame_header_bytes + (header.crc_protected ? 2 : 0);
     const auto length = static_cast<std::size_t>(header.side_info_bytes());
     if (frame.size() < start + length) return std::nullopt;
 

@@ -11,19 +11,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ascii.hpp"
 #include "media/mp3/id3_parts.hpp"
 
 namespace polymux::media::mp3::id3 {
 
 namespace {
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& letter : result) {
-        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-    }
-    return result;
-}
 
 // What C code sees of a string.
 std::string_view before_nul(std::string_view text) {
@@ -37,18 +30,18 @@ public:
     using Entry = std::pair<std::string, std::string>;
 
     void set(std::string_view key, std::string_view value) {
-        if (const auto found = positions_.find(lower(key)); found != positions_.end()) {
+        if (const auto found = positions_.find(lower_case(key)); found != positions_.end()) {
             remove(found->second);
         }
-        positions_[lower(key)] = entries_.size();
+        positions_[lower_case(key)] = entries_.size();
         entries_.emplace_back(key, value);
     }
 
     void remove(std::size_t position) {
-        positions_.erase(lower(entries_[position].first));
+        positions_.erase(lower_case(entries_[position].first));
         if (position + 1 < entries_.size()) {
             entries_[position] = std::move(entries_.back());
-            positions_[lower(entries_[position].first)] = position;
+            positions_[lower_case(entries_[position].first)] = position;
         }
         entries_.pop_back();
     }
@@ -78,30 +71,25 @@ constexpr std::array version4_names = {
     Name{"grouping", "TIT1"},
 };
 
-constexpr std::array<std::string_view, 32> shared_ids = {
+constexpr std::array<std::string_view, 32> ffmpeg_shared_ids = {
     "TALB", "TBPM", "TCOM", "TCON", "TCOP", "TDLY", "TENC", "TEXT", "TFLT", "TIT1", "TIT2",
     "TIT3", "TKEY", "TLAN", "TLEN", "TMED", "TOAL", "TOFN", "TOLY", "TOPE", "TOWN", "TPE1",
     "TPE2", "TPE3", "TPE4", "TPOS", "TPUB", "TRCK", "TRSN", "TRSO", "TSRC", "TSSE"};
-constexpr std::array<std::string_view, 6> version3_ids = {"TDAT", "TIME", "TORY",
-                                                          "TRDA", "TSIZ", "TYER"};
-constexpr std::array<std::string_view, 13> version4_ids = {"TDEN", "TDOR", "TDRC", "TDRL", "TDTG",
-                                                           "TIPL", "TMCL", "TMOO", "TPRO", "TSOA",
-                                                           "TSOP", "TSOT", "TSST"};
-
-template <std::size_t count>
-bool contains(const std::array<std::string_view, count>& ids, std::string_view id) {
-    return std::ranges::find(ids, id) != ids.end();
-}
+constexpr std::array<std::string_view, 6> ffmpeg_version3_ids = {"TDAT", "TIME", "TORY",
+                                                                 "TRDA", "TSIZ", "TYER"};
+constexpr std::array<std::string_view, 13> ffmpeg_version4_ids = {
+    "TDEN", "TDOR", "TDRC", "TDRL", "TDTG", "TIPL", "TMCL",
+    "TMOO", "TPRO", "TSOA", "TSOP", "TSOT", "TSST"};
 
 bool is_frame_id(std::string_view key, int version) {
-    return contains(shared_ids, key) ||
-           (version == 4 ? contains(version4_ids, key) : contains(version3_ids, key));
+    return contains(ffmpeg_shared_ids, key) ||
+           (version == 4 ? contains(ffmpeg_version4_ids, key) : contains(ffmpeg_version3_ids, key));
 }
 
 Dictionary rename(const Dictionary& source, std::span<const Name> table) {
     Dictionary result;
     for (const auto& [key, value] : source.entries()) {
-        const auto found = std::ranges::find(table, lower(key), &Name::generic);
+        const auto found = std::ranges::find(table, lower_case(key), &Name::generic);
         result.set(found != table.end() ? found->id : std::string_view(key), value);
     }
     return result;
@@ -125,7 +113,7 @@ Dictionary split_dates(const Dictionary& source) {
         const std::string_view text = value;
         const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
         const std::string_view rest = text.substr(digits);
-        if (lower(key) != "date" || (!rest.empty() && rest.front() != '-')) {
+        if (lower_case(key) != "date" || (!rest.empty() && rest.front() != '-')) {
             result.set(key, value);
             continue;
         }
@@ -245,7 +233,7 @@ Dictionary as_dictionary(const Tags& tags) {
 // libavformat's muxer start deletes these; the entry that moves into a gap is not looked at.
 void remove_encoder_variants(Dictionary& tags) {
     for (std::size_t i = 0; i < tags.entries().size(); ++i) {
-        if (lower(tags.entries()[i].first).starts_with("encoder-")) tags.remove(i);
+        if (lower_case(tags.entries()[i].first).starts_with("encoder-")) tags.remove(i);
     }
 }
 

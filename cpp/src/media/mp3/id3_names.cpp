@@ -73,12 +73,6 @@ constexpr std::array<std::string_view, 6> version3_ids = {"TDAT", "TIME", "TORY"
 constexpr std::array<std::string_view, 10> version4_ids = {"TDEN", "TDOR", "TDRC", "TDRL", "TDTG",
                                                            "TIPL", "TMCL", "TMOO", "TPRO", "TSST"};
 
-std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& letter : result) letter = polymux::lower(letter);
-    return result;
-}
-
 std::u32string lower(std::u32string text) {
     for (char32_t& letter : text) {
         if (letter >= U'A' && letter <= U'Z') letter += U'a' - U'A';
@@ -92,13 +86,8 @@ bool is_language(std::string_view text) {
            });
 }
 
-template <std::size_t count>
-bool contains(const std::array<std::string_view, count>& ids, std::string_view id) {
-    return std::ranges::find(ids, id) != ids.end();
-}
-
 std::string_view frame_id(std::string_view key, int version) {
-    const std::string name = lower(key);
+    const std::string name = lower_case(key);
     const auto* found = std::ranges::lower_bound(frame_names, name, {}, &FrameName::key);
     if (found != frame_names.end() && found->key == name) {
         return version == 4 ? found->version4 : found->version3;
@@ -167,7 +156,7 @@ public:
     explicit Collector(int version) : version_(version) {}
 
     void add_tag(const std::string& key, std::string_view value) {
-        const std::string name = lower(key);
+        const std::string name = lower_case(key);
         if (name == "comment") return add_full_text(key, "COMM", {}, "XXX", value);
         if (name == "lyrics" || name.starts_with("lyrics-")) return add_lyrics(key, value);
         if (name == "date" && add_date(key, value)) return;
@@ -213,7 +202,7 @@ private:
         std::string language = "XXX";
         if (rest.size() >= 4 && rest[rest.size() - 4] == '-' &&
             is_language(rest.substr(rest.size() - 3))) {
-            const std::string given = lower(rest.substr(rest.size() - 3));
+            const std::string given = lower_case(rest.substr(rest.size() - 3));
             if (given != "xxx") language = given;
             rest.remove_suffix(4);
         }
@@ -252,7 +241,7 @@ std::vector<TextFrame> text_frames(const Tags& tags, int version) {
 }
 
 std::string picture_mime_type(const Cover& cover) {
-    const std::string type = lower(cover.mime_type);
+    const std::string type = lower_case(cover.mime_type);
     const bool is_plain =
         std::ranges::all_of(type, [](char letter) { return letter > ' ' && letter < 0x7F; });
     if (!is_plain || !type.starts_with("image/")) return "image/";

@@ -2,6 +2,8 @@
 // ffmpeg. Not installed.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +17,11 @@
 namespace polymux::media::mp3::id3 {
 
 using Bytes = std::vector<std::byte>;
+
+template <std::size_t count>
+[[nodiscard]] bool contains(const std::array<std::string_view, count>& ids, std::string_view id) {
+    return std::ranges::find(ids, id) != ids.end();
+}
 
 /// The values of the encoding byte that this project writes.
 enum class Encoding : std::uint8_t { latin1 = 0, utf16 = 1, utf8 = 3 };

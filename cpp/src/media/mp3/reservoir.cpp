@@ -6,7 +6,6 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-constexpr int header_bytes = 4;
 constexpr int highest_bitrate_index = 14;
 // LAME's own bound below 16 kHz: 64 kbit/s.
 constexpr int highest_bitrate_index_below_16_khz = 8;
@@ -21,7 +20,7 @@ int StreamShape::head_bytes() const noexcept {
     FrameHeader header;
     header.version = version;
     header.channel_mode = channels == 1 ? ChannelMode::mono : ChannelMode::joint_stereo;
-    return header_bytes + header.side_info_bytes();
+    return static_cast<int>(frame_header_bytes) + header.side_info_bytes();
 }
 
 StreamShape shape_of(const EncoderSettings& settings) noexcept {

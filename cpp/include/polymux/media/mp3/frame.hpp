@@ -12,6 +12,8 @@ namespace polymux::media::mp3 {
 enum class MpegVersion : std::uint8_t { mpeg1, mpeg2, mpeg25 };
 enum class ChannelMode : std::uint8_t { stereo, joint_stereo, dual_channel, mono };
 
+inline constexpr std::size_t frame_header_bytes = 4;
+
 struct FrameHeader {
     MpegVersion version = MpegVersion::mpeg1;
     ChannelMode channel_mode = ChannelMode::stereo;
