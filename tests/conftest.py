@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=long)
     items[:] = _without(items, long)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Shows a failure at once: a run that a time limit ends has named its failures."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        last = "\n".join(report.longreprtext.splitlines()[-15:])
+        print(f"\nFAILED {report.nodeid}\n{last}", flush=True)
 
 
 def _without(items: Iterable[pytest.Item], unwanted: list[pytest.Item]) -> list[pytest.Item]:
