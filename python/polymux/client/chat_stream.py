@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from polymux._native.core import core
+from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.html_repr import markdown
 from polymux.client.options import MAX_EVENT_BYTES, checked_limit
@@ -69,7 +69,6 @@ class ChatStream(core.ChatStream):
         return markdown(self.text)
 
     def __enter__(self) -> Self:
-        """The stream itself."""
         return self
 
     def __exit__(
@@ -78,7 +77,6 @@ class ChatStream(core.ChatStream):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes the source."""
         self.close()
 
 
@@ -112,7 +110,6 @@ class AsyncChatStream(core.AsyncChatStream):
         return markdown(self.text)
 
     async def __aenter__(self) -> Self:
-        """The stream itself."""
         return self
 
     async def __aexit__(
@@ -121,7 +118,6 @@ class AsyncChatStream(core.AsyncChatStream):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes the source."""
         await self.aclose()
 
 
@@ -184,6 +180,13 @@ def opened_stream(exchange: core.Exchange) -> ChatStream:
     return stream
 
 
+def given_stream(pieces: Iterable[ChatChunk | bytes]) -> ChatStream:
+    """A stream of chunks that are made already; the bytes of ``[DONE]`` are its good end."""
+    stream = ChatStream(pieces, MAX_EVENT_BYTES)
+    stream.response = None
+    return stream
+
+
 def opened_async_stream(exchange: core.Exchange) -> AsyncChatStream:
     """The same for asyncio."""
     stream = AsyncChatStream(exchange, MAX_EVENT_BYTES)
@@ -198,7 +201,9 @@ def _response(exchange: core.Exchange) -> Answer:
     return Answer((status, fields, b"", 1, 0.0))
 
 
-def decode_async(chunks: AsyncIterable[ReadableBuffer], max_event_bytes: int) -> AsyncChatStream:
+def decode_async(
+    chunks: AsyncIterable[ReadableBuffer | ChatChunk], max_event_bytes: int
+) -> AsyncChatStream:
     """What `polymux.aio.decode_chat_stream` does."""
     stream = AsyncChatStream(chunks, checked_limit(max_event_bytes))
     stream.response = None

@@ -9,6 +9,7 @@ from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.asynchronous import AsyncOperations
 from polymux.client.options import MAX_EVENT_BYTES, MAX_GENERATION_S, as_timeout
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from polymux._native._core import ChatChunk
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
@@ -92,7 +94,6 @@ class AsyncLocal(AsyncOperations):
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
-        """Keeps what is given; nothing is opened."""
         self._given = (
             folder, engines, backends, song_search, fetch, catalogue, song_recognition,
             max_generation_s, download, summaries,
@@ -230,7 +231,7 @@ class AsyncLocal(AsyncOperations):
         from polymux.client.chat_stream import decode_async
 
         # A reader takes its time between two chunks, and that counts as well.
-        pieces = home.calls.stream(_events(home, work, limit_s, until))
+        pieces = home.calls.stream(_chunks(home, work, limit_s, until))
         return decode_async(pieces, MAX_EVENT_BYTES)
 
     async def aclose(self) -> None:
@@ -251,7 +252,6 @@ class AsyncLocal(AsyncOperations):
             await asyncio.shield(self._closing)
 
     async def __aenter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __aexit__(
@@ -260,18 +260,14 @@ class AsyncLocal(AsyncOperations):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes."""
         await self.aclose()
 
 
-async def _events(
+async def _chunks(
     home: LocalHome, work: OperationRequest, limit_s: float | None, until: float | None
-) -> AsyncGenerator[bytes]:
-    """The chunks in the form that a server sends them in, for the same decoder."""
-    import json
+) -> AsyncGenerator[ChatChunk | bytes]:
+    """The chunks, then the mark of a good end."""
     from contextlib import aclosing
-
-    from polymux.service.chunks import line_of
 
     async with aclosing(home.service.stream(work)) as chunks:
         while True:
@@ -284,8 +280,7 @@ async def _events(
                 raise _too_late(work.operation, limit_s or 0.0) from None
             if chunk is None:
                 break
-            line = json.dumps(chunk).encode() if isinstance(chunk, dict) else line_of(chunk)
-            yield b"data: " + line + b"\n\n"
+            yield core.ChatChunk(core.write_json(chunk)) if isinstance(chunk, dict) else chunk
     yield b"data: [DONE]\n\n"
 
 

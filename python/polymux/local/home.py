@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from polymux import contract
-from polymux._native.core import core
+from polymux._native import core
 from polymux.client import responses
 from polymux.client.answer import Answer
 from polymux.client.methods.results import RESULTS
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
     from types import TracebackType
 
+    from polymux._native._core import ChatChunk
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetcher import FetchPolicy
@@ -78,7 +79,6 @@ class LocalStore(Store):
     """
 
     def __init__(self, folder: Path, *, is_users: bool) -> None:
-        """Opens it."""
         self._one_closes = threading.Lock()
         life_s = math.inf if is_users else _OWN_LIFE_S
         super().__init__(folder, cap_bytes=_CAP_BYTES, life_s=life_s)
@@ -148,7 +148,6 @@ class CallTracker:
     """Belongs to one event loop."""
 
     def __init__(self) -> None:
-        """There is none."""
         self.open: set[_OpenCall] = set()
         self._streams: WeakSet[OpenStream] = WeakSet()
 
@@ -160,7 +159,7 @@ class CallTracker:
         """
         return _OpenCall(self)
 
-    def stream(self, pieces: AsyncGenerator[bytes]) -> OpenStream:
+    def stream(self, pieces: AsyncGenerator[ChatChunk | bytes]) -> OpenStream:
         """The pieces, which may be read as long as nobody has called `end`."""
         found = OpenStream(self, pieces)
         self._streams.add(found)
@@ -181,17 +180,15 @@ class CallTracker:
 class OpenStream:
     """The pieces of a stream, each of which is a call of its own."""
 
-    def __init__(self, calls: CallTracker, pieces: AsyncGenerator[bytes]) -> None:
-        """Nothing is begun."""
+    def __init__(self, calls: CallTracker, pieces: AsyncGenerator[ChatChunk | bytes]) -> None:
         self._calls = calls
         self._pieces = pieces
         self._is_read = self._is_over = False
 
     def __aiter__(self) -> OpenStream:
-        """Itself."""
         return self
 
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> ChatChunk | bytes:
         """The next piece.
 
         Raises:
@@ -251,7 +248,6 @@ class LocalHome:
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
-        """Opens the store."""
         self.calls = CallTracker()
         given = None if folder is None else os.fsdecode(path_bytes(folder))
         self._own = made() if given is None else None

@@ -42,7 +42,6 @@ class Intake:
     """
 
     def __init__(self, media: MediaStore) -> None:
-        """Nothing is read."""
         self._media = media
         self._drafts: list[TempFile] = []
         self._lock = threading.Lock()

@@ -39,7 +39,6 @@ class LocalFile(MediaFile):
     def __init__(
         self, path: Path, content_type: str, report: ConversionReport | None = None
     ) -> None:
-        """What was made, and what it is."""
         for name, value in (
             ("path", path),
             ("data", None),
@@ -97,19 +96,15 @@ class LocalFile(MediaFile):
         return f"<div>{shown}<div>{facts}</div></div>"
 
     def __repr__(self) -> str:
-        """Where it lies."""
         return f"LocalFile({display_name(str(self.path))!r}, {self._content_type!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is the same file."""
         return isinstance(other, LocalFile) and other.path == self.path
 
     def __hash__(self) -> int:
-        """Equal files hash alike."""
         return hash((LocalFile, self.path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles what it was made of."""
         return LocalFile, (self.path, self._content_type, self._report)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from polymux._native._core import ChatChunk
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.downloads.settings import DownloadSettings
@@ -46,7 +47,6 @@ class Session:
     """From the first call to `close`: an event loop on a thread, and what does the calls there."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        """Its thread runs from now on."""
         from polymux.local.async_local import AsyncLocal
 
         self.inner = AsyncLocal(**given)
@@ -120,7 +120,6 @@ class CallbackBridge:
     """
 
     def __init__(self, on_progress: Callable[[Prediction], object] | None) -> None:
-        """Nothing was told."""
         self._on_progress = on_progress
         #: What was told, and whom to tell that it was heard; None at the call's end.
         self._told: SimpleQueue[tuple[Prediction, Callable[[], None]] | None] = SimpleQueue()
@@ -206,7 +205,6 @@ class Local(Operations):
         download: DownloadSettings | None = None,
         summaries: SummaryOptions | None = None,
     ) -> None:
-        """Keeps what is given; nothing is opened."""
         self._given: dict[str, Any] = {
             "folder": folder,
             "engines": engines,
@@ -329,9 +327,9 @@ class Local(Operations):
         return result
 
     def _stream(self, stream: Any) -> Any:
-        from polymux.client.chat_stream import decode_chat_stream
+        from polymux.client.chat_stream import given_stream
 
-        return decode_chat_stream(_Pieces(self, stream._detach()))  # noqa: SLF001
+        return given_stream(_Pieces(self, stream._detach()))  # noqa: SLF001
 
     def close(self) -> None:
         """Ends what runs, and the engines' processes. Idempotent.
@@ -355,7 +353,6 @@ class Local(Operations):
                     self._ending = None
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(
@@ -364,7 +361,6 @@ class Local(Operations):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes."""
         self.close()
 
 
@@ -395,16 +391,16 @@ class _Pieces:
         self._session = local._session  # noqa: SLF001
         self._source = source
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[ChatChunk | bytes]:
         return self
 
-    def __next__(self) -> bytes:
-        async def following(_: AsyncLocal) -> bytes | None:
+    def __next__(self) -> ChatChunk | bytes:
+        async def following(_: AsyncLocal) -> ChatChunk | bytes | None:
             return await anext(self._source, None)
 
         if self._session is None:
             raise OperationCancelledError("it was closed before the stream's end")
-        piece: bytes | None = self._local._run(following, self._session)  # noqa: SLF001
+        piece: ChatChunk | bytes | None = self._local._run(following, self._session)  # noqa: SLF001
         if piece is None:
             raise StopIteration
         return piece
