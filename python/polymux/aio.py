@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from polymux._util.deprecation import renamed_arguments
 from polymux.media import conversion as media_conversion
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from polymux.media.conversion import Names
     from polymux.media.inputs import Destination, Source
     from polymux.media.media_file import ConversionOutcome, MediaFile
-    from polymux.media.options import CoverPicture, Limits, Preset, Tags, Time, Verify
+    from polymux.media.options import Limits, Time
     from polymux.media.results import MediaInfo, PcmAudio
 
 _PROGRESS_INTERVAL_S = 0.1
@@ -54,26 +54,9 @@ async def convert_to_mp3(
     source: Source,
     destination: Destination = None,
     *,
-    bitrate: int | str | None = None,
-    vbr_quality: float | None = None,
-    abr: bool = False,
-    preset: Preset = "ffmpeg",
-    sample_rate: int | None = None,
-    channels: int | None = None,
-    audio_stream: int | None = None,
-    start: Time | None = None,
-    end: Time | None = None,
-    tags: Tags = "copy",
-    cover: CoverPicture = "copy",
-    id3v2_version: Literal[3, 4] = 3,
-    identical_file: bool = False,
-    threads: int | None = None,
-    exact: bool = False,
-    verify: Verify | None = None,
-    strict: bool = False,
     overwrite: bool = True,
-    limits: Limits | None = None,
     on_progress: Callable[[Progress], object] | None = None,
+    **options: Unpack[EncodingOptions],
 ) -> MediaFile:
     """Converts any audio or video file to MP3; the twin of `polymux.convert_to_mp3`.
 
@@ -82,31 +65,16 @@ async def convert_to_mp3(
     cancellation by as much.
 
     Args:
-        source: As for `polymux.convert_to_mp3`, like all options that are not described here.
+        source: A path, a bytes-like object, or a binary file object.
         destination: A path, a binary file object, or None to keep the MP3 in memory.
-        bitrate: Constant bitrate in bit/s, or text such as ``"128k"``.
-        vbr_quality: Variable bitrate quality, 0 (best) to below 10. Default: 0 without `bitrate`.
-        abr: Make `bitrate` an average.
-        preset: ``"ffmpeg"``, ``"best"`` or ``"fast"``.
-        sample_rate: Of the output, in Hz.
-        channels: Of the output, 1 or 2.
-        audio_stream: Index of the stream to convert.
-        start: From this position, in seconds or as ``"[HH:]MM:SS[.mmm]"``.
-        end: Up to this position.
-        tags: ``"copy"``, ``"none"``, or a mapping that replaces the text tags.
-        cover: ``"copy"``, ``"none"``, or the bytes of a JPEG or PNG picture.
-        id3v2_version: 3 or 4.
-        identical_file: Write the whole file as ``ffmpeg -vn`` does.
-        threads: Maximum number of threads for this file; at a constant bitrate, 1 makes every
-            frame ffmpeg's. Default: as many as there are cores.
-        exact: At average and variable bitrate, one encoder from beginning to end.
-        verify: Check the first seam of parallel encoding (``"first-seam"``), or ``"all"``.
-        strict: Damaged input is an error.
-        overwrite: Replace an existing file.
-        limits: What the input may cost.
+            Default: None.
+        overwrite: Replace an existing file. Default: True.
         on_progress: Function or coroutine function, called on the event loop with a
             `polymux.Progress` about ten times a second and once at the end. An exception of it
-            ends the conversion.
+            ends the conversion. Default: None.
+        **options: `bitrate`, `vbr_quality`, `abr`, `preset`, `sample_rate`, `channels`,
+            `audio_stream`, `start`, `end`, `tags`, `cover`, `id3v2_version`, `identical_file`,
+            `threads`, `exact`, `verify`, `strict` and `limits`, as for `polymux.convert_to_mp3`.
 
     Returns:
         The MP3, with a report in ``.report``.
@@ -121,33 +89,12 @@ async def convert_to_mp3(
         >>> asyncio.run(aio.convert_to_mp3("song.flac")).content_type
         'audio/mpeg'
     """
-    options = native_options(
-        EncodingOptions(
-            bitrate=bitrate,
-            vbr_quality=vbr_quality,
-            abr=abr,
-            preset=preset,
-            sample_rate=sample_rate,
-            channels=channels,
-            audio_stream=audio_stream,
-            start=start,
-            end=end,
-            tags=tags,
-            cover=cover,
-            id3v2_version=id3v2_version,
-            identical_file=identical_file,
-            threads=threads,
-            exact=exact,
-            verify=verify,
-            strict=strict,
-            limits=limits,
-        )
-    )
+    native = native_options(options)
     ended = asyncio.Event()
     conversion = media_conversion.start_conversion(
         source,
         destination,
-        options,
+        native,
         overwrite=flag("overwrite", overwrite),
         on_done=_on_this_loop(ended.set),
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
@@ -219,8 +220,6 @@ def describe(name: str | None = None) -> list[dict[str, Any]]:
     Raises:
         InvalidRequestError: There is no such operation.
     """
-    from polymux._native.core import core
-
     described: list[dict[str, Any]] = json.loads(core.describe(name))
     return described
 
@@ -263,8 +262,6 @@ def encoding_of(content_type: str | None) -> Literal["json", "multipart"]:
         >>> contract.encoding_of("application/json; charset=utf-8")
         'json'
     """
-    from polymux._native.core import core
-
     return "json" if core.encoding_of(content_type) == "json" else "multipart"
 
 
@@ -294,8 +291,6 @@ def read_json(
         >>> contract.read_json("musicsearch", b'{"song": "Blue Danube", "limit": "3"}').values
         {'song': 'Blue Danube', 'limit': 3}
     """
-    from polymux._native.core import core
-
     variant, chosen, values, warnings = core.read_json(name, model, body, True, max_bytes)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
 
@@ -321,8 +316,6 @@ def read_form(
         >>> contract.read_form("generate_video", fields).values
         {'prompt': 'waves', 'fps': 12, 'remove_watermark': False}
     """
-    from polymux._native.core import core
-
     given = list(fields)
     for field in given:
         if not isinstance(field, tuple) or len(field) != 2 or not isinstance(field[0], str):

@@ -14,9 +14,8 @@ import jsonschema
 import pytest
 from polymux import contract
 from polymux.errors import BadRequestError, InvalidRequestError
-from polymux.mcp.arguments import checked, sorted_out
 from polymux.mcp.files import Folders, Input, embedded
-from polymux.mcp.tools import described
+from polymux.mcp.tools import checked, described, sorted_out
 from support import requests
 
 WORDS = "In base64."

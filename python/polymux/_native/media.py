@@ -1,7 +1,9 @@
-"""The one place that loads the native media module; import `media` from here, inside a function.
+"""The native media module, loaded when something of it is first used.
 
-A failed import is not remembered, so the next call after a repair finds the module.
+A failed import is not remembered, so the next use after a repair finds the module.
 """
+
+from typing import TYPE_CHECKING
 
 from polymux._util.text import printable, shortened
 from polymux.errors import MissingDependencyError
@@ -25,9 +27,16 @@ def _missing(error: ImportError) -> MissingDependencyError:
     )
 
 
-try:
-    import polymux._native._media as media
-except ImportError as error:
-    raise _missing(error) from error
+if TYPE_CHECKING:
+    from polymux._native._media import *  # noqa: F403 - the names of the stub
+else:
 
-__all__ = ["media"]
+    def __getattr__(name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            import polymux._native._media as native
+        except ImportError as error:
+            raise _missing(error) from error
+        value = globals()[name] = getattr(native, name)
+        return value

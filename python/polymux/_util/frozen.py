@@ -33,25 +33,20 @@ class Frozen:
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refused."""
         raise AttributeError(f"a {type(self).__name__} cannot be changed")
 
     def __delattr__(self, name: str) -> None:
-        """Refused."""
         raise AttributeError(f"a {type(self).__name__} cannot be changed")
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is of the same class with equal attributes."""
         if type(other) is not type(self):
             return NotImplemented
         return self._values() == other._values()
 
     def __hash__(self) -> int:
-        """Equal values hash alike."""
         return hash((type(self), *self._values().values()))
 
     def __repr__(self) -> str:
-        """All attributes but the hidden ones."""
         shown = (
             f"{name}={'***' if name in self._hidden and value is not None else repr(value)}"
             for name, value in self._values().items()
@@ -59,7 +54,6 @@ class Frozen:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the attributes."""
         return _restored, (type(self), self._values())
 
 

@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
+from polymux._native import core
 from polymux._util.text import shown
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
@@ -87,8 +88,6 @@ class BatchSpec:
 
     def _check(self) -> None:
         """Refuses what would make every item fail; an item may bring fields of its own."""
-        from polymux._native.core import core
-
         given = {self.first: "x", **self.fields}
         try:
             name, _, variant, _, _ = core.choose_variant(self.operation, self.model, given)
@@ -102,8 +101,6 @@ class BatchSpec:
 
     def reads(self, name: str | bytes) -> bool:
         """Whether a file of that name, found in a folder, is one that the operation reads."""
-        from polymux._native.core import core
-
         kind: str = core.content_type_of(os.fsdecode(name).encode("ascii", "replace").decode())
         return kind.startswith(self._kinds)
 

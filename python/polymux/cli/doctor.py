@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._native import media
 from polymux._native.version import __version__
 from polymux.cli import exit_codes
 from polymux.cli.terminal import write_json, write_line
@@ -87,10 +88,9 @@ def findings(config: str | None = None) -> dict[str, Any]:
 
 def _media() -> dict[str, Any]:
     try:
-        from polymux._native.media import media
+        return {"ok": True, "cores": media.available_cores()} | media.build_info()
     except MissingDependencyError as error:
         return {"ok": False, "problem": str(error)}
-    return {"ok": True, "cores": media.available_cores()} | media.build_info()
 
 
 def _ffmpeg_program() -> dict[str, Any] | None:

@@ -49,7 +49,6 @@ class Line:
         self._drawn = 0.0
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        """Takes how far one file is."""
         now = monotonic()
         # What is begun anew is so in the eyes of whoever watches, too.
         if what != self._what or done < self._before:

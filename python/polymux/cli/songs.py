@@ -100,7 +100,6 @@ class _Progress:
         self._as_json = as_json
 
     def __call__(self, now: AddProgress) -> None:
-        """One more file."""
         path = display_name(os.fsencode(now.path))
         if self._as_json:
             line: dict[str, Any] = {"status": now.outcome, "path": path}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from polymux._native import core
 from polymux._util.redaction import redact, redact_json
 from polymux._util.text import printable, shortened
 
@@ -49,7 +50,6 @@ class Answer:
     )
 
     def __init__(self, native: Native, connection: Connection | None = None) -> None:
-        """Takes over what the native core gave, and where it came from."""
         self.status, self._fields, self.body, self.tries, self.elapsed_s = native
         #: ``name:port`` of the server, and the file of certificates that it was trusted by.
         self.host = None if connection is None else connection.host
@@ -160,7 +160,6 @@ def _class_of(status: int) -> type[APIStatusError]:
 
 def _parsed(text: str) -> Any:
     """The JSON of an error's body; None where it is none."""
-    from polymux._native.core import core
     from polymux.errors import DecodeError
 
     try:

@@ -42,7 +42,6 @@ class AsyncPredictions:
     __slots__ = ("_connection", "_settings")
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
-        """Of a client's connection."""
         self._connection = connection
         self._settings = settings
 
@@ -240,7 +239,6 @@ class AsyncClient(ClientBase, AsyncOperations):
         self._connection.close()
 
     async def __aenter__(self) -> Self:
-        """The client itself."""
         return self
 
     async def __aexit__(
@@ -249,5 +247,4 @@ class AsyncClient(ClientBase, AsyncOperations):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes."""
         await self.aclose()

@@ -37,7 +37,6 @@ class ClientBase:
         http2: bool = True,
         max_event_bytes: int | None = None,
     ) -> None:
-        """Keeps what is given."""
         self._settings = Settings(
             chat_model=chat_model, headers=headers, paths=paths, retry=retry, timeout=timeout,
             max_event_bytes=max_event_bytes,
@@ -82,17 +81,13 @@ class ClientBase:
         return made
 
     def __repr__(self) -> str:
-        """The server, and nothing of the key."""
         return f"{type(self).__name__}({self._connection.base_url!r})"
 
     def __copy__(self) -> Self:
-        """A client that shares the connections of this one."""
         return self.with_options()
 
     def __deepcopy__(self, memo: object) -> Self:
-        """A client that shares the connections of this one."""
         return self.with_options()
 
     def __reduce__(self) -> NoReturn:
-        """Refused: it would write the key down."""
         raise TypeError("a client cannot be pickled, as it holds a key: make one where it is used")

@@ -36,11 +36,9 @@ class Fields(Mapping[str, Any]):
     _members: Mapping[str, Any]
 
     def __init__(self, members: Mapping[str, Any]) -> None:
-        """Shows `members`, which must not change any more."""
         object.__setattr__(self, "_members", members)
 
     def __getattr__(self, name: str) -> Any:
-        """The member of that name."""
         members = object.__getattribute__(self, "_members")
         if name in members:
             return view(members[name])
@@ -49,27 +47,21 @@ class Fields(Mapping[str, Any]):
         raise AttributeError(f"there is no {name!r} here, only: {', '.join(members) or 'nothing'}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuses: what was received does not change."""
         raise AttributeError(f"cannot set {name!r}: what was received does not change")
 
     def __getitem__(self, name: str) -> Any:
-        """The member of that name."""
         return view(self._members[name])
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the members."""
         return iter(self._members)
 
     def __len__(self) -> int:
-        """How many members there are."""
         return len(self._members)
 
     def __repr__(self) -> str:
-        """The members as they were received."""
         return f"Fields({self._members!r})"
 
     def __reduce__(self) -> tuple[type[Fields], tuple[dict[str, Any]]]:
-        """Pickles as its members."""
         return Fields, (dict(self._members),)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from polymux._native import core
 from polymux._util.redaction import register_secret
 from polymux.config import checked_base_url, checked_key, configuration, host_of
 from polymux.errors import InvalidRequestError
@@ -38,7 +39,6 @@ class Connection:
     def __init__(
         self, base_url: str | None, api_key: str | None, options: Mapping[str, Any]
     ) -> None:
-        """Checks what is given; looks at nothing else."""
         self._given = (
             None if base_url is None else checked_base_url(base_url),
             None if api_key is None else checked_key(api_key),
@@ -83,7 +83,6 @@ class Connection:
         return session
 
     def _open(self) -> _core.Session:
-        from polymux._native.core import core
         from polymux._native.version import __version__
         from polymux.client import connection
 
@@ -120,7 +119,6 @@ class Connection:
             session.close()
 
     def __reduce__(self) -> NoReturn:
-        """Refused: it would write the key down."""
         raise TypeError("a client's connection cannot be pickled or copied, as it holds a key")
 
 

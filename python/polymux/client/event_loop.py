@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from polymux._native.core import core
+from polymux._native import core
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

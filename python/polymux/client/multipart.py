@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from polymux._native import core
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.media.inputs import file_given, is_path, native_source
@@ -64,8 +65,6 @@ def multipart_body(
         >>> sum(len(piece) for piece in body) == body.length_bytes
         True
     """
-    from polymux._native.core import core
-
     texts = [(_text(name, "name"), field_text(name, value)) for name, value in fields]
     uploads = [_native_file(name, value) for name, value in files]
     if awaited:

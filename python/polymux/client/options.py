@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.frozen import Frozen
 from polymux.errors import InvalidRequestError
@@ -78,7 +79,6 @@ class Timeout(Frozen):
         idle: float | None = None,
         event: float | None = None,
     ) -> None:
-        """Checks what is given."""
         self._set(
             total=_seconds("total", total),
             connect=_seconds("connect", connect),
@@ -158,7 +158,6 @@ class Retry(Frozen):
         max_retry_after_s: float = 120.0,
         repeatable: bool = False,
     ) -> None:
-        """Checks what is given."""
         if isinstance(max_retries, bool) or not isinstance(max_retries, int):
             raise TypeError(f"max_retries: a whole number, not {type(max_retries).__name__}")
         if not 0 <= max_retries <= _MAX_RETRIES:
@@ -230,8 +229,6 @@ def native_options(
     timeout: Timeout, retry: Retry, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> CallOptions:
     """Both, as the native core takes them; every deadline of `timeout` is set."""
-    from polymux._native.core import core
-
     return core.CallOptions(
         connect_ms=_milliseconds(timeout.connect),
         write_ms=_milliseconds(timeout.write),

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from time import monotonic
 
-from polymux._native.core import core
+from polymux._native import core
 from polymux._util.logging import log
 from polymux._util.text import shown
 from polymux.client.answer import Answer, status_error, told_error

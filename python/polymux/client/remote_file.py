@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from polymux._native import core
 from polymux._util.html_repr import embedded, escaped, link
 from polymux._util.redaction import redact
 from polymux._util.text import path_in, printable, shortened
@@ -104,8 +105,6 @@ class RemoteFile(MediaFile):
     @property
     def content_type(self) -> str:
         """MIME type, by the extension in the address."""
-        from polymux._native.core import core
-
         return core.content_type_of(path_in(self.url))
 
     def read(

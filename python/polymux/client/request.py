@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
-from polymux._native.core import core
+from polymux._native import core
 from polymux._util.text import shown
 from polymux.client.multipart import multipart_body
 from polymux.errors import InvalidRequestError

@@ -54,7 +54,6 @@ class Settings(Frozen):
         timeout: float | Timeout | None = None,
         max_event_bytes: int | None = None,
     ) -> None:
-        """Checks what is given."""
         self._set(
             chat_model=chat_model,
             headers=_merged(checked_header(*one) for one in _items("headers", headers)),

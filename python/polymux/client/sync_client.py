@@ -42,7 +42,6 @@ class Predictions:
     __slots__ = ("_connection", "_settings")
 
     def __init__(self, connection: Connection, settings: Settings) -> None:
-        """Of a client's connection."""
         self._connection = connection
         self._settings = settings
 
@@ -282,7 +281,6 @@ class Client(ClientBase, Operations):
         self._connection.close()
 
     def __enter__(self) -> Self:
-        """The client itself."""
         return self
 
     def __exit__(
@@ -291,5 +289,4 @@ class Client(ClientBase, Operations):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes."""
         self.close()

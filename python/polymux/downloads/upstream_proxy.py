@@ -32,7 +32,6 @@ class UpstreamProxy(NamedTuple):
     login: str = ""
 
     def __repr__(self) -> str:
-        """Without the login."""
         return f"{type(self).__name__}({self.host!r}, {self.port})"
 
     @classmethod

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from polymux._native import core
 from polymux._util.text import shown
 from polymux.fetch.policy import FetchLimits, FetchPolicy, native_limits, native_policy
 from polymux.fetch.threads import on_a_thread
@@ -119,7 +120,6 @@ class Fetched:
     offset: int = 0
 
     def __repr__(self) -> str:
-        """Without the body and without the query of the URL, which may hold a signature."""
         url = self.url.partition("?")[0]
         return f"Fetched(url={url!r}, status={self.status}, body_bytes={self.body_bytes})"
 
@@ -189,8 +189,6 @@ def fetch(
         polymux.errors.URLRefusedError: the URL is refused: its port is not one of those that are
         allowed
     """
-    from polymux._native.core import core
-
     return _Call(url, policy, limits, destination, on_progress).run(core.CancelToken())
 
 
@@ -233,8 +231,6 @@ def fetch_rest(
         Traceback (most recent call last):
         polymux.errors.URLRefusedError: the URL is refused: it must begin with http:// or https://
     """
-    from polymux._native.core import core
-
     call = _Call(url, policy, limits, None, on_progress, unfinished)
     return call.run(core.CancelToken())
 
@@ -313,8 +309,6 @@ async def ajudged(
         Traceback (most recent call last):
         polymux.errors.URLRefusedError: the URL is refused: its host is not on the public Internet
     """
-    from polymux._native.core import core
-
     address = url.encode("utf-8", "surrogatepass")
     native, kept = native_policy(policy or FetchPolicy()), limits or FetchLimits()
 
@@ -381,8 +375,6 @@ class _Call:
     def _fetched(
         self, destination: tuple[str, object] | None, token: _core.CancelToken, waited_ms: int
     ) -> Fetched:
-        from polymux._native.core import core
-
         rest, on_start = None, None
         if (kept := self._unfinished) is not None:
             rest = (kept.have_bytes, kept.etag, kept.whole_bytes)

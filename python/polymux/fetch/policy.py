@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from polymux._native import core
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.media.inputs import path_bytes
@@ -49,7 +50,6 @@ class FetchPolicy:
     verify_allowed_hosts: bool = True
 
     def __post_init__(self) -> None:
-        """Checks all of it, in the native core."""
         for name in ("allowed_hosts", "allowed_networks", "allowed_ports"):
             object.__setattr__(self, name, _tuple(name, getattr(self, name)))
         for name in ("allowed_hosts", "allowed_networks"):
@@ -98,7 +98,6 @@ class FetchLimits:
     redirects: int = 5
 
     def __post_init__(self) -> None:
-        """Checks all of them, in the native core."""
         native_limits(self)
 
 
@@ -110,8 +109,6 @@ def _tuple(name: str, value: Any) -> tuple[Any, ...]:
 
 def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
     """The same for the native core, which checks it."""
-    from polymux._native.core import core
-
     bundle = policy.certificate_bundle
     return core.FetchPolicy(
         policy.allowed_hosts,
@@ -124,8 +121,6 @@ def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
 
 def native_limits(limits: FetchLimits, waited_ms: int = 0) -> _core.FetchLimits:
     """The same for the native core, which checks them; of the total, what a wait has left."""
-    from polymux._native.core import core
-
     values: dict[str, int] = {}
     for item in fields(limits):
         value = integer(item.name, getattr(limits, item.name), bits=64)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from polymux._native import core
 from polymux.errors import RequestTimeoutError
 
 if TYPE_CHECKING:
@@ -104,8 +105,6 @@ async def on_a_thread(
     Raises:
         RequestTimeoutError: No thread was free in that time.
     """
-    from polymux._native.core import core
-
     loop = asyncio.get_running_loop()
     token = core.CancelToken()
     context = copy_context()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from polymux import errors
 from polymux.client.responses.prediction import files_of
 from polymux.mcp.answers import MadeFile, Outcome
-from polymux.mcp.arguments import checked
-from polymux.mcp.tools import CHATS
+from polymux.mcp.tools import CHATS, checked
 from polymux.media.media_file import MediaFile
 from polymux.service import job_table
 from polymux.service.errors import bad_request, restored, status_error
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     from polymux.client.async_client import AsyncClient
     from polymux.client.responses import Prediction
-    from polymux.mcp.arguments import Arguments
     from polymux.mcp.files import Input
+    from polymux.mcp.tools import Arguments
     from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
     from polymux.service.model import Caller

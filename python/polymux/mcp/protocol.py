@@ -24,10 +24,9 @@ from polymux.mcp.answers import (
     resource_of,
     result_of,
 )
-from polymux.mcp.arguments import sorted_out
 from polymux.mcp.executor import Call
 from polymux.mcp.files import Input, check_length
-from polymux.mcp.tools import described
+from polymux.mcp.tools import described, sorted_out
 from polymux.service.errors import described as told_of
 from polymux.service.errors import status_error
 
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 
     from polymux.contract import Operation
     from polymux.mcp.answers import Outcome
-    from polymux.mcp.arguments import Arguments
     from polymux.mcp.executor import ToolExecutor
+    from polymux.mcp.tools import Arguments
     from polymux.service.model import Caller
 
     #: A request, with what its transport has put beside it.

@@ -17,9 +17,9 @@ from mcp.server.stdio import stdio_server
 
 from polymux.client.methods.results import RESULTS
 from polymux.local.home import LocalHome
-from polymux.mcp.arguments import MAX_JSON_BYTES
 from polymux.mcp.executor import LocalExecutor
 from polymux.mcp.protocol import Visitor, make_server
+from polymux.mcp.tools import MAX_JSON_BYTES
 from polymux.service import job_table
 from polymux.service.model import LOCAL
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from polymux.contract import Operation
-    from polymux.mcp.arguments import Arguments
     from polymux.mcp.executor import ToolExecutor
     from polymux.mcp.files import Folders, Input
     from polymux.mcp.protocol import Context
+    from polymux.mcp.tools import Arguments
     from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from polymux._native import media
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError, OutputFailedError, OutputRefusedError
 from polymux.media.inputs import (
@@ -53,8 +54,6 @@ def start_conversion(
     on_done: Callable[[], object] | None = None,
 ) -> _media.Conversion:
     """Starts one conversion; `on_done` is called on a native thread when it has ended."""
-    from polymux._native.media import media
-
     return media.start_conversion(
         native_source(source), native_destination(destination), options, overwrite, on_done
     )
@@ -174,8 +173,6 @@ class JobGroup:
 
 def default_concurrency() -> int:
     """Twice the cores: enough that no core waits while results are handed over."""
-    from polymux._native.media import media
-
     return 2 * media.available_cores()
 
 

@@ -155,12 +155,10 @@ class MediaFile:
         return target
 
     def __iter__(self) -> Iterator[bytes]:
-        """The bytes, piece by piece."""
         data = self.read()
         return (data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The same for asyncio."""
         data = await self.aread()
         for at in range(0, len(data), _PIECE_BYTES):
             yield data[at : at + _PIECE_BYTES]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
+from polymux._native import media
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
@@ -102,8 +103,6 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
         TypeError: A value of the wrong type, or an option that does not exist.
         InvalidRequestError: A value out of its range; every such value is named.
     """
-    from polymux._native.media import media
-
     unknown = sorted(set(values) - set(EncodingOptions.__annotations__))
     if unknown:
         raise TypeError(f"there is no option {', '.join(map(shown, unknown))}")
@@ -140,8 +139,6 @@ def native_limits(limits: Limits | None) -> _media.Limits:
         TypeError: Not a `Limits`, or a field of the wrong type.
         InvalidRequestError: A field far outside of every range.
     """
-    from polymux._native.media import media
-
     native = media.Limits()
     if limits is None:
         return native

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from polymux._native import media
 from polymux.media.inputs import native_source
 from polymux.media.options import flag, integer, native_limits, optional_integer, seconds
 from polymux.media.results import media_info_from_native, pcm_audio_from_native
@@ -43,8 +44,6 @@ def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:
     """
     native = native_source(source)
     checked = native_limits(limits)
-    from polymux._native.media import media
-
     return media_info_from_native(media.probe(native, checked))
 
 
@@ -103,6 +102,4 @@ def decode_audio(
         flag("strict", strict),
         native_limits(limits),
     )
-    from polymux._native.media import media
-
     return pcm_audio_from_native(media.decode_pcm(native, *settings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from polymux._native import media
 from polymux.errors import InvalidRequestError, OperationCancelledError
 from polymux.media.inputs import native_source, path_bytes
 from polymux.media.options import flag, native_limits
@@ -154,8 +155,6 @@ def remux(
             raise OperationCancelledError("cancelled while the streams were put into one file")
 
     check()
-    from polymux._native.media import media
-
     finished = media.remux(
         sources,
         destination,

@@ -310,7 +310,6 @@ class PcmAudio:
         return len(self) / self.sample_rate_hz
 
     def __len__(self) -> int:
-        """Samples per channel."""
         return len(self.samples) // self.channels
 
     def to_numpy(self) -> NDArray[np.float32]:

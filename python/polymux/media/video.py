@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from polymux._native import media
 from polymux.errors import InvalidRequestError, OperationCancelledError
 from polymux.media.inputs import native_source, path_bytes
 from polymux.media.options import flag, native_limits
@@ -139,8 +140,6 @@ def write_video(
     rate = _rate(fps)
     path = path_bytes(output)
     overwriting = flag("overwrite", overwrite)
-    from polymux._native.media import media
-
     writer = media.VideoWriter(path, width, height, rate, codec, quality, threads, overwriting)
     try:
         for frame in frames:
@@ -215,8 +214,6 @@ def read_frames(
     destination = ("path", path_bytes(output))
     rate, checked, overwriting = _rate(fps), native_limits(limits), flag("overwrite", overwrite)
     _check(cancel)
-    from polymux._native.media import media
-
     found = media.read_frames(
         sources,
         destination,

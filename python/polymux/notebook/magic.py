@@ -31,7 +31,6 @@ class Answer:
     """
 
     def __init__(self, text: str) -> None:
-        """Takes the text."""
         self.text = text
 
     def _repr_markdown_(self) -> str:
@@ -39,7 +38,6 @@ class Answer:
         return markdown(self.text)
 
     def __repr__(self) -> str:
-        """The text itself."""
         return self.text
 
 

@@ -39,7 +39,6 @@ class BatchWorker:
         self._executor = executor_for(spec, None, timeout_s, self._storage)
 
     def __call__(self, table: Any) -> Any:
-        """The outcomes of the orders in a block, as a block."""
         orders = map(unpacked_order, table.column("packed").to_pylist())
         return table_of([packed_outcome(self._outcome(order)) for order in orders])
 

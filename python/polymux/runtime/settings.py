@@ -153,8 +153,6 @@ class EngineSettings:
     operations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Accepts old names of options."""
-
         def warn(text: str) -> None:
             warnings.warn(text, DeprecationWarning, stacklevel=6)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from polymux._native import core
 from polymux.service.errors import engine_failed
 from polymux.service.model import OperationResult
 
@@ -35,8 +36,6 @@ def plain_of(chunk: Chunk) -> dict[str, Any]:
     """
     if isinstance(chunk, dict):
         return chunk
-    from polymux._native.core import core
-
     plain = core.parse_json(chunk.raw)
     return plain if isinstance(plain, dict) else {}
 

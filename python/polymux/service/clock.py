@@ -48,7 +48,6 @@ class SteadyClock:
         self._offset_s = wall() - self._monotonic()
 
     def __call__(self) -> float:
-        """Seconds since 1970."""
         offset_s = self._wall() - self._monotonic()
         if abs(offset_s - self._offset_s) <= LARGEST_STEP_S:
             self._offset_s = offset_s

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from polymux._native import media
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.sqlite import library
 from polymux.errors import InvalidRequestError
-from polymux.media.options import flag, integer
+from polymux.media.inputs import native_source
+from polymux.media.options import flag, integer, native_limits
 from polymux.songs import text_search
 from polymux.songs.database import Database
 from polymux.songs.export import export
-from polymux.songs.identifying import identify_query, query_of
 from polymux.songs.index import CatalogueIndex
 from polymux.songs.indexer import Addition, is_there
-from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport
+from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport, Match, RunnerUp
 from polymux.songs.scanner import absolute_path, files_of, is_folder, named_path, several
 from polymux.songs.settings import catalogue_folder, checked_confidence, made_folder
 from polymux.songs.table import SongTable
 from polymux.songs.write_lock import WritingLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polymux.media.inputs import Source
+    from polymux.media.options import Limits
 
 if TYPE_CHECKING:
     import threading
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 
     from polymux.media.inputs import Source
     from polymux.media.options import Limits
-    from polymux.songs.results import AddProgress, AddReport, Match
+    from polymux.songs.results import AddProgress, AddReport
 
     FilePath: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
 
@@ -67,7 +74,6 @@ class Catalogue:
         *,
         min_confidence: float | None = None,
     ) -> None:
-        """Opens it."""
         self._process = os.getpid()
         self._min_confidence = checked_confidence(min_confidence)
         #: The folder.
@@ -315,8 +321,6 @@ class Catalogue:
             True
         """
         self._check_process()
-        from polymux._native.media import media
-
         problems = self._database.problems()
         damaged = self._index.verify()
         missing = [row.song() for row in self._table.every() if not is_there(row.path)]
@@ -396,9 +400,83 @@ class Catalogue:
             )
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Closes."""
         self.close()
+
+
+#: Recordings that are removed while they are found.
+_MAX_TRIES = 5
+
+
+def query_of(source: Source, limits: Limits | None) -> bytes:
+    """What a piece of sound is asked for by.
+
+    Raises:
+        PolymuxError: It cannot be opened.
+    """
+    native, checked = native_source(source), native_limits(limits)
+    found: bytes = media.song_query(native, checked)["query"]
+    return found
+
+
+def identify_query(
+    index: CatalogueIndex,
+    table: SongTable,
+    query: bytes,
+    go_on: Callable[[], object] | None = None,
+    min_confidence: float | None = None,
+) -> Match | None:
+    """Names the song that described sound is of; None where the catalogue has none.
+
+    Args:
+        index: Is asked.
+        table: Of its songs.
+        query: What the native ``song_query`` has made.
+        go_on: Called now and then meanwhile; what it raises ends the search. Default: none.
+        min_confidence: Of the song that is named. Default: the core's own.
+    """
+    gone: list[int] = []
+    for _ in range(_MAX_TRIES):
+        found = index.current().identify(query, gone, go_on, min_confidence)
+        if found is None:
+            return None
+        song = _song(table, found["song_id"])
+        if song is not None:
+            return _match(table, found, song)
+        gone.append(found["song_id"])
+    return None
+
+
+def _song(table: SongTable, recording: int) -> CatalogueSong | None:
+    """The song of a recording's group that is known longest.
+
+    Which of several files of one recording a noisy snippet is most like is chance; the song that is
+    named shall be the same each time.
+    """
+    row = table.first_like(recording)
+    return None if row is None else row.song()
+
+
+def _runner_up(
+    table: SongTable, others: list[dict[str, Any]], song: CatalogueSong
+) -> RunnerUp | None:
+    """The best of what is no other file of the same recording."""
+    for found in others:
+        other = _song(table, found["song_id"])
+        if other is not None and other.group_id != song.group_id:
+            return RunnerUp(other, found["confidence"])
+    return None
+
+
+def _match(table: SongTable, found: dict[str, Any], song: CatalogueSong) -> Match:
+    return Match(
+        song,
+        found["offset_s"],
+        found["tempo"] if found["change"] == "speed" else 1.0,
+        found["tempo"],
+        found["pitch"],
+        found["confidence"],
+        _runner_up(table, found["others"], song),
+    )

@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from polymux._native import media
 from polymux._util.sqlite import is_full
 from polymux._util.text import display_name
 from polymux.errors import CatalogueError, MissingDependencyError, PolymuxError
@@ -170,8 +171,6 @@ class CatalogueIndex:
         return dict(self.current().statistics())
 
     def _opened(self) -> SongIndex:
-        from polymux._native.media import media
-
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -198,8 +197,6 @@ class CatalogueIndex:
 
     def _begin_anew(self, damaged: list[tuple[str, str]]) -> None:
         """Another native index is made of the whole database; the old one still answers."""
-        from polymux._native.media import media
-
         for name, why in damaged:
             _log.warning("the index of songs is made anew: %s: %s", name, why)
             self.damaged.append(f"{name}: {why}")

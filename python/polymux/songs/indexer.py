@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._native import media
 from polymux._util.text import display_name
 from polymux.errors import (
     InputChangedError,
@@ -93,8 +94,6 @@ class Addition:
         on_progress: Callable[[AddProgress], object] | None,
         cancel: threading.Event | None,
     ) -> None:
-        from polymux._native.media import media
-
         self._media = media
         self._parameters = media.parameters_hash()
         self._database = database
@@ -351,8 +350,6 @@ class Addition:
 
 
 def _checked_workers(workers: int | None) -> int:
-    from polymux._native.media import media
-
     number = media.available_cores() if workers is None else integer("workers", workers)
     if number < 1:
         raise InvalidRequestError(f"workers={number} is below 1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from polymux._native import media
 from polymux.errors import InvalidRequestError
 from polymux.media.options import integer
 from polymux.songs.text_normalization import folded, spellings
@@ -143,8 +144,6 @@ def _is_enough(ranked: list[tuple[int, float]], count: int, likeness: float) -> 
 
 
 def _ranked(text: str, candidates: _Titles) -> list[tuple[int, float]]:
-    from polymux._native.media import media
-
     ids = list(candidates)
     names = [(one.title, one.artist) for one in candidates.values()]
     for number, one in candidates.items():
@@ -207,8 +206,6 @@ def without_copies(songs: Sequence[CatalogueSong]) -> list[CatalogueSong]:
 
 def _like(reader: Connection, word: str) -> list[str]:
     """Words of the catalogue that one error of typing lies between, the most alike first."""
-    from polymux._native.media import media
-
     forms = list(spellings(word))
     marks = ",".join("?" * len(forms))
     found = reader.rows(

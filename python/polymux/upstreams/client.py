@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._native.core import core
+from polymux._native import core
 from polymux._native.version import __version__
 from polymux._util.redaction import redact_json, register_secret
 from polymux.client import event_loop
@@ -100,7 +100,6 @@ class UpstreamServer:
         self._options_of: dict[tuple[Timeout, bool], _core.CallOptions] = {}
 
     def __repr__(self) -> str:
-        """Without the key."""
         return f"{type(self).__name__}({self.name!r}, {self.base_url!r})"
 
     async def ask(

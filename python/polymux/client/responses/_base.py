@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from polymux._native.core import core
+from polymux._native import core
 from polymux._util.redaction import redact
 from polymux._util.text import shown
 from polymux.client.responses._members import (

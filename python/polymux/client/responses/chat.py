@@ -217,12 +217,10 @@ class TextResponse(Response):
     text: str
 
     def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
-        """Takes over a parsed answer."""
         super().__init__(value, raw, path=path)
         keep(self, "text", required_text(value, ("response",), path))
 
     def __str__(self) -> str:
-        """The text."""
         return self.text
 
     def _repr_markdown_(self) -> str:

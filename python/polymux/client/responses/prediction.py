@@ -46,7 +46,6 @@ class TranscriptChunk(HtmlReprMixin, Result):
     end_s: float | None
 
     def __init__(self, value: Any, *, path: str = "") -> None:
-        """Takes over a parsed object."""
         super().__init__(value, path=path)
         at = joined(path, "timestamp")
         times = value.get("timestamp")

@@ -64,7 +64,6 @@ class SongList(Sequence[Song], Answered):
     _value: list[Any]
 
     def __init__(self, value: Any, raw: bytes = b"") -> None:
-        """Takes over a parsed answer and the bytes it came in."""
         if not isinstance(value, list):
             raise wrong("", "an array of songs", value)
         songs = tuple(Song(one, path=joined("", index)) for index, one in enumerate(value))
@@ -101,31 +100,25 @@ class SongList(Sequence[Song], Answered):
     @overload
     def __getitem__(self, index: slice) -> SongList: ...
     def __getitem__(self, index: int | slice) -> Song | SongList:
-        """One song, or a part of the list."""
         if isinstance(index, slice):
             return SongList(self._value[index])
         return self._songs[index]
 
     def __len__(self) -> int:
-        """How many songs."""
         return len(self._songs)
 
     def __iter__(self) -> Iterator[Song]:
-        """The songs, best first."""
         return iter(self._songs)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other is a list of equal songs."""
         if not isinstance(other, SongList):
             return NotImplemented
         return self._value == other._value
 
     def __hash__(self) -> int:
-        """Equal results hash alike."""
         return hash(self._songs)
 
     def __repr__(self) -> str:
-        """The telling members, shortened."""
         names = ", ".join(shown(song.name) for song in self._songs[:3])
         more = ", ..." if len(self._songs) > 3 else ""
         return f"SongList([{names}{more}])"
@@ -135,23 +128,18 @@ class SongList(Sequence[Song], Answered):
         return _song_list_html(self)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refused: results are immutable."""
         raise AttributeError("a SongList cannot be changed; list() makes one that can")
 
     def __delattr__(self, name: str) -> None:
-        """Refused: results are immutable."""
         raise AttributeError("a SongList cannot be changed; list() makes one that can")
 
     def __copy__(self) -> SongList:
-        """Itself, being immutable."""
         return self
 
     def __deepcopy__(self, memo: object) -> SongList:
-        """Itself, being immutable."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the answer; it is checked again when it is read back."""
         return restored, (SongList, self._value, self._raw, self._answer)
 
 

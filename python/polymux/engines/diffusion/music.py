@@ -15,6 +15,7 @@ import wave
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._native import media
 from polymux.engines.base import Output
 from polymux.engines.diffusion import finite, folders
 from polymux.engines.diffusion.image_files import written
@@ -224,7 +225,6 @@ def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: St
 
 def _played(picture: Image, seed: int, sink: EngineSink, token: Token) -> Produced:
     """The picture's sound."""
-    from polymux._native.media import media
 
     def on_progress(done: float) -> None:
         token.check()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._native import media
 from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
@@ -111,8 +112,6 @@ def _gradient_top(rows: int, white: float) -> NDArray[np.uint8]:
 def _drawn(make: Callable[[], Sound]) -> NDArray[np.uint8]:
     """The picture of a sound."""
     import numpy as np
-
-    from polymux._native.media import media
 
     sound = make()
     drawn = media.draw_sound((sound / abs(sound).max()).astype(np.float32).tobytes(), 1, None)

@@ -56,7 +56,6 @@ class Steps:
         timestep: Any,  # noqa: ARG002
         kwargs: dict[str, Any],
     ) -> dict[str, Any]:
-        """As pipelines call ``callback_on_step_end``."""
         self.step(kwargs.get("latents"))
         return {}
 

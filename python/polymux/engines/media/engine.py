@@ -11,6 +11,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._native import media
 from polymux._native.version import __version__
 from polymux.engines.base import Cancelled, Engine, Output, Produced, threads
 from polymux.media.conversion import convert_to_mp3
@@ -56,8 +57,6 @@ class MediaEngine(Engine):
         self._limits = Limits(**options.get("limits", {}))
         self._max_pixels = int(options.get("max_pixels", self._max_pixels))
         # Before the first request, which would wait for it; a missing FFmpeg is told at once.
-        from polymux._native.media import media
-
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
@@ -174,8 +173,6 @@ class MediaEngine(Engine):
 
     def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:
         """Samples for speech models: 16 kHz, mono, 32-bit floats, nothing else in the file."""
-        from polymux._native.media import media
-
         wanted = (_SAMPLE_RATE_HZ, 1, None, None, None, False)
         audio = pcm_audio_from_native(
             media.decode_pcm(
@@ -194,8 +191,6 @@ class MediaEngine(Engine):
 
     def _measure(self, source: Upload, token: Token) -> Output:
         """How long a recording says that it is."""
-        from polymux._native.media import media
-
         limits = native_limits(self._limits)
         info = media.probe(native_source(source.path), limits, token.check)
         return Output({"duration_s": info["duration_s"]})
@@ -242,15 +237,11 @@ class MediaEngine(Engine):
 
     def _signature(self, source: Upload, token: Token) -> Output:
         """What others' servers recognise a song by."""
-        from polymux._native.media import media
-
         limits = native_limits(self._limits)
         return Output(media.shazam_signature(native_source(source.path), limits, token.check))
 
     def _query(self, source: Upload, token: Token) -> Output:
         """What the catalogue finds a song by, as text: 250 kB at most."""
-        from polymux._native.media import media
-
         limits = native_limits(self._limits)
         made = media.song_query(native_source(source.path), limits, token.check)
         query = b64encode(made["query"]).decode()

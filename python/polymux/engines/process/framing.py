@@ -17,6 +17,7 @@ import json
 import struct
 from typing import Any, NamedTuple
 
+from polymux._native import core
 from polymux.errors import InvalidRequestError
 
 #: Six times the longest chat: JSON escapes letters that are not ASCII.
@@ -60,8 +61,6 @@ def encoded(frame: Frame) -> bytes:
 
 
 def _written(header: dict[str, Any]) -> bytes:
-    from polymux._native.core import core
-
     try:
         return core.write_json(header)
     except InvalidRequestError:

@@ -10,6 +10,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser
 
 from polymux import errors
+from polymux._native import core
 from polymux.server.auth.gate import too_large
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Upload
@@ -139,8 +140,6 @@ async def whole_object(
     Raises:
         APIStatusError: It is none, too long, or came too slowly.
     """
-    from polymux._native.core import core
-
     data = await whole(receive, max_bytes, limits, what)
     try:
         value = await asyncio.to_thread(core.parse_json, data)

@@ -398,7 +398,6 @@ class CoalescingTransport:
         self._head = b""
 
     def __getattr__(self, name: str) -> Any:
-        """All else is the transport's own."""
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
@@ -446,7 +445,6 @@ class UnchunkedSender:
         self._unmeasured = False
 
     async def __call__(self, message: Any) -> None:
-        """As ASGI's send."""
         if message["type"] == "http.response.start":
             named = {name.lower() for name, _ in message.get("headers", ())}
             self._unmeasured = b"content-length" not in named

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from polymux._native import core
 from polymux._native.version import __version__
 from polymux.errors import InvalidRequestError
 
@@ -27,8 +28,6 @@ _AUTHENTICATE = (b"www-authenticate", b'Bearer realm="polymux"')
 
 def to_json(value: Any) -> bytes:
     """As JSON. Lone surrogates, which came through somebody's JSON, are escaped as they came."""
-    from polymux._native.core import core
-
     try:
         return core.write_json(value)
     except InvalidRequestError:

@@ -40,7 +40,6 @@ class Tracing:
         return not isinstance(self._trace.get_tracer_provider(), self._trace.ProxyTracerProvider)
 
     async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Runs the application inside of a span."""
         from opentelemetry import propagate
         from opentelemetry.trace import SpanKind, Status, StatusCode
 

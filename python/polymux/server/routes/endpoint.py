@@ -87,7 +87,6 @@ class Endpoint:
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers, whatever comes."""
         began = time.perf_counter()
         request_id = request_id_of(scope)
         watched = _StatusRecorder(send, self.state.settings.allowed_origins, scope)

@@ -76,7 +76,6 @@ class ServerSettings(ServiceSettings):
     compat: CompatSettings = field(default_factory=CompatSettings)
 
     def __post_init__(self) -> None:
-        """Keeps origins as browsers send them, each once."""
         rules_of(ServerSettings)["allowed_origins"].accept("allowed_origins", self.allowed_origins)
         origins = tuple(dict.fromkeys(map(checks.origin, self.allowed_origins)))
         object.__setattr__(self, "allowed_origins", origins)

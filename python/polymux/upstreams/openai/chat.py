@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._native.core import core
+from polymux._native import core
 from polymux._native.json_numbers import finite
 from polymux._util.redaction import redact_json
 from polymux.client.answer import told_error

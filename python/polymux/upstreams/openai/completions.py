@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from polymux._native.core import core
+from polymux._native import core
 from polymux._native.json_numbers import finite
 from polymux.client.responses import ChatCompletion
 from polymux.errors import DecodeError

@@ -49,7 +49,6 @@ class SongCache:
         self.size_bytes = 0
 
     def __len__(self) -> int:
-        """How many answers."""
         return len(self._kept)
 
     def find(self, source: str, text: str, limit: int) -> tuple[Song, ...] | None:

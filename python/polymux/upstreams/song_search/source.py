@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import unquote, urlencode, urlsplit
 
 from polymux import errors
-from polymux._native.core import core
+from polymux._native import core
 from polymux._native.version import __version__
 from polymux._util.redaction import register_secret
 from polymux.client import event_loop

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams
 
     from polymux.contract import Operation
-    from polymux.mcp.arguments import Arguments
     from polymux.mcp.files import Input
     from polymux.mcp.protocol import Context, Visitor
+    from polymux.mcp.tools import Arguments
     from polymux.server.auth.gate import Access
     from polymux.server.compat.mcp.sessions import OpenSession
     from polymux.server.http.responses import Message, Receive, Scope, Send

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._native.core import core
+from polymux._native import core
 from polymux._native.version import __version__
 from polymux.client import event_loop
 from polymux.client.options import Retry, Timeout, native_options

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._native import core
 from polymux._util.text import display_name
 from polymux.server.auth.gate import check_body
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
@@ -204,8 +205,6 @@ def _metadata_of(text: str | None) -> str:
         raise invalid_input(
             f"metadata: is longer than {_MAX_METADATA_BYTES} characters", "metadata"
         )
-    from polymux._native.core import core
-
     try:
         value = core.parse_json(text.encode("utf-8", "surrogatepass"))
         if isinstance(value, dict):

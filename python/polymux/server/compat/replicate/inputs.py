@@ -15,8 +15,8 @@ from polymux import contract, errors
 from polymux._util.text import display_name
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import FIELDS, UrlFetcher
-from polymux.mcp.arguments import Arguments, checked
 from polymux.mcp.files import embedded
+from polymux.mcp.tools import Arguments, checked
 from polymux.server.compat.replicate.chats import chat_body, in_words_of
 from polymux.server.compat.replicate.errors import BASE, invalid_input
 from polymux.server.routes.operations import OperationEndpoint
