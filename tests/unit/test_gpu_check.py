@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,15 +21,11 @@ case "{name} $*" in *"$FAILS"*) exit 1;; esac
 """
 
 
-@pytest.mark.parametrize(("ratio", "status"), [(0.5, 1), (0.9799, 1), (0.98, 0), (1.05, 0)])
+@pytest.mark.parametrize(("ratio", "status"), [(0.9799, 1), (0.98, 0)])
 def test_fewer_steps_a_second_than_diffusers_are_a_failure(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    ratio: float,
-    status: int,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ratio: float, status: int
 ) -> None:
-    found: dict[str, Any] = {
+    found = {
         "shape": "tiny", "side_px": 64, "steps": 2, "device": "cpu", "dtype": "torch.float32",
         "machine": {"processor": "one", "cores": 2}, "ratio": ratio,
         "versions": {"torch": "1", "diffusers": "1"},
@@ -41,13 +36,9 @@ def test_fewer_steps_a_second_than_diffusers_are_a_failure(
     monkeypatch.setattr(benchmark, "RESULTS", tmp_path / "diffusion.json")
     monkeypatch.setattr(sys, "argv", ["bench", "--shape", "tiny"])
     assert benchmark.main() == status
-    assert ("missed" if status else "reached") in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("fails", "status"),
-    [("nothing of it", 0), ("pytest", 1), ("--shape sd15", 1), ("--shape sdxl", 1)],
-)
+@pytest.mark.parametrize(("fails", "status"), [("nothing of it", 0), ("--shape sd15", 1)])
 def test_all_of_it_is_run_and_one_failure_is_enough(
     tmp_path: Path, fails: str, status: int
 ) -> None:

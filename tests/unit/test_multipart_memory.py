@@ -5,24 +5,24 @@ from __future__ import annotations
 import gc
 import io
 import os
-import resource
-import tracemalloc
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.client.multipart import multipart_body
 from support.hostile_check import SANITIZED
+from support.memory import leaves_nothing, resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 
-def test_cycles_through_generators_and_callbacks_are_collected() -> None:
-    class Watched:
-        pass
+class Watched:
+    pass
 
+
+def test_cycles_through_generators_and_callbacks_are_collected() -> None:
     def make() -> list[weakref.ref[Watched]]:
         watched = [Watched() for _ in range(3)]
         held: list[Any] = []
@@ -47,11 +47,6 @@ def test_cycles_through_generators_and_callbacks_are_collected() -> None:
     assert [one() for one in references] == [None, None, None]
 
 
-def resident_bytes() -> int:
-    with open("/proc/self/statm") as statm:  # noqa: PTH123
-        return int(statm.read().split()[1]) * resource.getpagesize()
-
-
 def test_bodies_come_and_go_without_a_trace(tmp_path: Path) -> None:
     """N17."""
     path = tmp_path / "a.bin"
@@ -66,20 +61,7 @@ def test_bodies_come_and_go_without_a_trace(tmp_path: Path) -> None:
         half = multipart_body([], [("p", path), ("g", iter([b"z"] * 10))])
         half.read(10)
 
-    for _ in range(100):
-        use()
-    gc.collect()
-    descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    tracemalloc.start()
-    before, resident = tracemalloc.take_snapshot(), resident_bytes()
-    for _ in range(1000):
-        use()
-    gc.collect()
-    grown = sum(one.size_diff for one in tracemalloc.take_snapshot().compare_to(before, "filename"))
-    tracemalloc.stop()
-    assert SANITIZED or grown < 100_000
-    assert SANITIZED or resident_bytes() - resident < 16 * 2**20
-    assert len(os.listdir("/proc/self/fd")) == descriptors  # noqa: PTH208
+    leaves_nothing(use)
 
 
 @pytest.mark.slow
@@ -101,6 +83,6 @@ def test_a_sparse_file_over_4_gib_goes_through_without_being_kept(tmp_path: Path
         tail = piece
     assert sent == body.length_bytes == body.sent_bytes
     assert size < sent < size + 400
-    assert tail.endswith(b"--\r\n")
     assert b"\0END\r\n--polymux-" in tail
+    assert tail.endswith(b"--\r\n")
     assert SANITIZED or resident_bytes() - resident < 16 * 2**20
