@@ -25,7 +25,6 @@ def job(status: bytes) -> polymux.Prediction:
 
 TOLD: dict[str, tuple[tuple[Any, ...], float | None, str]] = {
     "conversion": ((polymux.Progress(30.0, 120.0, 5, 1.0),), 0.25, "0:30 of 2:00"),
-    "endless conversion": ((polymux.Progress(30.0, None, 5, 1.0),), None, "0:30"),
     "upload": ((500, 1000), 0.5, "500 B of 1.0 kB"),
     "upload of a pipe": ((500, None), None, "500 B"),
     "model": (("model.bin", 500, 1000), 0.5, "500 B of 1.0 kB"),
