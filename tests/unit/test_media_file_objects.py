@@ -117,10 +117,12 @@ def test_what_has_no_method_to_use_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "writer",
-    [Writer(lambda n: n), Writer(lambda n: min(n, 7)), Writer(lambda _: None), RawWriter()],
-)
-def test_writers_that_cannot_seek_get_all_bytes(writer: Writer | RawWriter) -> None:
+    "make",
+    [lambda: Writer(lambda n: n), lambda: Writer(lambda n: min(n, 7)),
+     lambda: Writer(lambda _: None), RawWriter],
+)  # fmt: skip
+def test_writers_that_cannot_seek_get_all_bytes(make: Callable[[], Writer | RawWriter]) -> None:
+    writer = make()
     assert start(SHORT, writer).wait()["bytes"] == len(writer.content)
     polymux.probe(bytes(writer.content))
 
