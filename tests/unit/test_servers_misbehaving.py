@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 from servers import steps
 from servers.bombs import zeros_in_gzip
-from servers.listeners import full_port, refusing_port, silent_port
 from servers.misbehaving import MisbehavingServer
 from support import raw_http
 
@@ -98,39 +97,6 @@ def test_odd_answers(server: MisbehavingServer) -> None:
     assert raw_http.exchange(server).startswith(
         b"HTTP/1.1 103 \r\nLink: </a>\r\n\r\nHTTP/1.1 200 \r\n"
     )
-
-
-def test_a_body_that_is_not_read_fills_the_window() -> None:
-    with MisbehavingServer(receive_buffer_bytes=1 << 14) as server:
-        server.script(steps.read_nothing(), steps.sleep(1), steps.answer(413, b"large"))
-        with raw_http.connect(server) as peer:
-            peer.settimeout(0.3)
-            with pytest.raises(TimeoutError):
-                peer.sendall(raw_http.post(bytes(32 << 20)))
-            peer.settimeout(10)
-            assert peer.recv(20).startswith(b"HTTP/1.1 413 ")
-        assert server.requests[0].body_bytes == 0
-
-
-def test_an_early_answer(server: MisbehavingServer) -> None:
-    server.script(steps.respond_before_body(), steps.answer(400, b"early"))
-    with raw_http.connect(server) as peer:
-        peer.sendall(b"POST / HTTP/1.1\r\nContent-Length: 6\r\n\r\nabc")
-        assert b"early" in raw_http.read_until(peer, b"early")
-        assert not server.requests[0].body_complete
-        peer.sendall(b"def")
-        assert server.wait_complete(server.requests[0]).body == b"abcdef"
-
-
-def test_ports_without_a_server() -> None:
-    with refusing_port() as port, pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), 1)
-    with silent_port() as port, socket.create_connection(("127.0.0.1", port), 1) as peer:
-        peer.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            peer.recv(1)
-    with full_port() as port, pytest.raises(TimeoutError):
-        socket.create_connection(("127.0.0.1", port), 0.3)
 
 
 def test_an_error_of_a_script_fails_the_test() -> None:
