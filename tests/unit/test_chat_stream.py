@@ -7,7 +7,6 @@ import gc
 import json
 import pickle
 import sysconfig
-import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -308,22 +307,6 @@ def test_a_hundred_thousand_small_chunks_take_linear_time() -> None:
     assert sum(1 for _ in stream) == 100_000
     assert stream.text == "x" * 100_000
     assert time.process_time() - started < 10
-
-
-def test_threads_read_streams_of_their_own() -> None:
-    body = chat_streams.openai(chat_streams.words(1000), obfuscation=True)
-    wanted = expected(body)
-    results: list[bool] = []
-
-    def read() -> None:
-        results.append(facts(polymux.decode_chat_stream(pieces(body, 100_000))) == wanted)
-
-    threads = [threading.Thread(target=read) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [True] * 6
 
 
 def test_a_thousand_streams_leave_nothing() -> None:

