@@ -38,93 +38,60 @@ def chat(**members: object) -> bytes:
     return json.dumps({**CHAT, **members}).encode()
 
 
-def raw(field: str, text: bytes | str) -> bytes:
-    """A chat with a member that is not JSON, or not as `json` writes it."""
-    written = text if isinstance(text, bytes) else text.encode()
-    return chat(**{field: "N"}).replace(b'"N"', written)
+def raw(field: str, text: bytes) -> bytes:
+    """A chat with one more member, which is not JSON, or not as `json` writes it."""
+    return b'{"%s":%s,%s' % (field.encode(), text, chat()[1:])
 
 
 def taken(body: bytes | bytearray, operation: str = "chat", **options: Any) -> dict[str, Any]:
     return dict(contract.read_json(operation, body, **options).values)
 
 
-@pytest.mark.parametrize("body", [b"", b"  \n ", b"\xef\xbb\xbf"])
-def test_j01_empty(body: bytes) -> None:
-    assert "is empty" in refused(body)
-
-
-@pytest.mark.parametrize("body", [b"{", b'{"a":1,}', b"{'a':1}", b"{} {}", b"[1}", b"{,}", b"nul"])
-def test_j02_no_json(body: bytes) -> None:
-    assert refused(body).startswith("the request's body ")
-
-
-@pytest.mark.parametrize("body", [b"[]", b'"x"', b"1", b"null", b"true", b"1.5"])
-def test_j03_no_object(body: bytes) -> None:
-    assert "must be an object" in refused(body)
-
-
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        (b'{"song":"x","song":"x"}', "song"),
-        (b'{"song":"x","other":1,"other":2}', "other"),
-        (b'{"song":"x","s\\u006fng":"y"}', "song"),
+CONSTANTS = [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999"]
+BIG_INTEGERS = [b"9" * 5000, str(2**63).encode(), str(-(2**63) - 1).encode()]
+NO_UTF8 = [b"\xff\xfe", b"\xc0\xaf", b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
+HALVES = [rb"\ud800", rb"\udc00", rb"\ud800x", rb"\udc00\ud800"]
+DEEP = [
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"a":' * 1_025 + b"1" + b"}" * 1_025,
+    b'{"z":' + b"[" * 250 + b"]" * 250 + b"}",
+]
+UTF_16_AND_32 = [chat().decode().encode(f"utf-{one}") for one in ("16", "16-le", "16-be", "32")]
+#: The words of the refusal, and bodies that are refused so.
+REFUSED: dict[str, list[tuple[str, list[bytes]]]] = {
+    "J01": [("is empty", [b"", b"  \n ", b"\xef\xbb\xbf"])],
+    "J02": [("the request's body ",
+             [b"{", b'{"a":1,}', b"{'a':1}", b"{} {}", b"[1}", b"{,}", b"nul"])],
+    "J03": [("must be an object", [b"[]", b'"x"', b"1", b"null", b"true", b"1.5"])],
+    "J04": [
+        ("user: is there twice", [raw("user", b'"x","user":"y"'), raw("us\\u0065r", b'1,"user":1')]),
+        ("z: is there twice", [raw("z", b'1,"z":2')]),
+        ("z[0].a.b: is there twice", [raw("z", b'[{"a":{"b":1,"b":1}}]')]),
     ],
-)
-def test_j04_duplicate_keys(body: bytes, path: str) -> None:
-    assert f"{path}: is there twice" in refused(body, "search_music")
-    assert "z[0].a.b: is there twice" in refused(raw("z", '[{"a":{"b":1,"b":1}}]'))
+    "J05 J06": [("the request's body ", [raw(field, number) for number in CONSTANTS
+                                         for field in ("temperature", "passed_on")])],
+    "J07": [("", [raw("seed", number) for number in BIG_INTEGERS])],
+    "J08": [("nested deeper than 200 levels", DEEP),
+            ("", [b"[" * 100_000, b'{"a":' * 100_000])],
+    "J09": [("not valid UTF-8", [raw("user", b'"' + one + b'"') for one in NO_UTF8])],
+    "J10": [("", UTF_16_AND_32)],
+    "J11": [("surrogate", [raw(field, b'"' + one + b'"') for one in HALVES
+                           for field in ("user", "model")])],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-@pytest.mark.parametrize("field", ["temperature", "something_passed_on"])
-def test_j05_j06_numbers_that_json_does_not_have(number: str, field: str) -> None:
-    assert refused(raw(field, number)).startswith("the request's body ")
-    assert taken(raw("temperature", "1e-999"))["temperature"] == 0.0
+@pytest.mark.parametrize("case", REFUSED)
+def test_bodies_that_are_refused(case: str) -> None:
+    for words, bodies in REFUSED[case]:
+        for body in bodies:
+            assert words in refused(body), body[:100]
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, str(2**63), str(-(2**63) - 1)])
-def test_j07_integers_beyond_64_bits(number: str) -> None:
-    refused(raw("seed", number))
+def test_bodies_that_are_nearly_refused() -> None:
+    assert taken(chat().decode().encode("utf-8-sig"))["model"] == "m"
+    assert taken(raw("temperature", b"1e-999"))["temperature"] == 0.0
     assert taken(chat(seed=2**63 - 1))["seed"] == 2**63 - 1
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"[" * 100_000,
-        b"[" * 100_000 + b"]" * 100_000,
-        b'{"a":' * 100_000,
-        b'{"a":' * 1_025 + b"1" + b"}" * 1_025,
-        b'{"z":' + b"[" * 250 + b"]" * 250 + b"}",
-    ],
-    ids=["arrays", "closed", "objects", "1025", "250"],
-)
-def test_j08_depth(body: bytes) -> None:
-    message = refused(body)
-    if body[-1:] in b"]}":
-        assert "nested deeper than 200 levels" in message
-
-
-@pytest.mark.parametrize(
-    "bad", [b"\xff\xfe", b"\xc0\xaf", b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x80"]
-)
-def test_j09_bytes_that_are_not_utf8(bad: bytes) -> None:
-    assert "not valid UTF-8" in refused(raw("user", b'"' + bad + b'"'))
-
-
-def test_j10_byte_order_marks() -> None:
-    text = chat().decode()
-    assert taken(text.encode("utf-8-sig"))["model"] == "m"
-    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"):
-        refused(text.encode(encoding))
-
-
-@pytest.mark.parametrize("half", [r"\ud800", r"\udc00", r"\ud800x", r"\udc00\ud800"])
-def test_j11_half_a_surrogate_pair(half: str) -> None:
-    for body in (chat(user="H"), chat(messages=[{"role": "user", "content": "H"}])):
-        assert "surrogate" in refused(body.replace(b'"H"', f'"{half}"'.encode()))
-    assert taken(raw("user", r'"\ud83d\ude00"'))["user"] == "\U0001f600"
+    assert taken(raw("user", rb'"\ud83d\ude00"'))["user"] == "\U0001f600"
 
 
 def test_j12_nul() -> None:
@@ -148,8 +115,8 @@ def test_j14_a_million_of_everything() -> None:
     started = time.monotonic()
     many = b'{"model":"m","messages":[' + b",".join([b'{"role":"x"}'] * 1_000_000) + b"]}"
     assert "10000 or more problems" in refused(many)
-    keys = ",".join(f'"k{number}":0' for number in range(1_000_000))
-    assert len(taken(raw("z", f"{{{keys}}}"))["z"]) == 1_000_000
+    keys = b",".join(b'"k%d":0' % number for number in range(1_000_000))
+    assert len(taken(raw("z", b"{%s}" % keys))["z"]) == 1_000_000
     assert time.monotonic() - started < 4 * SLOWEST_S
 
 
