@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from servers import steps
@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
 from benchmarks.environment import Environment  # noqa: E402 - the benchmarks are no package of ours
-from benchmarks.floors.programs import floor_server  # noqa: E402
 from benchmarks.gateway import sides, streams  # noqa: E402
 from benchmarks.server import deadlines, leaving, life, overhead, refusals  # noqa: E402
 from benchmarks.server.conversation import COMPLETION, body, request  # noqa: E402
@@ -75,22 +74,6 @@ def test_floors_run() -> None:
     assert measured["server"]["requests"] == 4 * 2_000 + 1 + 1_010
     assert measured["server"]["body_bytes"] > 8 << 20
     assert measured["server"]["events"] == 1_000 * 5 + 10 * 100
-
-
-def test_answers_of_the_cheap_server() -> None:
-    with floor_server() as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-
-        def post(target: str, content: Any) -> bytes:
-            connection.request("POST", target, content)
-            return connection.getresponse().read()
-
-        assert len(post("/api/v1/anything", b"{}")) == 683
-        assert json.loads(post("/sink", bytes(3_000_001)))["received_bytes"] == 3_000_001
-        assert json.loads(post("/sink", iter([b"abc", b"d"])))["received_bytes"] == 4
-        events = post("/stream?tokens=20&rate=5000&stamp=1", b"{}").decode().split("\n\n")
-        assert (len(events), events[-2:]) == (22, ["data: [DONE]", ""])
-        connection.close()
 
 
 @pytest.fixture

@@ -83,16 +83,3 @@ def test_goals_go_by_the_worse_quartile_of_ratios_within_rounds() -> None:
         assert goal.met(floor if at_most else ratios) is met
     failed = {"polymux": rounds(1), "peer": [{"error": "not installed"}]}
     assert verdicts.Goal("", 1, "peer").found(failed) is None
-
-
-def test_a_peer_that_fails_stays_with_its_reason() -> None:
-    python = sys.executable
-    peer = contest.Variant("peer", (python, "-c", "raise SystemExit('no such thing')"))
-    good = contest.Variant("polymux", (python, "-c", "print('{\"cpu_s\": 1, \"requests\": 2}')"),
-                           ours=True)  # fmt: skip
-    results = contest.measure([contest.Case("case", (good, peer))], 2)
-    assert results["case"]["polymux"] == [{"cpu_s": 1, "count": 2}] * 2
-    assert results["case"]["peer"] == [{"error": "no such thing"}]
-    broken = contest.Variant("polymux", peer.command, ours=True)
-    with pytest.raises(SystemExit, match="no such thing"):
-        contest.measure([contest.Case("case", (broken,))], 1)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import aio
-from polymux._native import _core
 from support import chat_streams
 from support.chat_streams import DONE, SERVERS, event
 from support.memory import leaves_nothing
@@ -69,15 +68,6 @@ def test_streams_of_six_servers_cut_at_every_byte(server: str, line_end: bytes) 
         assert facts(stream) == wanted
         assert stream.text == "".join(texts)
         assert stream.finished
-
-
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("size", [1, 60, 16384])
-def test_templates_change_nothing(server: str, size: int) -> None:
-    body = SERVERS[server](chat_streams.words(200))
-    wanted = expected(body)
-    assert facts(polymux.decode_chat_stream(pieces(body, size))) == wanted
-    assert facts(_core.ChatStream(pieces(body, size), 16 << 20, False)) == wanted
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -32,16 +32,8 @@ class Name(str, enum.Enum):  # noqa: UP042  # as on Python before StrEnum
     A = "a"
 
 
-class Odd(str):
-    """Equal to nothing but itself."""
-
+class Word(str):
     __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
 
 @dataclasses.dataclass
@@ -98,7 +90,7 @@ def test_text_is_what_the_standard_library_writes(value: Any) -> None:
         (Colour.RED, '"red"'),
         (Colour.DEEP, '{"shade":["dark"]}'),
         (Level.LOW, "1"),
-        ({Name.A: Odd("b")}, '{"a":"b"}'),
+        ({Name.A: Word("b")}, '{"a":"b"}'),
         (Message("user", ["x", None]), '{"role":"user","content":["x",null]}'),
         (Bag({"a": Bag({})}), '{"a":{}}'),
         (ORDERED, '{"b":2,"a":1}'),
@@ -152,8 +144,6 @@ def test_numbers_are_laid_out_as_python_prints_them() -> None:
         (Bag({3: 1}), "", "key of type int"),
         ({"strange name\n": [math.nan]}, '"strange name\\n"[0]', "JSON cannot say"),
         ({"é": math.nan}, '"é"', "JSON cannot say"),
-        ({Odd("a"): 1, "a": 2}, "a", "twice"),
-        ({Odd("a"): 2, Odd("a"): 1}, "a", "twice"),
     ],
 )
 def test_what_json_cannot_say_is_refused_with_its_path(value: Any, path: str, words: str) -> None:
@@ -196,16 +186,6 @@ def test_cycles_are_told_from_depth() -> None:
     for value in ({"messages": messages}, bag):
         with pytest.raises(InvalidRequestError, match="leads back to itself"):
             _core.write_json(value)
-
-
-@pytest.mark.parametrize("text", ["é" * 100, "字" * 100, "\U0001f600" * 100])
-def test_strings_keep_no_second_copy(text: str) -> None:
-    text = "".join(list(text))  # A new object, whoever else has such a text.
-    before = sys.getsizeof(text)
-    _core.write_json({text: [text]})
-    messages = [{"role": "user", "content": text, text: text}]
-    _core.check("chat", "", {"model": text, "messages": messages})
-    assert sys.getsizeof(text) == before
 
 
 def test_containers_that_change_while_they_are_written_do_no_harm() -> None:

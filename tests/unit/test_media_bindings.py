@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux._native import _media
-from support.conversions import SHORT, Reader, fail_at_once, mp3_of, start, wav
+from support.conversions import SHORT, Reader, fail_at_once, start, wav
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,20 +129,6 @@ def test_what_waits_for_a_worker_is_cancelled_at_once(
     assert all(conversion.wait()["samples"] == SAMPLES for conversion in busy)
 
 
-def test_readers_may_convert_even_when_all_workers_read() -> None:
-    expected = mp3_of(SHORT)
-    inner: list[bytes] = []
-
-    def convert(reads: int) -> None:
-        if reads == 1:
-            inner.append(mp3_of(SHORT))
-
-    outer = [start(Reader(SHORT, convert)) for _ in range(_media.available_cores() + 1)]
-    for conversion in outer:
-        conversion.wait()
-    assert inner == [expected] * len(outer)
-
-
 def test_many_threads_may_wait_for_one_conversion(gate: threading.Event) -> None:
     conversion = start(waiting(gate))
     results: list[dict[str, Any]] = []
@@ -182,26 +168,6 @@ def test_a_failure_that_refers_to_its_conversion_can_be_collected() -> None:
     left = attempt()
     gc.collect()
     assert left() is None
-
-
-def test_conversions_do_not_leak_references() -> None:
-    content = wav(0.05)
-
-    def once() -> None:
-        start(content).wait()
-        with pytest.raises(polymux.UnsupportedMediaError):
-            start(b"not media at all").wait()
-        _media.probe(("file", io.BytesIO(content), "x"), _media.Limits())
-
-    for _ in range(5):
-        once()
-    gc.collect()
-    before = sys.getrefcount(content), len(gc.get_objects())
-    for _ in range(20):
-        once()
-    gc.collect()
-    assert sys.getrefcount(content) == before[0]
-    assert len(gc.get_objects()) - before[1] < 20
 
 
 def test_decoded_audio_has_the_asked_rate_and_length() -> None:

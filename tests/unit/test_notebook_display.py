@@ -8,13 +8,11 @@ import json
 import os
 import re
 from array import array
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polymux
-import polymux.batches.results
-import polymux.songs.results
 import pytest
 from polymux._util import html_repr
 from polymux._util.redaction import register_secret
@@ -314,6 +312,8 @@ def test_markdown_keeps_what_it_is_for() -> None:
     )
     assert "Calls f:\n\n````json\n```{}\n````" in shown
     assert shown.endswith("*Ended by: length*")
+    assert answer.choices[0]._repr_markdown_() == shown
+    assert shown.startswith(answer.message._repr_markdown_())
     assert KEY not in completion(f"The key is {KEY}")._repr_markdown_()
     assert len(completion("a" * 500_000)._repr_markdown_()) < 110_000
     assert polymux.TextResponse.decode(b'{"response": "<b>"}')._repr_markdown_() == "&#60;b>"
@@ -322,45 +322,6 @@ def test_markdown_keeps_what_it_is_for() -> None:
     )
     assert list(stream.texts()) == ["<b>"]
     assert stream._repr_markdown_() == "&#60;b>"
-
-
-def results() -> dict[str, type]:
-    """Every public class that is a result: a dataclass, part of an answer, a stream, a file."""
-    from polymux import batches, songs
-    from polymux.client import responses
-    from polymux.client.responses._base import Answered, Result
-
-    found = [
-        getattr(home, name)
-        for home in (polymux, songs.results, batches.results, responses)
-        for name in (getattr(home, "__all__", None) or vars(home))
-    ]
-    kinds = (Result, Answered, polymux.MediaFile, polymux.ChatStream, polymux.AsyncChatStream)
-    return {
-        one.__name__: one
-        for one in found
-        if isinstance(one, type) and (is_dataclass(one) or issubclass(one, kinds))
-    }
-
-
-def test_every_result_shows_itself() -> None:
-    """A new one without a display fails here. Limits are given; the others are bases."""
-    every = results()
-    assert {"BatchReport", "CheckReport", "Choice", "Match", "Prediction", "Usage"} <= every.keys()
-    plain = {
-        name
-        for name, one in every.items()
-        if not hasattr(one, "_repr_html_") and not hasattr(one, "_repr_markdown_")
-    }
-    assert plain <= {"Limits", "Answered", "Response", "Result"}
-
-
-def test_a_message_and_a_choice_are_what_the_answer_shows() -> None:
-    plain = {"choices": [{"message": {"content": f"# {HOSTILE}"}, "finish_reason": "length"}]}
-    answer = polymux.ChatCompletion.decode(json.dumps(plain).encode())
-    assert answer.choices[0]._repr_markdown_() == answer._repr_markdown_()
-    assert answer._repr_markdown_().startswith(answer.message._repr_markdown_())
-    assert "<script>" not in answer.message._repr_markdown_()
 
 
 def test_a_catalogue_s_check_shows_what_is_wrong() -> None:
