@@ -6,7 +6,6 @@ import base64
 import errno
 import os
 import pickle
-import re
 from pathlib import Path
 
 import polymux
@@ -117,14 +116,10 @@ def test_save_failures_are_typed(
     assert (tmp_path / "old.mp3").read_bytes() == b"old"
 
 
-def test_notebook_player_holds_the_bytes(in_memory: polymux.MediaFile) -> None:
+def test_notebook_player(in_memory: polymux.MediaFile, tmp_path: Path) -> None:
     page = in_memory._repr_html_()
-    (encoded,) = re.findall(r'src="data:audio/mpeg;base64,([^"]+)"', page)
-    assert base64.b64decode(encoded) == MP3
+    assert f'src="data:audio/mpeg;base64,{base64.b64encode(MP3).decode()}"' in page
     assert "0:10" in page
-
-
-def test_notebook_player_escapes_names_and_leaves_out_large_files(tmp_path: Path) -> None:
     path = tmp_path / "<script>alert(1)<.mp3"
     file = on_disk(path)
     assert "<script>" not in file._repr_html_()

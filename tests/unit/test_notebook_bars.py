@@ -52,13 +52,10 @@ def test_it_takes_what_calls_tell(name: str, capsys: pytest.CaptureFixture[str])
     assert "\x1b" not in shown
 
 
-def test_it_does_not_take_anything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_ends_once(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TypeError, match="how far a str is"), progress("a") as bar:
         bar("half")
     assert capsys.readouterr().err.endswith("  failed\n")
-
-
-def test_it_ends_once(capsys: pytest.CaptureFixture[str]) -> None:
     progress("given")(500, 1000)
     gc.collect()
     assert capsys.readouterr().err.endswith("\n")

@@ -54,7 +54,11 @@ def test_times_of_other_types(value: object) -> None:
         options.seconds("end", value)  # type: ignore[arg-type]
 
 
-def test_integers() -> None:
+def test_integers_and_flags() -> None:
+    assert options.flag("strict", True) is True
+    with pytest.raises(TypeError, match="strict is True or False, not 1"):
+        options.flag("strict", 1)
+
     class Index:
         def __index__(self) -> int:
             return 44_100
@@ -68,12 +72,6 @@ def test_integers() -> None:
     for large in (2**31, -(2**31) - 1, 10**400):
         with pytest.raises(InvalidRequestError, match="sample_rate="):
             options.integer("sample_rate", large)
-
-
-def test_flags_are_bools() -> None:
-    assert options.flag("strict", True) is True
-    with pytest.raises(TypeError, match="strict is True or False, not 1"):
-        options.flag("strict", 1)
 
 
 def test_limits_are_a_frozen_value() -> None:

@@ -87,11 +87,6 @@ def test_broken_completions_name_the_member(answer: str, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_members_that_come_twice() -> None:
-    answer = b'{"choices":[],"choices":[{"message":{"content":"a","content":"b"}}]}'
-    assert polymux.ChatCompletion.decode(answer).text == "b"
-
-
 # C11
 def test_64_mib_of_choices_in_bounded_time() -> None:
     choice = body(COMPLETION["choices"][0] | {"message": {"content": "x" * 200}})

@@ -5,18 +5,21 @@ from __future__ import annotations
 import gzip
 import hashlib
 import socket
+import ssl
 import struct
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from servers import steps
 from servers.bombs import zeros_in_gzip
+from servers.certificates import Authority
 from servers.misbehaving import MisbehavingServer
 from support import raw_http
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -93,10 +96,6 @@ def test_odd_answers(server: MisbehavingServer) -> None:
     assert b"\r\nX-Filler: " + b"x" * (1 << 20) + b"\r\n" in raw_http.exchange(server)
     server.script(steps.wrong_content_length(1000, b"x" * 500), steps.close())
     assert raw_http.exchange(server).endswith(b"Content-Length: 1000\r\n\r\n" + b"x" * 500)
-    server.script(steps.informational(103, [("Link", "</a>")]), steps.answer(200), steps.close())
-    assert raw_http.exchange(server).startswith(
-        b"HTTP/1.1 103 \r\nLink: </a>\r\n\r\nHTTP/1.1 200 \r\n"
-    )
 
 
 def test_an_error_of_a_script_fails_the_test() -> None:
@@ -107,3 +106,34 @@ def test_an_error_of_a_script_fails_the_test() -> None:
 
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         use_a_broken_script()
+
+
+def test_certificates_are_wrong_in_one_thing_only(tmp_path: Path) -> None:
+    """A client that looks refuses them; one that looks away gets its answer."""
+    authority = Authority(tmp_path)
+    looking = ssl.create_default_context(cafile=authority.ca)
+    away = ssl._create_unverified_context()
+    away.minimum_version = ssl.TLSVersion.TLSv1
+    away.set_ciphers("ALL:eNULL:@SECLEVEL=0")
+    errors: dict[Any, str | None] = {
+        "expired": "expired", "wrong_name": "IP address mismatch", "self_signed": "self-signed",
+        "tls_1_0": None, "bad_cipher": None,
+    }  # fmt: skip
+
+    def ask(server: MisbehavingServer, context: ssl.SSLContext) -> bytes:
+        with (
+            raw_http.connect(server) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as peer,
+        ):
+            peer.sendall(raw_http.post())
+            return raw_http.read_until(peer, b"served")
+
+    for flavour, error in errors.items():
+        with MisbehavingServer(tls=authority.certificate(flavour).context()) as server:
+            server.script(steps.answer(200, b"served"), times=None)
+            with pytest.raises(ssl.SSLError, match=error):
+                ask(server, looking)
+            assert ask(server, away).endswith(b"served")
+    with MisbehavingServer(tls=authority.certificate().context()) as server:
+        server.script(steps.answer(200, b"served"))
+        assert ask(server, looking).endswith(b"served")

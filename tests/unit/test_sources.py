@@ -25,15 +25,10 @@ SETS_REDIRECTS = "downloads/ytdlp.py"
 OF_YT_DLP = {"urllib.request", "requests", "requests.sessions"}
 #: Where programs are started, each without a shell.
 STARTERS = {
-    "cli/doctor.py",
-    "cli/record.py",
-    "engines/process/sandbox.py",
-    "engines/process/process.py",
-    "engines/ocr/tesseract.py",
-    "models/torch_device.py",
-    "models/torch_pickle.py",
+    "cli/doctor.py", "cli/record.py", "engines/process/sandbox.py", "engines/process/process.py",
+    "engines/ocr/tesseract.py", "models/torch_device.py", "models/torch_pickle.py",
     "models/wheels.py",
-}
+}  # fmt: skip
 #: Where a socket is made or a connection begun, and by what; all else goes by way of these.
 CONNECTORS = {
     # The clients, to the server that they were given.
