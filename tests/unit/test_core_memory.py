@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import io
 import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -12,11 +13,13 @@ import polymux
 import pytest
 from polymux import contract
 from polymux._native import _core
+from polymux.client.multipart import multipart_body
 from polymux.client.request import build_request
 from support.memory import leaves_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 MESSAGES = [{"role": "user", "content": "naïve 🎵 " * 10, "name": f"n{i}"} for i in range(5)]
 CHAT = {"messages": MESSAGES, "model": "m", "tools": [], "x": {"a": [1, 2.5, None, True]}}
@@ -81,4 +84,21 @@ def parse_and_decode() -> None:
 )
 def test_a_thousand_times_leave_nothing(use: Callable[[], None]) -> None:
     """N17."""
+    leaves_nothing(use)
+
+
+def test_bodies_come_and_go_without_a_trace(tmp_path: Path) -> None:
+    """N17."""
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"x" * 100_000)
+
+    def use() -> None:
+        body = multipart_body(
+            [("a", "b")], [("p", path), ("f", io.BytesIO(b"y" * 1000)), ("g", iter([b"z"]))]
+        )
+        for _ in body:
+            pass
+        half = multipart_body([], [("p", path), ("g", iter([b"z"] * 10))])
+        half.read(10)
+
     leaves_nothing(use)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -15,9 +17,11 @@ from polymux import InvalidRequestError
 from polymux.client.multipart import multipart_body
 from support import form_parsers
 from support.form_parsers import Field, File
+from support.hostile_check import SANITIZED
+from support.memory import resident_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 #: Of all scripts. Without what one of the parsers takes away or unescapes by itself: folders,
@@ -299,3 +303,56 @@ def test_read_sizes_are_positive() -> None:
     for size in (0, -1):
         with pytest.raises(ValueError, match="at least 1"):
             multipart_body().read(size)
+
+
+class Watched:
+    pass
+
+
+def test_cycles_through_generators_and_callbacks_are_collected() -> None:
+    def make() -> list[weakref.ref[Watched]]:
+        watched = [Watched() for _ in range(3)]
+        held: list[Any] = []
+
+        def generator(own: Watched) -> Iterator[bytes]:
+            yield b"x"
+            held.append(own)
+
+        async def a_generator(own: Watched) -> AsyncIterator[bytes]:
+            held.append(own)
+            yield b"x"
+
+        files = [("f", generator(watched[0])), ("g", a_generator(watched[1]))]
+        own = watched[2]
+        body = multipart_body([], files, on_progress=lambda *_: held.append(own))
+        held.append(body)
+        body.read(300)
+        return [weakref.ref(one) for one in watched]
+
+    references = make()
+    gc.collect()
+    assert [one() for one in references] == [None, None, None]
+
+
+@pytest.mark.slow
+def test_a_sparse_file_over_4_gib_goes_through_without_being_kept(tmp_path: Path) -> None:
+    """K16, K17."""
+    size = 2**32 + 5
+    path = tmp_path / "sparse.bin"
+    with path.open("wb") as file:
+        file.truncate(size)
+        file.seek(-3, os.SEEK_END)
+        file.write(b"END")
+    body = multipart_body([], [("f", path)])
+    assert body.length_bytes is not None
+    resident = resident_bytes()
+    sent = 0
+    tail = b""
+    while piece := body.read(2**20):
+        sent += len(piece)
+        tail = piece
+    assert sent == body.length_bytes == body.sent_bytes
+    assert size < sent < size + 400
+    assert b"\0END\r\n--polymux-" in tail
+    assert tail.endswith(b"--\r\n")
+    assert SANITIZED or resident_bytes() - resident < 16 * 2**20
