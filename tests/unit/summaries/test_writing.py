@@ -56,7 +56,7 @@ def taken(chat: dict[str, Any]) -> int:
 )
 def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentence: str) -> None:
     writer = Writer(SummaryOptions(words=words, max_parts=10_000), "A river", window)
-    said = [SpokenText(float(n), sentence) for n in range(3000)]
+    said = [SpokenText(float(n), sentence) for n in range(4000)]
     parts = writer.parts(said, [])
     assert len(parts) > 1
     chats = [writer.part(part, number, len(parts)) for number, part in enumerate(parts, 1)]
