@@ -113,7 +113,7 @@ def test_certificates_are_wrong_in_one_thing_only(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     looking = ssl.create_default_context(cafile=authority.ca)
     away = ssl._create_unverified_context()
-    away.minimum_version = ssl.TLSVersion.TLSv1
+    away.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
     away.set_ciphers("ALL:eNULL:@SECLEVEL=0")
     errors: dict[Any, str | None] = {
         "expired": "expired", "wrong_name": "IP address mismatch", "self_signed": "self-signed",
