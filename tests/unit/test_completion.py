@@ -47,7 +47,13 @@ while IFS= read -r line; do
     echo "${COMPREPLY[@]}"
 done
 """
-FISH = "source script.fish; while read line; string join -- ' ' (complete -C $line | cut -f 1); end; true"
+FISH = """
+source script.fish
+while read line
+    string join -- ' ' (complete -C $line | cut -f 1)
+end
+true
+"""
 
 
 def run(*command: str, cwd: Path | None = None, given: str = "") -> list[str]:
