@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from polymux import contract
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.contract import Field, ObjectType, Variant
 
 FILE = object()
+
+VARIANTS = [
+    (operation, variant) for operation in contract.operations() for variant in operation.variants
+]
+FIELDS = [
+    (operation, variant, field) for operation, variant in VARIANTS for field in variant.fields
+]
+#: For tests that ask something of each of them.
+EACH_VARIANT = pytest.mark.parametrize(
+    ("operation", "variant"), VARIANTS, ids=[f"{one.name}{two.id}" for one, two in VARIANTS]
+)
+EACH_FIELD = pytest.mark.parametrize(
+    ("operation", "variant", "field"),
+    FIELDS,
+    ids=[f"{one.name}{two.id}-{field.name}" for one, two, field in FIELDS],
+)
 
 SAMPLES = {
     "languages": "eng",

@@ -13,12 +13,8 @@ from polymux import aio
 converted = polymux.convert_to_mp3("talk.mp4", Path("talk.mp3"), bitrate="128k", abr=True)
 assert_type(converted, polymux.MediaFile)
 assert_type(converted.path, Path | None)
-assert_type(converted.data, bytes | None)
-assert_type(converted.read(), bytes)
 assert_type(converted.save("copy.mp3", overwrite=False), Path)
-assert_type(converted.report, polymux.ConversionReport)
 assert_type(converted.report.speed, float)
-assert_type(converted.report.sequential_fallback, bool)
 assert_type(converted.report.warnings, tuple[polymux.ConversionWarning, ...])
 assert_type(polymux.__version__, str)
 
@@ -32,9 +28,7 @@ polymux.convert_to_mp3(memoryview(b"content"), None, on_progress=lambda p: print
 # Every line below is a mistake that has to be found; an unused "ignore" is an error too.
 polymux.convert_to_mp3("a.wav", preset="loud")  # type: ignore[arg-type]
 polymux.convert_to_mp3("a.wav", cover="keep")  # type: ignore[arg-type]
-polymux.convert_to_mp3("a.wav", verify="some")  # type: ignore[arg-type]
 polymux.convert_to_mp3("a.wav", bitrat=128)  # type: ignore[call-arg]
-polymux.convert_to_mp3(5)  # type: ignore[arg-type]
 polymux.convert_to_mp3(io.StringIO("text"))  # type: ignore[arg-type]
 polymux.convert_many(["a.wav"], bitrate=1.5)  # type: ignore[arg-type]
 polymux.Limits(sample_rate=1)  # type: ignore[call-arg]
@@ -48,17 +42,11 @@ for outcome in outcomes:
     assert_type(outcome.unwrap(), polymux.MediaFile)
 
 info = polymux.probe("talk.mp4")
-assert_type(info, polymux.MediaInfo)
 assert_type(info.streams[0], polymux.StreamInfo)
 assert_type(info.best_audio_stream, int | None)
 assert_type(info.cover, polymux.Cover | None)
-assert_type(info.chapters, tuple[polymux.Chapter, ...])
 assert_type(info.tags, dict[str, str])
-
-audio = polymux.decode_audio("talk.mp4", channels=2)
-assert_type(audio, polymux.PcmAudio)
-assert_type(audio.samples, memoryview[float])
-assert_type(audio.duration_s, float)
+assert_type(polymux.decode_audio("talk.mp4", channels=2).samples, memoryview[float])
 
 
 async def on_progress(progress: polymux.Progress) -> None:
@@ -66,16 +54,12 @@ async def on_progress(progress: polymux.Progress) -> None:
 
 
 async def asynchronous() -> None:
-    assert_type(
-        await aio.convert_to_mp3("talk.mp4", bitrate="128k", on_progress=on_progress),
-        polymux.MediaFile,
-    )
+    file = await aio.convert_to_mp3("talk.mp4", bitrate="128k", on_progress=on_progress)
+    assert_type(file, polymux.MediaFile)
     assert_type(await polymux.aio.probe("talk.mp4"), polymux.MediaInfo)
     assert_type(await aio.decode_audio("talk.mp4"), polymux.PcmAudio)
     many = aio.convert_many(["a.wav"], preset="fast")
     assert_type(many, AsyncGenerator[polymux.ConversionOutcome, None])
-    async for outcome in many:
-        assert_type(outcome, polymux.ConversionOutcome)
 
 
 try:
@@ -83,17 +67,13 @@ try:
 except polymux.InputNotFoundError as error:
     assert_type(error.code, str)
     assert_type(error.position_s, float | None)
-    assert_type(error.errno, int | None)
 
 completion = polymux.ChatCompletion.decode(b"{}")
-assert_type(completion, polymux.ChatCompletion)
-assert_type(completion.text, str)
 assert_type(completion.content, str | None)
 assert_type(completion.usage, polymux.Usage | None)
 assert_type(completion.choices[0].message.tool_calls, tuple[polymux.ToolCall, ...])
 job = polymux.Prediction.decode(b"{}").raise_for_status()
 assert_type(job.images, tuple[polymux.MediaFile, ...])
-assert_type(job.audio, polymux.MediaFile | None)
 assert_type(job.chunks[0].end_s, float | None)
 songs = polymux.SongList.decode(b"[]")
 assert_type(songs[0], polymux.Song)
@@ -105,24 +85,18 @@ assert_type(client.chat("Hello", stream=True), polymux.ChatStream)
 assert_type(client.transcribe("talk.mp4", timeout=60), polymux.Prediction)
 assert_type(client.convert_to_mp3("talk.mp4"), polymux.MediaFile)
 assert_type(client.with_options(retry=polymux.Retry(3)), polymux.Client)
-assert_type(client.predictions.get("id"), polymux.Prediction)
 for text in client.chat("Hello", stream=True).texts():
     assert_type(text, str)
 
-
 # Files of a server, of polymux.Local and of conversions here have one face.
 picture = client.generate_image("a boat").images[0]
-assert_type(picture, polymux.MediaFile)
 assert_type(picture.url, str | None)
 assert_type(picture.read(limit_bytes=5, timeout=60), bytes)
 picture.save("a.png", on_progress=lambda done, total: print(done, total), timeout=5, limit_bytes=9)
 assert_type(polymux.Local().convert_to_mp3("talk.mp4").url, str | None)
-assert_type(converted.url, str | None)
 client.upscale_image(picture)
 polymux.probe(converted)
 client.chat([{"role": "user", "content": "Hi"}, completion.choices[0].message])
-for piece in picture:
-    assert_type(piece, bytes)
 
 
 async def asynchronous_client() -> None:
@@ -131,10 +105,8 @@ async def asynchronous_client() -> None:
         async for part in song:
             assert_type(part, bytes)
         await song.asave("talk.mp3", on_progress=print, timeout=60)
-        assert_type(await song.aread(limit_bytes=5), bytes)
         assert_type(await client.chat("Hello"), polymux.ChatCompletion)
         stream = await client.chat("Hello", stream=True)
         assert_type(stream, polymux.AsyncChatStream)
         async for chunk in stream:
             assert_type(chunk, polymux.ChatChunk)
-        assert_type(await client.read_text("page.png"), polymux.OcrText)

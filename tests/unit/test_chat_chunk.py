@@ -9,6 +9,8 @@ import pickle
 import polymux
 import pytest
 
+CALL = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{"}}
+DELTA = {"role": "assistant", "content": "Hi", "reasoning_content": "hm", "tool_calls": [CALL]}
 CHUNK = {
     "id": "chatcmpl-1",
     "created": 1700000000,
@@ -16,14 +18,7 @@ CHUNK = {
     "choices": [
         {
             "index": 2,
-            "delta": {
-                "role": "assistant",
-                "content": "Hi",
-                "reasoning_content": "hm",
-                "tool_calls": [
-                    {"index": 0, "id": "c1", "function": {"name": "f", "arguments": "{"}}
-                ],
-            },
+            "delta": DELTA,
             "logprobs": {"content": [{"token": "Hi", "logprob": -0.5}]},
             "finish_reason": "tool_calls",
         }
@@ -59,16 +54,16 @@ def test_a_bare_chunk_has_nothing() -> None:
         polymux.ChatChunk(b"[]")
 
 
-def test_unknown_reasons_and_roles_keep_their_words() -> None:
-    raw = b'{"choices":[{"delta":{"role":"judge","content":"xy"},"finish_reason":"model_length"}]}'
-    chunk = polymux.ChatChunk(raw)
-    assert (chunk.role, chunk.finish_reason, chunk.content) == ("judge", "model_length", "xy")
-
-
-def test_empty_reasons_and_roles_are_none() -> None:
-    raw = b'{"choices":[{"delta":{"role":"","content":"xy"},"finish_reason":""}]}'
-    chunk = polymux.ChatChunk(raw)
-    assert (chunk.role, chunk.finish_reason, chunk.content) == (None, None, "xy")
+@pytest.mark.parametrize(
+    ("role", "reason", "found"),
+    [("judge", "model_length", ("judge", "model_length")), ("", "", (None, None))],
+)
+def test_unknown_reasons_and_roles_keep_their_words(
+    role: str, reason: str, found: tuple[str | None, str | None]
+) -> None:
+    raw = {"choices": [{"delta": {"role": role, "content": "xy"}, "finish_reason": reason}]}
+    chunk = polymux.ChatChunk(json.dumps(raw).encode())
+    assert (chunk.role, chunk.finish_reason, chunk.content) == (*found, "xy")
 
 
 def test_the_deepest_chunk_can_be_looked_at() -> None:
@@ -77,15 +72,14 @@ def test_the_deepest_chunk_can_be_looked_at() -> None:
 
     chunk = polymux.ChatChunk(nested(199))
     assert (chunk.id, chunk.choices) == ("a", ())
-    for levels in (200, 1000, 100_000):
+    for levels in (200, 100_000):
         with pytest.raises(polymux.DecodeError, match="nested too deep"):
             polymux.ChatChunk(nested(levels))
 
 
 def test_chunks_are_values() -> None:
     chunk = polymux.ChatChunk(json.dumps(CHUNK).encode())
-    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-        assert pickle.loads(pickle.dumps(chunk, protocol)) == chunk
+    assert pickle.loads(pickle.dumps(chunk)) == chunk
     assert copy.copy(chunk) == copy.deepcopy(chunk) == chunk
     assert len({chunk, copy.copy(chunk)}) == 1
     assert chunk != polymux.ChatChunk(b"{}")
@@ -93,7 +87,6 @@ def test_chunks_are_values() -> None:
     assert repr(chunk) == "ChatChunk('Hi', finish_reason='tool_calls')"
     long = polymux.ChatChunk(json.dumps({"response": "x" * 500}).encode())
     assert repr(long) == "ChatChunk('" + "x" * 40 + "'...)"
-    with pytest.raises(AttributeError):
-        chunk.content = "other"  # type: ignore[misc]
-    with pytest.raises((AttributeError, TypeError)):
-        chunk.new = 1  # type: ignore[attr-defined]
+    for name in ("content", "new"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(chunk, name, "other")

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import pickle
 import sysconfig
-import threading
-import time
-import tracemalloc
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import aio
-from polymux._native import _core
 from support import chat_streams
 from support.chat_streams import DONE, SERVERS, event
-from support.hostile_check import SANITIZED
+from support.memory import leaves_nothing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-LIMIT = 16 << 20
 HELLO = b"".join(event({"choices": [{"index": 0, "delta": {"content": t}}]}) for t in ("Hel", "lo"))
 
 
@@ -41,56 +38,29 @@ def facts(stream: Any) -> list[tuple[Any, ...]]:
     return [(c.content, c.finish_reason, c.role, c.index, c.reasoning, c.raw) for c in stream]
 
 
+def contents(parts: Any) -> list[str]:
+    return [chunk.content for chunk in polymux.decode_chat_stream(parts)]
+
+
 def expected(body: bytes) -> list[tuple[Any, ...]]:
     """The chunks as Python's json reads them."""
     found = []
     for line in body.splitlines():
-        if not line.startswith(b"data: {"):
-            continue
-        raw = line.removeprefix(b"data: ")
-        choices = json.loads(raw)["choices"]
-        choice = choices[0] if choices else {}
-        delta = choice.get("delta", {})
-        found.append(
-            (
-                delta.get("content") or "",
-                choice.get("finish_reason"),
-                delta.get("role"),
-                choice.get("index"),
-                delta.get("reasoning") or "",
-                raw,
-            )
-        )
+        if line.startswith(b"data: {"):
+            raw = line.removeprefix(b"data: ")
+            choice = (json.loads(raw)["choices"] or [{}])[0]
+            delta = choice.get("delta", {})
+            texts = delta.get("content") or "", delta.get("reasoning") or ""
+            said = choice.get("finish_reason"), delta.get("role"), choice.get("index")
+            found.append((texts[0], *said, texts[1], raw))
     return found
-
-
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"], ids=["lf", "cr", "crlf"])
-def test_streams_of_six_servers_cut_at_every_byte(server: str, line_end: bytes) -> None:
-    texts = chat_streams.words(5)
-    body = SERVERS[server](texts)
-    wanted = expected(body)
-    changed = body.replace(b"\n", line_end)
-    for cut in range(len(changed)):
-        stream = polymux.decode_chat_stream([changed[:cut], changed[cut:]])
-        assert facts(stream) == wanted
-        assert stream.text == "".join(texts)
-        assert stream.finished
-
-
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("size", [1, 3, 60, 1000, 16384])
-def test_templates_change_nothing(server: str, size: int) -> None:
-    body = SERVERS[server](chat_streams.words(400))
-    wanted = expected(body)
-    assert facts(polymux.decode_chat_stream(pieces(body, size))) == wanted
-    assert facts(_core.ChatStream(pieces(body, size), LIMIT, False)) == wanted
 
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_the_account_of_an_answer(server: str) -> None:
     texts = chat_streams.words(30)
-    stream = polymux.decode_chat_stream(pieces(SERVERS[server](texts), 100))
+    body = SERVERS[server](texts)
+    stream = polymux.decode_chat_stream(pieces(body, 100))
     read = ""
     for number, chunk in enumerate(stream, 1):
         read += chunk.content
@@ -100,9 +70,8 @@ def test_the_account_of_an_answer(server: str) -> None:
     assert stream.finished
     assert stream.finish_reason == "stop"
     if server != "ollama":
-        assert stream.usage.total_tokens == json.loads(
-            SERVERS[server](texts).split(b'"total_tokens":')[-1].split(b"}")[0].split(b",")[0]
-        )
+        told = body.split(b'"total_tokens":')[-1].split(b"}")[0].split(b",")[0]
+        assert stream.usage.total_tokens == json.loads(told)
 
 
 def test_the_async_twin_gives_the_same() -> None:
@@ -116,7 +85,7 @@ def test_the_async_twin_gives_the_same() -> None:
     for make in SERVERS.values():
         texts = chat_streams.words(20)
         body = make(texts)
-        for size in (7, 500, 10**6):
+        for size in (7, 10**6):
             chunks, account = asyncio.run(read(body, size))
             assert chunks == expected(body)
             assert account == ("".join(texts), True, "stop")
@@ -144,31 +113,18 @@ def test_a_cut_stream_raises_and_keeps_its_text(consume: Callable[[list[bytes]],
     assert (caught.value.text, caught.value.chunks) == ("Hello", 2)
     assert caught.value.offset_bytes == len(HELLO) + 12
     assert not caught.value.retry_safe  # Nobody knows where the bytes come from.
-    assert isinstance(caught.value, ConnectionError)
     with pytest.raises(polymux.StreamInterruptedError, match="empty"):
         consume([])
 
 
 @BOTH
 def test_a_reported_failure_is_an_api_error(consume: Callable[[list[bytes]], None]) -> None:
-    failure = {
-        "message": "too\x1b busy",
-        "type": "server_error",
-        "code": "overloaded",
-        "param": "n\n",
-    }
+    failure = {"message": "too\x1b busy", "type": "server_error", "code": "full", "param": "n\n"}
     with pytest.raises(polymux.APIError, match=r"too\\x1b busy") as caught:
         consume([HELLO + event({"error": failure}) + HELLO])
-    error = caught.value
-    assert (error.type, error.code, error.param) == ("server_error", "overloaded", r"n\n")
-    assert error.text == "Hello"
-    twin = pickle.loads(pickle.dumps(error))
-    assert (twin.type, twin.code, twin.text, twin.chunks) == (
-        "server_error",
-        "overloaded",
-        "Hello",
-        2,
-    )
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert (error.type, error.code, error.param) == ("server_error", "full", r"n\n")
+        assert (error.text, error.chunks) == ("Hello", 2)
     with pytest.raises(polymux.APIError) as bare:
         consume([b'{"error": "no token"}'])
     assert (bare.value.code, bare.value.type, str(bare.value)) == ("api_error", None, "no token")
@@ -180,7 +136,6 @@ def test_what_is_no_stream_is_a_decode_error(consume: Callable[[list[bytes]], No
         consume([HELLO, b"data: {]\n\n", HELLO])
     assert caught.value.offset_bytes == len(HELLO) + 6
     assert caught.value.text == "Hello"
-    assert isinstance(caught.value, ValueError)
     with pytest.raises(polymux.DecodeError, match="web page"):
         consume([b"<html>"])
     with pytest.raises(polymux.DecodeError, match="UTF-8"):
@@ -189,13 +144,13 @@ def test_what_is_no_stream_is_a_decode_error(consume: Callable[[list[bytes]], No
 
 def test_the_error_stays_and_done_stays() -> None:
     stream = polymux.decode_chat_stream([HELLO])
-    assert len(list(zip(range(2), stream, strict=False))) == 2
-    for _ in range(3):
+    assert [next(stream).content, next(stream).content] == ["Hel", "lo"]
+    for _ in range(2):
         with pytest.raises(polymux.StreamInterruptedError):
             next(stream)
-        assert not stream.finished
+    assert not stream.finished
     stream = polymux.decode_chat_stream(iter([HELLO + DONE, b"data: {bad"]))
-    assert [chunk.content for chunk in stream] == ["Hel", "lo"]
+    assert len(list(stream)) == 2
     assert list(stream) == []
     assert stream.finished
 
@@ -209,7 +164,7 @@ def test_after_done_the_source_is_left_alone() -> None:
 def test_an_event_over_the_limit() -> None:
     with pytest.raises(polymux.DecodeError, match="limit of 100 bytes"):
         list(polymux.decode_chat_stream([b"data: " + b"x" * 200], max_event_bytes=100))
-    for limit in (0, -1, (1 << 30) + 1):
+    for limit in (0, (1 << 30) + 1):
         with pytest.raises(polymux.InvalidRequestError, match="max_event_bytes"):
             polymux.decode_chat_stream([], max_event_bytes=limit)
 
@@ -225,17 +180,13 @@ def test_what_the_source_raises_is_passed_on() -> None:
     assert stream.text == "Hello"
 
 
-def test_pieces_that_are_no_bytes() -> None:
+def test_pieces_may_be_any_bytes_and_nothing_else() -> None:
     with pytest.raises(TypeError, match="not of str"):
-        list(polymux.decode_chat_stream(["data: x"]))  # type: ignore[list-item]
+        contents(["data: x"])
     with pytest.raises(TypeError):
-        polymux.decode_chat_stream(5)  # type: ignore[arg-type]
+        contents(5)
     for make in (bytes, bytearray, memoryview):
-        assert [c.content for c in polymux.decode_chat_stream([make(HELLO + DONE)])] == [
-            "Hel",
-            "lo",
-        ]
-        assert len(list(polymux.decode_chat_stream(make(HELLO + DONE)))) == 2  # type: ignore[arg-type]
+        assert contents([make(HELLO + DONE)]) == contents(make(HELLO + DONE)) == ["Hel", "lo"]
 
 
 def test_one_reader_at_a_time() -> None:
@@ -264,35 +215,30 @@ def test_closing_closes_the_source() -> None:
         finally:
             closed.append("sync")
 
+    async def a_source() -> AsyncIterator[bytes]:
+        with contextlib.closing(source()) as pieces:
+            for piece in pieces:
+                yield piece
+
+    async def leave() -> None:
+        async with aio.decode_chat_stream(a_source()) as stream:
+            assert (await anext(stream)).content == "Hel"
+
     with polymux.decode_chat_stream(source()) as stream:
         assert next(stream).content == "Hel"
     assert closed == ["sync"]
     assert next(stream).content == "lo"
     with pytest.raises(polymux.StreamInterruptedError):
         next(stream)
-
-    async def asynchronous() -> None:
-        async def source() -> AsyncIterator[bytes]:
-            try:
-                yield HELLO
-            finally:
-                closed.append("async")
-
-        async with aio.decode_chat_stream(source()) as stream:
-            assert (await anext(stream)).content == "Hel"
-
-    asyncio.run(asynchronous())
-    assert closed == ["sync", "async"]
+    asyncio.run(leave())
+    assert closed == ["sync", "sync"]
 
 
 def test_a_cancelled_wait_leaves_the_stream_readable() -> None:
     async def run() -> None:
-        go_on = asyncio.Event()
-
         async def source() -> AsyncIterator[bytes]:
             yield HELLO
-            await go_on.wait()
-            yield DONE
+            await asyncio.Event().wait()
 
         stream = aio.decode_chat_stream(source())
         assert [(await anext(stream)).content for _ in range(2)] == ["Hel", "lo"]
@@ -306,8 +252,7 @@ def test_a_cancelled_wait_leaves_the_stream_readable() -> None:
 
 
 def test_chunks_outlive_their_stream() -> None:
-    texts = chat_streams.words(3000)
-    body = chat_streams.groq(texts)
+    body = chat_streams.groq(chat_streams.words(1000))
     chunks = list(polymux.decode_chat_stream(pieces(body, 700)))
     gc.collect()
     assert facts(chunks) == expected(body)
@@ -315,88 +260,47 @@ def test_chunks_outlive_their_stream() -> None:
 
 
 def test_tokens_are_the_same_objects_again() -> None:
-    body = [event({"response": text}) for text in ["token"] * 5 + ["é"] * 5] + [DONE]
-    contents = [chunk.content for chunk in polymux.decode_chat_stream(body)]
-    assert contents == ["token"] * 5 + ["é"] * 5
+    texts = ["token"] * 5 + ["é"] * 5
+    found = contents([event({"response": text}) for text in texts] + [DONE])
+    assert found == texts
     # Without a GIL nothing is kept for the next one.
     kept = not sysconfig.get_config_var("Py_GIL_DISABLED")
-    assert len({id(text) for text in contents}) == (2 if kept else 6)
+    assert len({id(text) for text in found}) == (2 if kept else 6)
 
 
 def test_texts_that_share_bytes_are_kept_apart() -> None:
     texts = ["a" * n for n in range(40)] + ["\0" * n for n in range(1, 20)]
     texts += [f"{n:08}{m}" for n in range(50) for m in range(50)]
-    body = [event({"response": text}) for text in texts * 2] + [DONE]
-    assert [chunk.content for chunk in polymux.decode_chat_stream(body)] == texts * 2
-
-
-def test_a_hundred_thousand_small_chunks_take_linear_time() -> None:
-    body = event({"choices": [{"delta": {"content": "x"}}]}) * 100_000 + DONE
-    started = time.process_time()
-    stream = polymux.decode_chat_stream(pieces(body, 1))
-    assert sum(1 for _ in stream) == 100_000
-    assert stream.text == "x" * 100_000
-    assert time.process_time() - started < 10
-
-
-def test_threads_read_streams_of_their_own() -> None:
-    body = chat_streams.openai(chat_streams.words(2000), obfuscation=True)
-    wanted = expected(body)
-    results: list[bool] = []
-
-    def read() -> None:
-        results.append(facts(polymux.decode_chat_stream(pieces(body, 100_000))) == wanted)
-
-    threads = [threading.Thread(target=read) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [True] * 6
+    assert contents([event({"response": text}) for text in texts * 2] + [DONE]) == texts * 2
 
 
 def test_a_thousand_streams_leave_nothing() -> None:
     body = chat_streams.vllm(chat_streams.words(20))
 
-    def churn(count: int) -> None:
-        for index in range(count):
-            stream = polymux.decode_chat_stream(pieces(body, 333))
-            if index % 3 == 0:
-                next(stream)  # dropped half-read
-            else:
-                list(stream)
-            polymux.ChatChunk(b'{"response":"x"}').json()
+    def use() -> None:
+        list(polymux.decode_chat_stream(pieces(body, 333)))
+        next(polymux.decode_chat_stream(pieces(body, 333)))  # dropped half-read
+        polymux.ChatChunk(b'{"response":"x"}').json()
 
-    churn(50)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        resident = resident_bytes()
-        churn(1000)
-        gc.collect()
-        assert SANITIZED or tracemalloc.get_traced_memory()[0] - before < 20_000
-        assert SANITIZED or resident_bytes() - resident < 4 << 20
-    finally:
-        tracemalloc.stop()
+    leaves_nothing(use)
 
 
-def resident_bytes() -> int:
-    with open("/proc/self/statm") as file:  # noqa: PTH123
-        return int(file.read().split()[1]) * 4096
+class Watched:
+    pass
 
 
 def test_a_stream_that_refers_to_itself_is_collected() -> None:
-    def source() -> Iterator[bytes]:
-        yield HELLO
-        yield own[0].text.encode()
+    def begin() -> weakref.ref[Watched]:
+        def source(watched: Watched) -> Iterator[bytes]:
+            yield HELLO
+            yield own[0].text.encode() + str(watched).encode()
 
-    own: list[Any] = []
-    own.append(polymux.decode_chat_stream(source()))
-    next(own[0])
+        own: list[Any] = []
+        watched = Watched()
+        own.append(polymux.decode_chat_stream(source(watched)))
+        next(own[0])
+        return weakref.ref(watched)
+
+    left = begin()
     gc.collect()
-    before = sum(type(found) is polymux.ChatStream for found in gc.get_objects())
-    del own[0]
-    own.clear()
-    gc.collect()
-    assert sum(type(found) is polymux.ChatStream for found in gc.get_objects()) == before - 1
+    assert left() is None

@@ -13,31 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polymux import InvalidRequestError, contract
 from polymux._native import _core
+from support.json_values import SCALARS, TEXTS
 
 MEGABYTES_32 = 32 << 20
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-
-INNER_NAMES = ["role", "content", "type", "text", "name"]
 VIDEO = contract.operation("generate_video").variants[0]
 VIDEO_NAMES = ["prompt", "fps", "width", "seed", "guidance_scale", "remove_watermark", "promt"]
-
 NAMES = [field.name for field in contract.operation("chat").variants[0].fields]
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=50)
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXTS
-    | st.sampled_from(["user", "auto", "text", "http://a.example/", "1e3", "5"])
-)
+WORDS = st.sampled_from(["user", "auto", "text", "http://a.example/", "1e3", "5"])
+INNER_NAMES = st.sampled_from(["role", "content", "type", "text", "name"])
 VALUES = st.recursive(
-    SCALARS,
+    SCALARS.filter(lambda value: not isinstance(value, int) or -(2**63) <= value < 2**63) | WORDS,
     lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            TEXTS | st.sampled_from(["role", "content", "type", "text", "name"]), inner, max_size=4
-        )
+        st.lists(inner, max_size=4) | st.dictionaries(TEXTS | INNER_NAMES, inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -60,7 +48,7 @@ def of_json(operation: str, body: dict[str, Any]) -> tuple[Any, ...]:
     return verdict(_core.read_json, operation, None, text, False, MEGABYTES_32)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(BODIES)
 def test_json_and_python_give_the_same_texts(body: dict[str, Any]) -> None:
     assert verdict(_core.check, "chat", "", body) == of_json("chat", body)
@@ -78,7 +66,7 @@ def video_value(name: str) -> st.SearchStrategy[Any]:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.fixed_dictionaries({}, optional={name: video_value(name) for name in VIDEO_NAMES}))
 def test_forms_and_python_give_the_same_verdict(fields: dict[str, Any]) -> None:
     form = [
@@ -92,30 +80,14 @@ def test_forms_and_python_give_the_same_verdict(fields: dict[str, Any]) -> None:
         assert one.message.replace('"', "") == other.message.replace('"', "")
 
 
-FILES = [b"x", "talk.mp4", Path("talk.mp4"), io.BytesIO(b"x"), ("talk.mp4", b"x"), iter([b"x"])]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        b"x",
-        "talk.mp4",
-        Path("talk.mp4"),
-        io.BytesIO(b"x"),
-        ("talk.mp4", b"x"),
-        iter([b"x"]),
-        bytearray(b"x"),
-    ],
-)
-def test_files_are_given_in_many_ways(value: Any) -> None:
-    _core.check("transcribe", "", {"audio": value})
-
-
-@pytest.mark.parametrize("value", [5, 1.5, True, [b"x"], {"a": 1}])
-def test_what_is_no_file_is_refused(value: Any) -> None:
-    (problem,) = verdict(_core.check, "transcribe", "", {"audio": value})[1:]
-    assert problem.field == "audio"
-    assert problem.message.endswith("must be a file")
+def test_files_are_given_in_many_ways() -> None:
+    named = ("talk.mp4", Path("talk.mp4"), ("talk.mp4", b"x"))
+    for value in (b"x", bytearray(b"x"), io.BytesIO(b"x"), iter([b"x"]), *named):
+        _core.check("transcribe", "", {"audio": value})
+    for wrong in (5, 1.5, True, [b"x"], {"a": 1}):
+        (problem,) = verdict(_core.check, "transcribe", "", {"audio": wrong})[1:]
+        assert problem.field == "audio"
+        assert problem.message.endswith("must be a file")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +97,6 @@ def test_what_is_no_file_is_refused(value: Any) -> None:
         ({"x": [{"y": -(2**70)}]}, "x[0].y", "64 bits"),
         ({"seed": 2**64}, "seed", "64 bits"),
         ({"temperature": math.nan}, "temperature", "number"),
-        ({"temperature": math.inf}, "temperature", "number"),
         ({"x": math.nan}, "x", "number"),
         ({"x": {1: 2}}, "x", "key of type int"),
         ({"user": "\ud800"}, "user", ""),
@@ -148,10 +119,3 @@ def test_other_types_and_unknown_names() -> None:
         _core.check("chatt", "", {})
     with pytest.raises(InvalidRequestError, match="has no variant 'Q'"):
         _core.check("generate_image", "Q", {})
-
-
-def test_endless_objects_are_refused() -> None:
-    loop: dict[str, Any] = {}
-    loop["a"] = loop
-    with pytest.raises(InvalidRequestError, match="leads back to itself"):
-        _core.check("chat", "", {**CHAT, "x": loop})

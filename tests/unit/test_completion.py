@@ -4,96 +4,91 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 from polymux.cli.operation_commands import COMMANDS
+from support.commands import Shell
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ACTIONS = ["list", "get", "cancel", "wait"]
+SHELLS = ("bash", "zsh", "fish")
 NAMES = [command.name for command in COMMANDS]
 
-#: The words before, the one that is begun, and what it can become.
-CASES = [
-    (["tran"], ["transcribe"]),
-    (["ge"], ["generate-image", "generate-music", "generate-video"]),
-    (["predictions", ""], ACTIONS),
-    (["predictions", "w"], ["wait"]),
-    (["predictions", "wait", "--ou"], ["--output-dir"]),
-    (["completion", ""], ["bash", "zsh", "fish"]),
-    (["models", ""], ["list", "info", "pull", "add", "rm"]),
-    (["models", "add", "x", "--family", ""], ["chat", "speech", "upscale", "diffusion"]),
-    (["request", ""], NAMES),
-    (["operations", "read"], ["read-text"]),
-    (["stt", "--form"], ["--format"]),
-    (["stt", "talk.wav", "--format", ""], ["txt", "srt", "vtt", "json"]),
-    (["transcribe", "--task", "trans"], ["transcribe", "translate"]),
-    (["upscale-image", "--output-format", "w"], ["webp"]),
-    (["chat", "--no-str"], ["--no-stream"]),
-    (["chat", "--reasoning-effort", "lo"], ["low"]),
-    (["generate-image", "--model", "play"], ["playgroundai/playground-v2.5-1024px-aesthetic"]),
-    (["chat", "transcribe", "--sys"], ["--system"]),
-    (["--ver"], ["--version"]),
-    (["transcribe", "ta"], ["talk.wav"]),
-    (["chat", "--extra-body", "ta"], ["talk.wav"]),
-    (["generate-image", "a cat", "--output-dir", "pl"], ["place"]),
-]
+#: The words before and the one that is begun, and what it can become.
+CASES = {
+    "tran": ["transcribe"],
+    "ge": ["generate-image", "generate-music", "generate-video"],
+    "predictions ": ["list", "get", "cancel", "wait"],
+    "predictions wait --ou": ["--output-dir"],
+    "completion ": [*SHELLS],
+    "models add x --family ": ["chat", "speech", "upscale", "diffusion"],
+    "request ": NAMES,
+    "operations read": ["read-text"],
+    "stt talk.wav --format ": ["txt", "srt", "vtt", "json"],
+    "transcribe --task trans": ["transcribe", "translate"],
+    "chat --no-str": ["--no-stream"],
+    "generate-image --model play": ["playgroundai/playground-v2.5-1024px-aesthetic"],
+    "chat transcribe --sys": ["--system"],
+    "--ver": ["--version"],
+    "transcribe ta": ["talk.wav"],
+    "chat --extra-body ta": ["talk.wav"],
+    "generate-image cat --output-dir pl": ["place"],
+}
+BASH = """
+source script.bash
+while IFS= read -r line; do
+    IFS=' ' read -ra COMP_WORDS <<< "polymux $line"
+    [[ "$line" != *' ' && -n "$line" ]] || COMP_WORDS+=('')
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    COMPREPLY=()
+    _shtab_polymux
+    echo "${COMPREPLY[@]}"
+done
+"""
+FISH = """
+source script.fish
+while read line
+    string join -- ' ' (complete -C $line | cut -f 1)
+end
+true
+"""
 
 
-@cache
-def script(shell: str) -> str:
+def run(*command: str, cwd: Path | None = None, given: str = "") -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "polymux", "completion", shell],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    return done.stdout
-
-
-def run(*command: str, cwd: Path | None = None) -> list[str]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=cwd, check=False)
+        command, capture_output=True, text=True, timeout=60, cwd=cwd, input=given, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file, a folder and the scripts."""
-    (tmp_path / "talk.wav").touch()
-    (tmp_path / "place").mkdir()
-    for shell in ("bash", "zsh", "fish"):
-        (tmp_path / f"script.{shell}").write_text(script(shell))
-    return tmp_path
+    folder = tmp_path_factory.mktemp("completion")
+    (folder / "talk.wav").touch()
+    (folder / "place").mkdir()
+    for shell in SHELLS:
+        script = run(sys.executable, "-W", "error", "-m", "polymux", "completion", shell)
+        (folder / f"script.{shell}").write_text("\n".join([*script, ""]))
+    return folder
 
 
-BASH = """
-source script.bash
-COMP_WORDS=("$@")
-COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-_shtab_polymux
-((${#COMPREPLY[@]} == 0)) || printf '%s\\n' "${COMPREPLY[@]}"
-"""
+def bash(place: Path, *lines: str) -> list[set[str]]:
+    found = run("bash", "--norc", "-c", BASH, cwd=place, given="\n".join([*lines, ""]))
+    return [set(one.split()) for one in found]
 
 
-def bash(place: Path, *words: str) -> list[str]:
-    return run("bash", "--norc", "-c", BASH, "bash", "polymux", *words, cwd=place)
-
-
-@pytest.mark.parametrize(("words", "expected"), CASES, ids=lambda one: " ".join(one)[:40])
-def test_bash(place: Path, words: list[str], expected: list[str]) -> None:
-    assert sorted(bash(place, *words)) == sorted(expected)
-
-
-def test_bash_begins_with_the_commands(place: Path) -> None:
-    assert {*NAMES, "predictions", "probe", "doctor", "completion"} <= set(bash(place, ""))
+def test_bash(place: Path) -> None:
+    found = bash(place, *CASES)
+    assert dict(zip(CASES, found, strict=True)) == {k: set(v) for k, v in CASES.items()}
+    assert {*NAMES, "predictions", "probe", "doctor", "completion"} <= bash(place, "")[0]
 
 
 def test_bash_completes_at_a_prompt(place: Path) -> None:
     """The Tab key, in an interactive shell."""
-    from support.commands import Shell
-
     with Shell("bash", "--norc", "--noprofile", "-i", cwd=place) as shell:
         shell.press("PS1=re''ady:; source script.bash\r")
         shell.wait_for("ready:")
@@ -108,26 +103,25 @@ def test_bash_completes_at_a_prompt(place: Path) -> None:
         shell.end()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_syntax(place: Path, shell: str) -> None:
     run(shell, "-n", f"script.{shell}", cwd=place)
 
 
 def test_fish(place: Path) -> None:
-    for words, expected in CASES:
-        line = " ".join(["polymux", *words])
-        command = f"source script.fish; complete --do-complete {line!r}"
-        found = run("fish", "--no-config", "-c", command, cwd=place)
-        assert {one.partition("\t")[0].rstrip("/") for one in found} >= set(expected), words
+    given = "\n".join([*(f"polymux {words}" for words in CASES), ""])
+    found = run("fish", "--no-config", "-c", FISH, cwd=place, given=given)
+    for one, (words, expected) in zip(found, CASES.items(), strict=True):
+        assert {name.rstrip("/") for name in one.split()} >= set(expected), words
 
 
 def test_every_option_of_every_command_is_offered(place: Path) -> None:
-    for command in COMMANDS:
-        offered = set(bash(place, command.name, "--"))
+    offered = bash(place, *(f"{command.name} --" for command in COMMANDS))
+    for command, found in zip(COMMANDS, offered, strict=True):
         for argument in command.arguments:
             if command.operation != "convert_to_mp3":
-                assert {one for one in argument.options if one.startswith("--")} <= offered
-        assert {"--server", "--timeout", "--retries", "--json", "--help"} <= offered
+                assert {one for one in argument.options if one.startswith("--")} <= found
+        assert {"--server", "--timeout", "--retries", "--json", "--help"} <= found
 
 
 def test_without_shtab() -> None:
@@ -138,8 +132,3 @@ def test_without_shtab() -> None:
     )  # fmt: skip
     assert done.returncode == 3
     assert "pip install 'polymux[completion]'" in done.stderr
-
-
-def test_other_commands_do_not_load_shtab() -> None:
-    code = "import polymux.cli as cli, sys; cli.main(['--version']); print('shtab' in sys.modules)"
-    assert run(sys.executable, "-c", code)[-1] == "False"

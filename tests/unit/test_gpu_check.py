@@ -5,49 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))
-
-from benchmarks.diffusion import __main__ as benchmark  # noqa: E402 - they are no package of ours
-
 STUB = """#!/bin/sh
 echo "{name} $*" >> "$TOLD"
 case "{name} $*" in *"$FAILS"*) exit 1;; esac
 """
 
 
-@pytest.mark.parametrize(("ratio", "status"), [(0.5, 1), (0.9799, 1), (0.98, 0), (1.05, 0)])
-def test_fewer_steps_a_second_than_diffusers_are_a_failure(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    ratio: float,
-    status: int,
-) -> None:
-    found: dict[str, Any] = {
-        "shape": "tiny", "side_px": 64, "steps": 2, "device": "cpu", "dtype": "torch.float32",
-        "machine": {"processor": "one", "cores": 2}, "ratio": ratio,
-        "versions": {"torch": "1", "diffusers": "1"},
-        "seconds": {"polymux": [2.0], "diffusers": [2.0 * ratio]},
-    }  # fmt: skip
-    monkeypatch.setattr(benchmark, "build", lambda *_: tmp_path)
-    monkeypatch.setattr(benchmark, "compare", lambda *_: found)
-    monkeypatch.setattr(benchmark, "RESULTS", tmp_path / "diffusion.json")
-    monkeypatch.setattr(sys, "argv", ["bench", "--shape", "tiny"])
-    assert benchmark.main() == status
-    assert ("missed" if status else "reached") in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("fails", "status"),
-    [("nothing of it", 0), ("pytest", 1), ("--shape sd15", 1), ("--shape sdxl", 1)],
-)
+@pytest.mark.parametrize(("fails", "status"), [("nothing of it", 0), ("--shape sd15", 1)])
 def test_all_of_it_is_run_and_one_failure_is_enough(
     tmp_path: Path, fails: str, status: int
 ) -> None:

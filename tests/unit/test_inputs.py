@@ -6,6 +6,7 @@ import io
 import os
 from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 from polymux import InvalidRequestError
@@ -20,7 +21,6 @@ class BytesPath:
 @pytest.mark.parametrize(
     ("source", "path", "name"),
     [
-        ("talk.mp4", b"talk.mp4", "talk.mp4"),
         (Path("a") / "b.wav", b"a/b.wav", "a/b.wav"),
         ("file:x", b"file:x", "file:x"),
         ("concat:a|b", b"concat:a|b", "concat:a|b"),
@@ -45,14 +45,15 @@ def test_long_paths_are_named_shortly_and_kept_whole() -> None:
 
 @pytest.mark.parametrize("source", ["a\0b", "lone \ud800 surrogate"])
 def test_paths_that_cannot_exist(source: str) -> None:
-    with pytest.raises(InvalidRequestError, match="path"):
-        native_source(source)
-    with pytest.raises(InvalidRequestError, match="path"):
-        native_destination(source)
+    for take in (native_source, native_destination):
+        with pytest.raises(InvalidRequestError, match="path"):
+            take(source)
 
 
-@pytest.mark.parametrize("content", [b"RIFF", bytearray(b"RIFF"), memoryview(b"xRIFFx")[1:5]])
-def test_bytes_are_content(content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"RIFF", bytearray(b"RIFF"), memoryview(b"xRIFFx")[1:5], array("B", b"RIFF")]
+)
+def test_bytes_are_content(content: Any) -> None:
     kind, view, name = native_source(content)
     assert (kind, name) == ("bytes", "<bytes>")
     assert bytes(view) == b"RIFF"  # type: ignore[call-overload]
@@ -60,10 +61,6 @@ def test_bytes_are_content(content: bytes) -> None:
 
 def test_buffers_of_any_item_type_are_their_bytes() -> None:
     assert native_source(array("f", [0.0, 1.0]))[1].nbytes == 8  # type: ignore[attr-defined]
-    assert native_source(b"")[1] == b""
-
-
-def test_buffers_with_gaps_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="contiguous"):
         native_source(memoryview(b"abcdef")[::2])
 
@@ -81,28 +78,20 @@ def test_file_objects_are_named_after_their_file(tmp_path: Path) -> None:
         assert native_source(standard_input)[2] == "<stdin>"
 
 
-def test_text_files_are_refused() -> None:
-    with pytest.raises(TypeError, match="binary mode"):
-        native_source(io.StringIO("text"))
-    with pytest.raises(TypeError, match="binary mode"):
-        native_destination(io.StringIO())
-
-
-@pytest.mark.parametrize("source", [None, 5, ["a.wav"], object()])
+@pytest.mark.parametrize("source", [None, 5, ["a.wav"], object(), io.StringIO("text")])
 def test_other_sources_are_type_errors(source: object) -> None:
-    with pytest.raises(TypeError, match=type(source).__name__):
+    with pytest.raises(TypeError, match=rf"{type(source).__name__}|binary mode"):
         native_source(source)
 
 
 def test_destinations() -> None:
     file = io.BytesIO()
     assert native_destination(None) is None
-    assert native_destination("a.mp3") == ("path", b"a.mp3")
-    assert native_destination(b"a.mp3") == ("path", b"a.mp3")
-    assert native_destination(Path("a.mp3")) == ("path", b"a.mp3")
+    for path in ("a.mp3", b"a.mp3", Path("a.mp3")):
+        assert native_destination(path) == ("path", b"a.mp3")
     assert native_destination(file) == ("file", file)
-    for wrong in (5, ["a.mp3"]):
-        with pytest.raises(TypeError, match="destination"):
+    for wrong, words in ((5, "destination"), (["a.mp3"], "destination"), (io.StringIO(), "binary")):
+        with pytest.raises(TypeError, match=words):
             native_destination(wrong)
     assert destination_path(b"a.mp3") == Path("a.mp3")
     assert destination_path(file) is None

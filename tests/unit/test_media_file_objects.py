@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux._native import _media
-from support.conversions import SHORT, Reader, fail_at_once, mp3_of, start
+from support.conversions import Reader, fail_at_once, mp3_of, start, wav
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+SHORT = wav(0.3)
 
 
 class Writer:
@@ -30,46 +32,27 @@ class Writer:
         return answer
 
 
-class RawWriter(io.RawIOBase):
-    """A raw file that takes at most 1,000 bytes at once, or as a full pipe does, none."""
+class RawWriter(io.RawIOBase, Writer):
+    """A raw file: where it answers None, as a full pipe does, it has taken nothing."""
 
-    def __init__(self, *, full: bool = False) -> None:
-        self.full = full
-        self.content = bytearray()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int | None:
-        if self.full:
-            return None
-        self.content += data[:1000]
-        return min(len(data), 1000)
+    write = Writer.write
 
 
 def test_every_kind_of_source_and_destination_gives_the_same_file(tmp_path: Path) -> None:
-    path = tmp_path / "in.wav"
+    path, target = tmp_path / "in.wav", tmp_path / "out.mp3"
     path.write_bytes(SHORT)
     expected = mp3_of(SHORT)
     assert expected.startswith((b"\xff", b"ID3"))
-    assert mp3_of(("path", os.fsencode(path), "in.wav")) == expected
-    assert mp3_of(bytearray(SHORT)) == expected
-    assert mp3_of(io.BytesIO(SHORT)) == expected
-    output = io.BytesIO()
-    assert "data" not in start(SHORT, output).wait()
-    assert output.getvalue() == expected
-    target = tmp_path / "out.mp3"
+    for source in (("path", os.fsencode(path), "in.wav"), bytearray(SHORT), io.BytesIO(SHORT)):
+        assert mp3_of(source) == expected
     start(SHORT, ("path", os.fsencode(target))).wait()
     assert target.read_bytes() == expected
-
-
-def test_file_objects_count_from_where_they_stand() -> None:
-    source = io.BytesIO(b"before" + SHORT)
+    # File objects count from where they stand.
+    source, output = io.BytesIO(b"before" + SHORT), io.BytesIO(b"kept")
     source.seek(6)
-    output = io.BytesIO(b"kept")
     output.seek(4)
-    start(source, output).wait()
-    assert output.getvalue() == b"kept" + mp3_of(SHORT)
+    assert "data" not in start(source, output).wait()
+    assert output.getvalue() == b"kept" + expected
 
 
 def test_what_read_raises_comes_out_as_it_is_each_time() -> None:
@@ -92,28 +75,25 @@ def test_what_read_raises_comes_out_as_it_is_each_time() -> None:
     assert caught.value is raised
 
 
+class NotWaiting:
+    def read(self, _: int) -> None:
+        return None
+
+
 @pytest.mark.parametrize(
-    ("result", "error", "words"),
+    ("source", "error", "words"),
     [
-        ("text", TypeError, "text mode"),
-        (bytes(10_000_000), ValueError, "10000000 bytes"),
-        (7, TypeError, "bytes-like"),
+        (Reader(SHORT, lambda _: "text"), TypeError, "text mode"),
+        (Reader(SHORT, lambda _: bytes(10_000_000)), ValueError, "10000000 bytes"),
+        (Reader(SHORT, lambda _: 7), TypeError, "bytes-like"),
+        (NotWaiting(), BlockingIOError, "blocking mode"),
     ],
 )
 def test_what_no_binary_file_returns_is_named(
-    result: object, error: type[Exception], words: str
+    source: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        start(Reader(SHORT, lambda _: result)).wait()
-
-
-def test_a_file_that_does_not_wait_is_named() -> None:
-    class NotWaiting:
-        def read(self, _: int) -> None:
-            return None
-
-    with pytest.raises(BlockingIOError, match="blocking mode"):
-        start(NotWaiting()).wait()
+        start(source).wait()
 
 
 def test_what_has_no_method_to_use_is_refused_at_once() -> None:
@@ -125,19 +105,15 @@ def test_what_has_no_method_to_use_is_refused_at_once() -> None:
         start(SHORT, io.StringIO())
 
 
-@pytest.mark.parametrize("answer", [lambda n: n, lambda n: min(n, 7), lambda _: None])
-def test_writers_that_cannot_seek_get_all_bytes(answer: Callable[[int], Any]) -> None:
-    writer = Writer(answer)
-    report = start(SHORT, writer).wait()
-    assert len(writer.content) == report["bytes"]
-    polymux.probe(bytes(writer.content))
-
-
-def test_raw_files_may_take_part_of_the_bytes() -> None:
-    writer = RawWriter()
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Writer(lambda n: n), lambda: Writer(lambda n: min(n, 7)),
+     lambda: Writer(lambda _: None), lambda: RawWriter(lambda n: min(n, 1000))],
+)  # fmt: skip
+def test_writers_that_cannot_seek_get_all_bytes(make: Callable[[], Writer]) -> None:
+    writer = make()
     assert start(SHORT, writer).wait()["bytes"] == len(writer.content)
-    with pytest.raises(BlockingIOError, match="takes no data"):
-        start(SHORT, RawWriter(full=True)).wait()
+    polymux.probe(bytes(writer.content))
 
 
 @pytest.mark.parametrize("answer", [0, -1, 10**9])
@@ -151,6 +127,8 @@ def test_what_write_raises_comes_out_as_it_is() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         start(SHORT, Writer(fail_at_once(raised))).wait()
     assert caught.value is raised
+    with pytest.raises(BlockingIOError, match="takes no data"):
+        start(SHORT, RawWriter(lambda _: None)).wait()
 
 
 def test_a_file_opened_for_appending_is_never_patched(tmp_path: Path) -> None:

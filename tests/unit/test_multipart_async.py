@@ -17,17 +17,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class OwnError(Exception):
-    pass
-
-
-async def a_pieces() -> AsyncIterator[bytes]:
-    for piece in (b"one ", b"", b"two ", b"three"):
+async def a_pieces(*pieces: Any) -> AsyncIterator[Any]:
+    for piece in pieces or (b"one ", b"", b"two ", b"three"):
         await asyncio.sleep(0)
+        if isinstance(piece, Exception):
+            raise piece
         yield piece
 
 
-@pytest.mark.parametrize("size", [1, 7, 65536])
+@pytest.mark.parametrize("size", [1, 65536])
 def test_async_iterables_are_awaited_in_their_turn(tmp_path: Path, size: int) -> None:
     (tmp_path / "a").write_bytes(b"from the disk")
 
@@ -44,8 +42,7 @@ def test_async_iterables_are_awaited_in_their_turn(tmp_path: Path, size: int) ->
         assert body.finished
         return content, body.content_type
 
-    content, content_type = asyncio.run(run())
-    assert form_parsers.starlette(content, content_type) == [
+    assert form_parsers.starlette(*asyncio.run(run())) == [
         Field("x", "y"),
         File("f", "f", "application/octet-stream", b"one two three"),
         File("g", "a", "application/octet-stream", b"from the disk"),
@@ -71,13 +68,6 @@ def test_an_async_part_cannot_be_read_without_await() -> None:
 
 
 def test_what_an_async_generator_raises_comes_out_each_time() -> None:
-    async def failing() -> AsyncIterator[bytes]:
-        yield b"x"
-        raise OwnError
-
-    async def wrong() -> AsyncIterator[Any]:
-        yield "text"
-
     async def run(source: AsyncIterator[bytes], error: type[Exception]) -> None:
         body = multipart_body([], [("f", source)])
         for _ in range(2):
@@ -85,8 +75,8 @@ def test_what_an_async_generator_raises_comes_out_each_time() -> None:
                 [piece async for piece in body]
         assert not body.finished
 
-    asyncio.run(run(failing(), OwnError))
-    asyncio.run(run(wrong(), TypeError))
+    asyncio.run(run(a_pieces(b"x", LookupError()), LookupError))
+    asyncio.run(run(a_pieces("text"), TypeError))
 
 
 def test_a_slow_file_does_not_hold_up_the_loop() -> None:
@@ -108,8 +98,7 @@ def test_a_slow_file_does_not_hold_up_the_loop() -> None:
                 ticks += 1
 
         ticker = asyncio.create_task(tick())
-        body = multipart_body([], [("f", Slow())])
-        async for _ in body:
+        async for _ in multipart_body([], [("f", Slow())]):
             pass
         ticker.cancel()
         return ticks

@@ -16,21 +16,22 @@ from polymux.songs.results import AddProgress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-JOB = b'{"status": "%s", "logs": "loading\\n\\nstep 3 of 4\\u001b\\n", "progress": 0.75}'
+
+def job(status: str) -> polymux.Prediction:
+    logs = b'"loading\\n\\nstep 3 of 4\\u001b\\n"'
+    body = b'{"status": "%s", "logs": %s, "progress": 0.75}' % (status.encode(), logs)
+    return polymux.Prediction.decode(body)
 
 
-def job(status: bytes) -> polymux.Prediction:
-    return polymux.Prediction.decode(JOB % status)
-
-
+HALF = (polymux.Progress(30.0, 60.0, 5, 1.0),)
 TOLD: dict[str, tuple[tuple[Any, ...], float | None, str]] = {
-    "conversion": ((polymux.Progress(30.0, 120.0, 5, 1.0),), 0.25, "0:30 of 2:00"),
+    "conversion": (HALF, 0.5, "0:30 of 1:00"),
     "endless conversion": ((polymux.Progress(30.0, None, 5, 1.0),), None, "0:30"),
     "upload": ((500, 1000), 0.5, "500 B of 1.0 kB"),
     "upload of a pipe": ((500, None), None, "500 B"),
     "model": (("model.bin", 500, 1000), 0.5, "500 B of 1.0 kB"),
-    "job": ((job(b"processing"),), 0.75, "processing step 3 of 4\x1b"),
-    "job that is done": ((job(b"succeeded"),), 1.0, "succeeded step 3 of 4\x1b"),
+    "job": ((job("processing"),), 0.75, "processing step 3 of 4\x1b"),
+    "job that is done": ((job("succeeded"),), 1.0, "succeeded step 3 of 4\x1b"),
     "songs": ((AddProgress(None, "added", None, 3, 4, 1.0, 1.0),), 0.75, "3 of 4"),  # type: ignore[arg-type]
     "batch": ((BatchProgress(2, 1, 4, False, 0, 0, 3, 0, 1.0, 0.0, False),), 0.75, "3 of 4"),
     "empty batch": ((BatchProgress(0, 0, 0, True, 0, 0, 0, 0, 1.0, 0.0, False),), None, "0 of 0"),
@@ -51,22 +52,16 @@ def test_it_takes_what_calls_tell(name: str, capsys: pytest.CaptureFixture[str])
     assert "\x1b" not in shown
 
 
-def test_it_does_not_take_anything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_ends_once(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TypeError, match="how far a str is"), progress("a") as bar:
         bar("half")
     assert capsys.readouterr().err.endswith("  failed\n")
-
-
-def test_it_ends_with_what_it_was_given_to(capsys: pytest.CaptureFixture[str]) -> None:
     progress("given")(500, 1000)
     gc.collect()
     assert capsys.readouterr().err.endswith("\n")
-
-
-def test_a_failed_job_ends_it_once(capsys: pytest.CaptureFixture[str]) -> None:
     bar = progress("a\nb")
-    bar(job(b"failed"))
-    bar(job(b"failed"))
+    bar(job("failed"))
+    bar(job("failed"))
     bar.close()
     del bar
     shown = capsys.readouterr().err
@@ -75,8 +70,13 @@ def test_a_failed_job_ends_it_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.fixture
-def widgets(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """As in a notebook, with the bars that tqdm was asked for."""
+def notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
+
+
+@pytest.fixture
+def widgets(notebook: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The bars that tqdm was asked for."""
     import ipywidgets
     import tqdm.notebook
 
@@ -89,8 +89,6 @@ def widgets(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
     monkeypatch.setattr(tqdm.notebook, "tqdm", Seen)
     monkeypatch.setattr(tqdm.notebook.tqdm, "monitor_interval", 0)
-    shell = SimpleNamespace(kernel=object())
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     yield made
     assert all(one.disable for one in made)
     # What is left of them would refer to bars that are gone.
@@ -103,31 +101,28 @@ def test_a_notebook_has_a_widget(widgets: list[Any], capsys: pytest.CaptureFixtu
     import IPython  # noqa: F401 - a notebook has loaded it
 
     with progress("converting") as bar:
-        bar(polymux.Progress(30.0, 120.0, 5, 1.0))
-        (shown,) = widgets
-        assert shown.n == 0.25
+        bar(*HALF)
         bar(500, None)
-        assert shown.n == 0.25
-    _, inner, _ = shown.container.children
-    assert inner.value == 1.0
-    assert inner.bar_style == "success"
+        assert widgets[0].n == 0.5
     failed = progress("failing")
-    failed(job(b"failed"))
-    assert widgets[1].container.children[1].bar_style == "danger"
+    failed(job("failed"))
     unknown = progress("left")
     unknown(500, 1000)
     unknown.close()
-    assert widgets[2].container.children[1].bar_style == ""
     assert widgets[2].n == 0.5
+    inner = [one.container.children[1] for one in widgets]
+    assert inner[0].value == 1.0
+    assert [one.bar_style for one in inner] == ["success", "danger", ""]
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("missing", ["ipywidgets", "tqdm.notebook"])
 def test_a_notebook_without_widgets_has_a_line(
-    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    notebook: None,
+    missing: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shell = SimpleNamespace(kernel=object())
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     monkeypatch.setitem(sys.modules, missing, None)
     progress("plain").close()
     assert capsys.readouterr().err.startswith("\rplain")

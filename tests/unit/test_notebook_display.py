@@ -5,22 +5,24 @@ from __future__ import annotations
 import base64
 import html.parser
 import json
+import os
 import re
-import sys
 from array import array
-from dataclasses import is_dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polymux
-import polymux.batches.results
-import polymux.songs.results
 import pytest
 from polymux._util import html_repr
 from polymux._util.redaction import register_secret
 from polymux.client.remote_file import RemoteFile
 from polymux.local.local_file import LocalFile
-from polymux.media.results import ConversionWarning
+from polymux.media.results import (
+    ConversionWarning,
+    media_info_from_native,
+    report_from_native,
+)
 from polymux.songs.results import (
     AddReport,
     CatalogueStatistics,
@@ -28,6 +30,8 @@ from polymux.songs.results import (
     FailedFile,
     RunnerUp,
 )
+from support.conversions import wav
+from unit.test_values import INFO, REPORT, STREAM
 
 KEY = "pmx-canary-key-of-displays"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e" + KEY
@@ -83,22 +87,17 @@ def checked(page: str) -> str:
     return checker.text
 
 
-def song(**changes: Any) -> polymux.CatalogueSong:
-    values: dict[str, Any] = {
-        "id": 1, "path": Path("gone.flac"), "title": HOSTILE, "artist": HOSTILE, "album": HOSTILE,
-        "year": 1999, "duration_s": 61.0, "mbid": "", "cover": None, "group_id": 1,
-    }  # fmt: skip
-    return polymux.CatalogueSong(**values | changes)
+def song() -> polymux.CatalogueSong:
+    return polymux.CatalogueSong(
+        id=1, path=Path("gone.flac"), title=HOSTILE, artist=HOSTILE, album=HOSTILE, year=1999,
+        duration_s=61.0, mbid="", cover=None, group_id=1,
+    )  # fmt: skip
 
 
-def report(**changes: Any) -> polymux.ConversionReport:
-    values: dict[str, Any] = {
-        "duration_s": 60.0, "samples": 1, "frames": 2, "bytes": 2000, "audio_bytes": 1,
-        "sample_rate_hz": 44_100, "channels": 2, "mode": "cbr", "container": HOSTILE,
-        "codec": HOSTILE, "audio_stream": 0, "encoder": HOSTILE, "elapsed_s": 0.5,
-        "warnings": (ConversionWarning(HOSTILE, HOSTILE, 3.0, 2),),
-    }  # fmt: skip
-    return polymux.ConversionReport(**values | changes)
+def report() -> polymux.ConversionReport:
+    warning = ConversionWarning(HOSTILE, HOSTILE, 3.0, 2)
+    texts = dict.fromkeys(("container", "codec", "encoder"), HOSTILE)
+    return replace(report_from_native(REPORT), warnings=(warning,), **texts)
 
 
 def job(output: Any, **members: Any) -> polymux.Prediction:
@@ -106,40 +105,28 @@ def job(output: Any, **members: Any) -> polymux.Prediction:
     return polymux.Prediction.decode(json.dumps(value).encode())
 
 
-def stream_of(**changes: Any) -> polymux.StreamInfo:
-    values: dict[str, Any] = {
-        "index": 0, "type": "audio", "codec": HOSTILE, "duration_s": 1.0, "bitrate_bps": 1,
-        "sample_rate_hz": 44_100, "channels": 2, "channel_layout": HOSTILE, "sample_format": "",
-        "bits_per_sample": 0, "width": 0, "height": 0, "language": HOSTILE, "is_default": True,
-        "is_cover": False, "encrypted": False, "tags": {},
-    }  # fmt: skip
-    return polymux.StreamInfo(**values | changes)
-
-
-def media_info(cover: polymux.Cover | None) -> polymux.MediaInfo:
-    tags = {HOSTILE: HOSTILE}
-    return polymux.MediaInfo(
-        HOSTILE, HOSTILE, 61.0, 0.0, 1000, 5, (stream_of(),), 0, tags, (), cover
-    )
+def media_info(cover: polymux.Cover) -> polymux.MediaInfo:
+    texts = dict.fromkeys(("codec", "channel_layout", "language"), HOSTILE)
+    info = media_info_from_native({**INFO, "streams": [{**STREAM, **texts}]})
+    return replace(info, container=HOSTILE, tags={HOSTILE: HOSTILE}, cover=cover)
 
 
 def song_named(**members: Any) -> polymux.Song:
     return polymux.Song.decode(json.dumps(members).encode())
 
 
+FAILED = FailedFile(Path("/secret/home/a.mp3"), polymux.UndecodableError(HOSTILE))
 CHUNK = {"text": HOSTILE, "timestamp": [0.0, None]}
 SHOWN: dict[str, Any] = {
     "transcript": lambda: job({"text": HOSTILE, "chunks": [CHUNK]}),
     "transcript in parts": lambda: job([CHUNK, CHUNK]),
     "text": lambda: job(HOSTILE),
-    "texts": lambda: job([HOSTILE, HOSTILE]),
     "failed": lambda: job(None, status="failed", error=HOSTILE, logs=HOSTILE),
     "going on": lambda: job(None, status="processing", progress=0.25, logs=HOSTILE),
     "odd": lambda: job([1, HOSTILE]),
     "odd sound": lambda: job({"audio": [HOSTILE]}),
     "script for a file": lambda: job([f"javascript:{HOSTILE}//a.png"]),
     "song": lambda: song_named(song_name=HOSTILE, songid_url=f"javascript:{HOSTILE}"),
-    "song with a link": lambda: song_named(song_name=HOSTILE, songid_url='https://a.example/"><b'),
     "songs": lambda: polymux.SongList.decode(json.dumps([{"song_name": HOSTILE}]).encode()),
     "no songs": lambda: polymux.SongList.decode(b"[]"),
     "recognised text": lambda: polymux.OcrText.decode(json.dumps({"text": HOSTILE}).encode()),
@@ -148,17 +135,23 @@ SHOWN: dict[str, Any] = {
     "media": lambda: media_info(polymux.Cover(HOSTILE, HOSTILE, 3, b"x")),
     "catalogue song": song,
     "match": lambda: polymux.Match(song(), 3.0, 1.02, 1.0, 1.0, 0.9, RunnerUp(song(), 0.2)),
-    "added": lambda: AddReport(
-        1, failed=(FailedFile(Path(HOSTILE), polymux.NoAudioError(HOSTILE)),), cancelled=True
-    ),
+    "added": lambda: AddReport(1, failed=(FAILED,), cancelled=True),
     "statistics": lambda: CatalogueStatistics(1, 1, 1, 60.0, 5, HOSTILE, {"songs": 1}),
+    "warning": lambda: ConversionWarning("code", HOSTILE, 1.5, 2),
+    "failed file": lambda: FAILED,
+    "runner-up": lambda: RunnerUp(song(), 0.5),
+    "chapter": lambda: polymux.Chapter(0.0, 1.5, HOSTILE),
+    "chunk": lambda: polymux.TranscriptChunk({"text": HOSTILE, "timestamp": [0, 1.5]}),
+    "tool call": lambda: polymux.ToolCall({"id": HOSTILE, "function": {"name": HOSTILE}}),
     "file": lambda: RemoteFile(f'javascript:alert(1)//"><script>{KEY}'),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_hostile_texts_are_texts(name: str) -> None:
-    text = checked(SHOWN[name]()._repr_html_())
+    page = SHOWN[name]()._repr_html_()
+    text = checked(page)
+    assert "/secret" not in page
     if name not in {"no songs", "file", "odd", "odd sound", "going on"}:
         assert "<script>alert(1)</script>" in text
         assert r"\x1b[31m\u202e***" in text
@@ -187,27 +180,23 @@ def test_a_job_shows_what_it_made(tmp_path: Path) -> None:
 def test_large_files_are_linked_from_below_the_notebook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "made"
-    folder.mkdir()
-    large = folder / 'a"<b>.wav'
-    with large.open("wb") as file:
-        file.truncate(10_000_001)
+    for name in ("made", "elsewhere"):
+        (tmp_path / name).mkdir()
+    large = tmp_path / "made" / 'a"<b>.wav'
+    large.touch()
+    os.truncate(large, 10_000_001)
     monkeypatch.chdir(tmp_path)
     page = LocalFile(large, "audio/wav")._repr_html_()
     assert '<a href="made/a%22%3Cb%3E.wav">' in page
     assert "10.0 MB" in checked(page)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
+    monkeypatch.chdir(tmp_path / "elsewhere")
     assert str(tmp_path) not in LocalFile(large, "audio/wav")._repr_html_()
     large.unlink()
     assert "no longer there" in LocalFile(large, "audio/wav")._repr_html_()
 
 
 def test_many_files_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        RemoteFile, "_repr_html_", lambda self: "<div>" + "a" * 6_000_000 + "</div>"
-    )
+    monkeypatch.setattr(RemoteFile, "_repr_html_", lambda _: f"<div>{'a' * 6_000_000}</div>")
     page = job([f"https://files.example/{number}.png" for number in range(9)])._repr_html_()
     assert "and 7 more" in page
     assert len(page) < 13_000_000
@@ -249,14 +238,14 @@ def test_addresses_are_shown_without_what_opens_them() -> None:
     assert checked(page) == "a.srt"
 
 
-def test_a_conversion_and_a_medium() -> None:
-    text = checked(report(codec="flac", container="ogg", warnings=())._repr_html_())
+def test_conversions_media_and_facts() -> None:
+    text = checked(report_from_native({**REPORT, "container": "ogg"})._repr_html_())
     assert "flac in ogg" in text
-    assert "120 times real time" in text
-    cover = polymux.Cover("image/png", "", 3, PICTURE)
-    page = media_info(cover)._repr_html_()
+    assert "100 times real time" in text
+    page = media_info(polymux.Cover("image/png", "", 3, PICTURE))._repr_html_()
     assert base64.b64encode(PICTURE).decode() in page
-    checked(page)
+    assert checked(polymux.Usage({"prompt_tokens": 3})._repr_html_()) == "prompt tokens3"
+    assert "position s1.5" in checked(SHOWN["warning"]()._repr_html_())
 
 
 def test_samples_play() -> None:
@@ -277,20 +266,18 @@ def completion(text: str | None, **message: Any) -> polymux.ChatCompletion:
     return polymux.ChatCompletion.decode(json.dumps({"choices": [choice]}).encode())
 
 
-MARKDOWN = {
-    "tag": "a <script>alert(1)</script>",
-    "picture": "![x](https://evil.example/?all-that-was-said)",
-    "link": "[x](javascript:alert(1))",
-    "reference": "[x][y]\n\n[y]: javascript:alert(1)",
-    "automatic": "<javascript:alert(1)>",
-    "code that ends": "`a\n`<script>alert(1)</script>`",
-    "code of two": "``a ` <b>b</b>`` <script>",
-    "fence that ends": "```\n~~~\n<script>\n```\n<script>alert(1)</script>",
-    "fence without end": "~~~~ html\n<script>\n~~~\n<script>alert(1)</script>",
-    "fence with a name": '```"><script>\n<script>\n```\n<script>',
-    "formula": r"$$\href{javascript:alert(1)}{x}$$ \begin{a} \(x\)",
-    "entity": "&lt;script&gt; &#60;script>",
-}
+MARKDOWN = [
+    "a <script>alert(1)</script>",
+    "![x](https://evil.example/?all-that-was-said)",
+    "[x][y]\n\n[y]: javascript:alert(1)",
+    "<javascript:alert(1)>",
+    "`a\n`<script>alert(1)</script>`",
+    "```\n~~~\n<script>\n```\n<script>alert(1)</script>",
+    "~~~~ html\n<script>\n~~~\n<script>alert(1)</script>",
+    '```"><script>\n<script>\n```\n<script>',
+    r"$$\href{javascript:alert(1)}{x}$$ \begin{a} \(x\)",
+    "&lt;script&gt; &#60;script>",
+]
 
 
 def without_code(text: str) -> str:
@@ -308,9 +295,9 @@ def without_code(text: str) -> str:
     return "\n".join(kept)
 
 
-@pytest.mark.parametrize("name", MARKDOWN)
-def test_markdown_of_models_is_harmless(name: str) -> None:
-    outside = without_code(completion(MARKDOWN[name])._repr_markdown_())
+@pytest.mark.parametrize("text", MARKDOWN)
+def test_markdown_of_models_is_harmless(text: str) -> None:
+    outside = without_code(completion(text)._repr_markdown_())
     left = outside.replace("<code>", "").replace("</code>", "")
     assert not set("<`[]$\\") & set(left)
     assert not re.search(r"&(?!#\d+;)", left)
@@ -325,6 +312,8 @@ def test_markdown_keeps_what_it_is_for() -> None:
     )
     assert "Calls f:\n\n````json\n```{}\n````" in shown
     assert shown.endswith("*Ended by: length*")
+    assert answer.choices[0]._repr_markdown_() == shown
+    assert shown.startswith(answer.message._repr_markdown_())
     assert KEY not in completion(f"The key is {KEY}")._repr_markdown_()
     assert len(completion("a" * 500_000)._repr_markdown_()) < 110_000
     assert polymux.TextResponse.decode(b'{"response": "<b>"}')._repr_markdown_() == "&#60;b>"
@@ -333,71 +322,6 @@ def test_markdown_keeps_what_it_is_for() -> None:
     )
     assert list(stream.texts()) == ["<b>"]
     assert stream._repr_markdown_() == "&#60;b>"
-
-
-def results() -> list[type]:
-    """Every public class that is a result: a dataclass, part of an answer, a stream, a file."""
-    from polymux import batches, songs
-    from polymux.client.responses._base import Answered, Result
-
-    homes = (polymux, songs.results, batches.results, sys.modules["polymux.client.responses"])
-    found = {
-        one
-        for home in homes
-        for name in (getattr(home, "__all__", None) or vars(home))
-        if isinstance(one := getattr(home, name), type)
-    }
-    kinds = (Result, Answered, polymux.MediaFile, polymux.ChatStream, polymux.AsyncChatStream)
-    return sorted(
-        (one for one in found if is_dataclass(one) or issubclass(one, kinds)),
-        key=lambda one: one.__name__,
-    )
-
-
-#: What one hands in, and gets back nowhere.
-GIVEN = {"Limits"}
-#: What others are made of, and nobody gets.
-BASES = {"Answered", "Response", "Result"}
-
-
-def test_every_result_shows_itself() -> None:
-    """A new one without a display fails here."""
-    every = {one.__name__: one for one in results()}
-    assert len(every) > 25
-    assert {"BatchReport", "CheckReport", "Choice", "Match", "Prediction", "Usage"} <= every.keys()
-    plain = {
-        name
-        for name, one in every.items()
-        if not hasattr(one, "_repr_html_") and not hasattr(one, "_repr_markdown_")
-    }
-    assert plain <= GIVEN | BASES
-    assert not (every.keys() - plain) & GIVEN
-
-
-def test_facts_of_results_are_texts() -> None:
-    failed = FailedFile(Path("/secret/home/a.mp3"), polymux.UndecodableError(HOSTILE))
-    shown = [
-        ConversionWarning("code", HOSTILE, 1.5, 2),
-        failed,
-        RunnerUp(song(), 0.5),
-        polymux.Chapter(0.0, 1.5, HOSTILE),
-        polymux.TranscriptChunk({"text": HOSTILE, "timestamp": [0, 1.5]}),
-        polymux.ToolCall({"id": HOSTILE, "function": {"name": HOSTILE, "arguments": HOSTILE}}),
-        polymux.Usage({"prompt_tokens": 3}),
-    ]
-    for one in shown:
-        assert checked(one._repr_html_())
-        assert "/secret" not in one._repr_html_()
-    assert checked(shown[-1]._repr_html_()) == "prompt tokens3"
-    assert "position s1.5" in checked(shown[0]._repr_html_())
-
-
-def test_a_message_and_a_choice_are_what_the_answer_shows() -> None:
-    plain = {"choices": [{"message": {"content": f"# {HOSTILE}"}, "finish_reason": "length"}]}
-    answer = polymux.ChatCompletion.decode(json.dumps(plain).encode())
-    assert answer.choices[0]._repr_markdown_() == answer._repr_markdown_()
-    assert answer._repr_markdown_().startswith(answer.message._repr_markdown_())
-    assert "<script>" not in answer.message._repr_markdown_()
 
 
 def test_a_catalogue_s_check_shows_what_is_wrong() -> None:
@@ -413,7 +337,7 @@ def test_a_batch_shows_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     inputs = tmp_path / "in"
     inputs.mkdir()
     (inputs / "broken <b>.wav").write_bytes(b"no sound")
-    (inputs / "tone.wav").write_bytes(wave(0.2))
+    (inputs / "tone.wav").write_bytes(wav(0.2))
     report = polymux.batch("convert_to_mp3", inputs, output_dir=tmp_path / "out")
     told = checked(report._repr_html_())
     assert "total2done1failed1" in told
@@ -427,17 +351,3 @@ def test_a_batch_shows_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert str(tmp_path) not in done._repr_html_() + failed._repr_html_()
     report.manifest.unlink()
     assert "total2" in checked(report._repr_html_())
-
-
-def wave(seconds: float) -> bytes:
-    """Silence as a WAV file."""
-    import io
-    import wave as waves
-
-    file = io.BytesIO()
-    with waves.open(file, "wb") as written:
-        written.setnchannels(1)
-        written.setsampwidth(2)
-        written.setframerate(8000)
-        written.writeframes(bytes(int(16000 * seconds)))
-    return file.getvalue()

@@ -65,8 +65,7 @@ def test_a_notebook_shows_one_answer_that_grows(
     monkeypatch.setattr("IPython.display.display", display)
     shell.run_cell_magic("polymux", f"--server {server.url}", QUESTION)
     whole = "You said: What is a &#60;b>keel&#60;/b>?"
-    assert seen[0] == ""
-    assert seen[-1] == whole
+    assert (seen[0], seen[-1]) == ("", whole)
     assert len(seen) > 3
     assert all(whole.startswith(part) for part in seen[:-1] if "&" not in part)
 

@@ -20,12 +20,8 @@ CORE_LIMITS = Path(__file__).parents[2] / "cpp/include/polymux/media/limits.hpp"
     [
         (None, None),
         (0, 0.0),
-        (93.5, 93.5),
         ("93.5", 93.5),
-        ("100", 100.0),
         ("1:33.5", 93.5),
-        ("0:01:33.500", 93.5),
-        ("01:00:00", 3600.0),
         ("100:00:00", 360_000.0),
         ("5.", 5.0),
     ],
@@ -45,11 +41,9 @@ def test_texts_that_are_no_times(value: str) -> None:
     assert len(str(caught.value)) < 400
 
 
-@given(some.integers(0, 10**6), some.integers(0, 59), some.integers(0, 59_999))
+@given(some.integers(0, 10**6 - 1), some.integers(0, 59), some.integers(0, 59_999))
 def test_clock_times_add_up(hours: int, minutes: int, milliseconds: int) -> None:
     text = f"{hours}:{minutes:02}:{milliseconds // 1000:02}.{milliseconds % 1000:03}"
-    if hours >= 10**6:
-        return
     expected = hours * 3600 + minutes * 60 + milliseconds / 1000
     assert options.seconds("end", text) == pytest.approx(expected, abs=1e-6)
 
@@ -60,7 +54,11 @@ def test_times_of_other_types(value: object) -> None:
         options.seconds("end", value)  # type: ignore[arg-type]
 
 
-def test_integers() -> None:
+def test_integers_and_flags() -> None:
+    assert options.flag("strict", True) is True
+    with pytest.raises(TypeError, match="strict is True or False, not 1"):
+        options.flag("strict", 1)
+
     class Index:
         def __index__(self) -> int:
             return 44_100
@@ -74,12 +72,6 @@ def test_integers() -> None:
     for large in (2**31, -(2**31) - 1, 10**400):
         with pytest.raises(InvalidRequestError, match="sample_rate="):
             options.integer("sample_rate", large)
-
-
-def test_flags_are_bools() -> None:
-    assert options.flag("strict", True) is True
-    with pytest.raises(TypeError, match="strict is True or False, not 1"):
-        options.flag("strict", 1)
 
 
 def test_limits_are_a_frozen_value() -> None:

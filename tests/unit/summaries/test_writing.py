@@ -32,18 +32,10 @@ def test_titles_stand_where_orders_are_none(name: str) -> None:
     before, material, after = user.split(marks[0])
     assert ORDER in material
     assert ORDER not in before + after + system
-
-
-@pytest.mark.parametrize("name", CHATS)
-def test_every_chat_is_told_the_language_and_how_long_it_may_be(name: str) -> None:
-    system = CHATS[name]["messages"][0]["content"]
     assert "Write in German." in system
     assert CHATS[name]["max_completion_tokens"] > 100
-
-
-def test_the_mark_is_another_each_time() -> None:
     other = Writer(SummaryOptions(), "").whole(PART)["messages"][1]["content"]
-    assert other.split("\n")[1] != CHATS["whole"]["messages"][1]["content"].split("\n")[1]
+    assert marks[0] not in other  # It is another each time.
 
 
 def tokens(text: str) -> int:
@@ -57,14 +49,14 @@ def taken(chat: dict[str, Any]) -> int:
     return read + int(chat["max_completion_tokens"])
 
 
-@pytest.mark.parametrize("window", [1024, 2048, 4096, 32_768])
-@pytest.mark.parametrize("words", [10, 200, 5000])
+@pytest.mark.parametrize("window", [1024, 32_768])
+@pytest.mark.parametrize("words", [10, 5000])
 @pytest.mark.parametrize(
     "sentence", ["The river carries every stone.", "\u6cb3\u6d41\u642c\u8fd0" * 9]
 )
 def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentence: str) -> None:
     writer = Writer(SummaryOptions(words=words, max_parts=10_000), "A river", window)
-    said = [SpokenText(float(n), sentence) for n in range(6000)]
+    said = [SpokenText(float(n), sentence) for n in range(4000)]
     parts = writer.parts(said, [])
     assert len(parts) > 1
     chats = [writer.part(part, number, len(parts)) for number, part in enumerate(parts, 1)]
@@ -84,31 +76,32 @@ def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentenc
     assert rounds < 12
 
 
+def said_often(times: int) -> list[SpokenText]:
+    return [SpokenText(float(n), "The river carries every stone.") for n in range(times)]
+
+
 def test_a_transcript_that_fits_is_read_at_once() -> None:
-    said = [SpokenText(float(n), "The river carries every stone.") for n in range(500)]
+    said = said_often(500)
     chapters = [Chapter(100.0, "Stones"), Chapter(300.0, "Sand")]
     assert len(Writer(SummaryOptions(), "", 32_768).parts(said, chapters)) == 1
     assert len(Writer(SummaryOptions(), "").parts(said, chapters)) > 1
 
 
 def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
-    said = [SpokenText(float(n), "The river carries every stone.") for n in range(500)]
-    parts = Writer(SummaryOptions(part_characters=900), "", 32_768).parts(said, [])
-    assert max(len(part.text) for part in parts) <= 900
-    parts = Writer(SummaryOptions(part_characters=200_000), "", 2048).parts(said, [])
-    assert max(tokens(part.text) for part in parts) < 2048
+    for characters, window, most in ((900, 32_768, 900), (200_000, 2048, 3 * 2048)):
+        options = SummaryOptions(part_characters=characters)
+        parts = Writer(options, "", window).parts(said_often(500), [])
+        assert max(len(part.text) for part in parts) < most + 1
 
 
 def test_more_parts_than_the_operator_has_read_are_refused() -> None:
     """Before they are cut, where their number is plain; with what would help."""
-    sentence = "The river carries every stone."
-    said = [SpokenText(float(n), sentence) for n in range(40)]
-    options = SummaryOptions(part_characters=500, max_parts=2)
+    writer = Writer(SummaryOptions(part_characters=500, max_parts=2), "")
     with pytest.raises(RequestTooLargeError) as caught:
-        Writer(options, "").parts(said, [])
+        writer.parts(said_often(40), [])
     assert (caught.value.status, caught.value.code) == (413, "too_large")
     assert re.search("about 3 parts.* 2 are read.*max_parts", str(caught.value))
-    assert len(Writer(options, "").parts(said[:30], [])) == 2
+    assert len(writer.parts(said_often(30), [])) == 2
     cut = []
 
     class Watched(str):
@@ -118,20 +111,20 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
             cut.append(given)
             return str(self).split(*given)
 
+    said = [SpokenText(0.0, Watched("The river carries every stone."))] * 4000
     with pytest.raises(RequestTooLargeError, match="about 248 parts"):
-        Writer(options, "").parts([SpokenText(0.0, Watched(sentence))] * 4000, [])
+        writer.parts(said, [])
     assert cut == []
 
 
-def test_chapters_cost_no_more_than_the_operator_has_read() -> None:
+@pytest.mark.parametrize(
+    ("most", "titles"), [(3, ["", "", ""]), (40, [f"c{number}" for number in range(40)])]
+)
+def test_chapters_cost_no_more_than_the_operator_has_read(most: int, titles: list[str]) -> None:
     """Whoever makes a page can name hundreds."""
-    said = [SpokenText(float(n), "The river carries every stone.") for n in range(40)]
     chapters = [Chapter(float(n), f"c{n}") for n in range(40)]
-    options = SummaryOptions(part_characters=500, max_parts=3)
-    parts = Writer(options, "").parts(said, chapters)
-    assert [part.title for part in parts] == ["", "", ""]
-    many = Writer(SummaryOptions(part_characters=500, max_parts=40), "").parts(said, chapters)
-    assert [part.title for part in many] == [f"c{n}" for n in range(40)]
+    options = SummaryOptions(part_characters=500, max_parts=most)
+    assert [part.title for part in Writer(options, "").parts(said_often(40), chapters)] == titles
 
 
 @pytest.mark.parametrize(
@@ -144,10 +137,7 @@ def test_chapters_cost_no_more_than_the_operator_has_read() -> None:
         ("<think>a</think>" * 5000 + "A boat sinks.", "A boat sinks."),
         ("<think>It is about", ""),
         ("<think>It is about</think>", ""),
-        (
-            "It tells of <think> and </think>, two tags.",
-            "It tells of <think> and </think>, two tags.",
-        ),
+        ("It tells of <think> and </think>.", "It tells of <think> and </think>."),
     ],
 )
 def test_what_a_model_thinks_is_no_summary(text: str, told: str) -> None:
