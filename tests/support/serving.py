@@ -150,6 +150,10 @@ class ServedProgram:
         return path.read_text().split()[0]
 
     @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    @property
     def pid(self) -> int:
         assert self.process is not None
         return self.process.pid

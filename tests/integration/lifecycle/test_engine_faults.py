@@ -47,7 +47,7 @@ async def well(service: Service, backend: EngineBackend) -> None:
     assert (place.running, place.waiting) == (0, 0)
 
 
-@pytest.mark.parametrize("fault", ["crash", "exit", "segfault"])
+@pytest.mark.parametrize("fault", ["crash", "segfault"])
 def test_a_crash_while_it_is_loaded(tmp_path: Path, fault: str) -> None:
     async def body() -> None:
         async with engine(tmp_path, load=fault) as (service, backend):
@@ -62,9 +62,7 @@ def test_a_crash_while_it_is_loaded(tmp_path: Path, fault: str) -> None:
     go(body())
 
 
-@pytest.mark.parametrize(
-    "fault", ["crash", "abort", "exit 1", "exit 0", "close", "crash late", "touch"]
-)
+@pytest.mark.parametrize("fault", ["crash", "exit 0", "close", "crash late", "touch"])
 def test_the_end_of_a_process_at_work(tmp_path: Path, fault: str) -> None:
     """By itself, by hanging up, or by somebody who kills it; in a stream it is told at once."""
 
@@ -102,13 +100,11 @@ async def _whole(service: Service, what: str) -> list[Any]:
         "garbage " + (b"\x00\x00\x00\x08" + b"\x00\x00\x00\x04" + b"nope").hex(),
         'send {"kind": "done"}',
         'send {"kind": "done", "value": null, "version": 1, "metrics": 5}',
-        'send {"kind": "failed"}',
         'send {"kind": "failed", "error": []}',
         'send {"kind": "failed", "error": {"status": "x"}}',
         'send {"kind": "chunk"}',
         'send {"kind": "progress", "progress": "much"}',
         'send {"kind": "draft", "bytes": "many"}',
-        'send {"kind": "alive"}',
         'send {"kind": "done", "id": "x"}',
     ],
 )
@@ -228,8 +224,8 @@ def _pause(seconds: float) -> Callable[[], Any]:
 
 
 def test_who_leaves_at_any_moment_of_a_start_leaves_no_process(tmp_path: Path) -> None:
-    waits = [_turns(number) for number in range(0, 40, 2)]
-    waits += [_pause(seconds) for seconds in (0.003, 0.01, 0.03, 0.1, 0.3, 0.6)]
+    waits = [_turns(number) for number in range(0, 40, 5)]
+    waits += [_pause(seconds) for seconds in (0.01, 0.1, 0.5)]
 
     async def body() -> None:
         async with engine(tmp_path, load="slow") as (service, backend):

@@ -51,31 +51,30 @@ def limited(pid: int, name: str, most: int) -> Iterator[None]:
     programs.run(*own, f"--{name}={before}:")
 
 
-@pytest.mark.slow
-def test_stopped_for_ten_seconds(program: ServedProgram) -> None:
+def test_stopped_for_a_while(tmp_path: Path) -> None:
     """P04: what ran goes on, engines are not taken for dead, and deadlines have passed."""
-    program.start()
-    assert program.chat("echo x").status == 200
-    engines = set(program.family())
-    with ThreadPoolExecutor(2) as pool:
-        stream = pool.submit(program.chat, "stream 20", stream=True)
-        job = program.convert(sound(120, 1), ("Prefer", "respond-async")).json()["id"]
-        slow = socket.create_connection(("127.0.0.1", program.port), 30)
-        slow.sendall(b"POST /api/v1/convert2mp3 HTTP/1.1\r\nHost: local")
-        program.signal(signal.SIGSTOP)
-        waiting = pool.submit(program.chat, "echo y")
-        time.sleep(10.5)
-        began = time.monotonic()
-        program.signal(signal.SIGCONT)
-        assert waiting.result(30).json()["text"] == "y"
-        assert time.monotonic() - began < 5
-        assert b"[DONE]" in stream.result(30).body
-    with slow:
-        assert b" 408 " in slow.recv(1000)
-    until(lambda: program.request("GET", f"{JOBS}/{job}").json()["status"] == "succeeded", 60)
-    assert engines <= set(program.family()), "an engine was ended that was well"
-    assert program.chat("echo z").status == 200
-    assert "Traceback" not in program.told
+    with ServedProgram(tmp_path, "limits = { header_s = 3.0 }") as program:
+        program.start()
+        assert program.chat("echo x").status == 200
+        engines = set(program.family())
+        with ThreadPoolExecutor(2) as pool:
+            stream = pool.submit(program.chat, "stream 20", stream=True)
+            job = program.convert(sound(60, 1), ("Prefer", "respond-async")).json()["id"]
+            slow = socket.create_connection(program.address, 30)
+            slow.sendall(b"POST /api/v1/convert2mp3 HTTP/1.1\r\nHost: local")
+            program.signal(signal.SIGSTOP)
+            waiting = pool.submit(program.chat, "echo y")
+            time.sleep(3.5)
+            began = time.monotonic()
+            program.signal(signal.SIGCONT)
+            assert waiting.result(30).json()["text"] == "y"
+            assert time.monotonic() - began < 5
+            assert b"[DONE]" in stream.result(30).body
+        with slow:
+            assert b" 408 " in slow.recv(1000)
+        until(lambda: program.request("GET", f"{JOBS}/{job}").json()["status"] == "succeeded", 60)
+        assert engines <= set(program.family()), "an engine was ended that was well"
+        assert "Traceback" not in program.told
 
 
 def recovers(program: ServedProgram) -> None:
@@ -102,7 +101,7 @@ def test_few_descriptors(program: ServedProgram) -> None:
     for _ in range(100):
         with suppress(OSError):
             idle.append(socket.create_connection(("127.0.0.1", program.port), 5))
-    time.sleep(2)
+    time.sleep(1)  # In which it might write a line for each.
     lines = len(program.log)
     for one in idle:
         one.close()
@@ -110,7 +109,6 @@ def test_few_descriptors(program: ServedProgram) -> None:
     assert program.process is not None
     assert program.process.poll() is None
     assert lines < 200, "the log is full of it"
-    statuses = set()
     with ThreadPoolExecutor(30) as pool:
 
         def ask(number: int) -> int:
@@ -119,7 +117,7 @@ def test_few_descriptors(program: ServedProgram) -> None:
             except (OSError, http.client.HTTPException):
                 return 0
 
-        statuses |= set(pool.map(ask, range(60)))
+        statuses = set(pool.map(ask, range(40)))
     assert statuses <= {0, 200, 500, 503}
     assert 200 in statuses
     recovers(program)
@@ -174,8 +172,7 @@ def test_little_memory(program: ServedProgram) -> None:
     assert program.stop() == 0
 
 
-@pytest.mark.slow
-def test_ten_thousand_failed_requests(program: ServedProgram) -> None:
+def test_thousands_of_failed_requests(program: ServedProgram) -> None:
     """P10: a line each and no more, no slower at the end, and no more memory."""
     program.start()
     connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=30)
@@ -202,17 +199,17 @@ def test_ten_thousand_failed_requests(program: ServedProgram) -> None:
         return time.monotonic() - began
 
     with closing(connection):
-        first = ask(1000)
+        first = ask(500)
         memory, lines = status_of(program.pid, "VmRSS"), len(program.log)
         open_ones = descriptors(program.pid)
-        ask(8000)
-        last = ask(1000)
+        ask(2000)
+        last = ask(500)
         assert status_of(program.pid, "VmRSS") - memory < 16 << 10
         assert last < 3 * first + 2
         assert abs(descriptors(program.pid) - open_ones) <= 2
     assert program.stop() == 0
     told = program.log[lines:]
-    assert len(told) <= 9100
+    assert len(told) <= 2600
     assert max(map(len, told)) < 300
     assert "Traceback" not in program.told
 
@@ -235,9 +232,8 @@ def test_memory_comes_back_when_engines_have_nothing_to_do(tmp_path: Path) -> No
         program.start()
 
         def memory() -> int:
-            pids = (program.pid, *program.family())
             found = 0
-            for pid in pids:
+            for pid in (program.pid, *program.family()):
                 with suppress(OSError):  # It has ended in the meantime.
                     found += status_of(pid, "VmRSS") << 10
             return found
@@ -260,9 +256,7 @@ def test_memory_comes_back_when_engines_have_nothing_to_do(tmp_path: Path) -> No
         assert program.chat("echo x").status == 200
 
 
-@pytest.mark.parametrize(
-    "count", [pytest.param(60, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("count", [30, pytest.param(1000, marks=pytest.mark.long)])
 def test_conversions_leave_no_process(program: ServedProgram, count: int) -> None:
     """P11: a tenth of them cancelled; the same few processes, descriptors and threads as before."""
     program.start()
