@@ -65,6 +65,31 @@ def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
     }
 
 
+def described(wanted: str = "", files: str = "", name: str = "tiny") -> str:
+    """A catalogue with a model of diffusion: all folders of `NAME`, or what is said instead."""
+    folders = (".", "unet", "vae", "tokenizer")
+    lines = wanted or "".join(f'{{source = "r", path = "{one}"}},' for one in folders)
+    return f"""
+[source.r]
+repository = "{NAME}"
+revision = "main"
+[source.other]
+repository = "other/painter"
+revision = "main"
+[[model]]
+name = "{name}"
+family = "diffusion"
+title = "paints"
+license = "CC0-1.0"
+license_source = "this test"
+license_note = "a note"
+about_bytes = 5000
+paths = {{ model = "." }}
+file = [{files}]
+wanted = [{lines}]
+"""
+
+
 @dataclass
 class Hub:
     """Repositories, what they do instead, and what they were asked for.

@@ -12,12 +12,11 @@ import pytest
 from polymux.errors import AnswerTooLargeError, ConnectionLostError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import catalogue, download
-from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
 from support.commands import MAX_S, Shell, environment
 from support.models import Catalogue, contents, file, program, sha256
 from support.ranges import Ranged
-from support.repositories import COMMIT, NAME, hub, pipeline, safetensors
+from support.repositories import COMMIT, NAME, described, hub, pipeline, safetensors
 from support.web import Server
 
 if TYPE_CHECKING:
@@ -142,45 +141,13 @@ def test_the_length_of_the_catalogue_binds(tmp_path: Path, folder: ModelsFolder)
     assert (folder.path / "tiny" / "m.gguf").read_bytes() == DATA
 
 
-def test_a_wrong_hash_is_no_loop(tmp_path: Path, folder: ModelsFolder) -> None:
-    """Each pull asks once, from the beginning, and leaves nothing."""
-    there = Ranged(DATA[:-1] + b"?")
-    with Server(there) as web:
-        policy = FetchPolicy(allowed_hosts=(web.authority,))
-        model = at_an_address(tmp_path, web.url("/m.gguf"))
-        for _ in range(3):
-            with pytest.raises(ModelError, match="not what it should be"):
-                download.pull(model, folder, policy=policy)
-            assert contents(folder.path) == {}
-    assert there.asked == [("", "")] * 3
-
-
 def test_a_file_of_a_repository(
     tmp_path: Path, folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It lies with another server, to which each request is led anew."""
     weights = safetensors(a=(300, 500))
     files = pipeline() | {WEIGHTS: weights}
-    wanted = "".join(
-        f'{{source = "r", path = "{one}"}},' for one in (".", "unet", "vae", "tokenizer")
-    )
-    text = f"""
-[source.r]
-repository = "{NAME}"
-revision = "main"
-[[model]]
-name = "tiny"
-family = "diffusion"
-title = "a model"
-license = "CC0-1.0"
-license_source = "here"
-license_note = "a note"
-about_bytes = 1000
-paths = {{ model = "." }}
-file = []
-wanted = [{wanted}]
-"""
-    (tmp_path / "catalogue.toml").write_text(text)
+    (tmp_path / "catalogue.toml").write_text(described())
     model = catalogue.read(tmp_path / "catalogue.toml")[0]
     there = Ranged(weights, stops=[100_000])
     with hub({NAME: files}) as found:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -211,31 +208,6 @@ def pips_of(home: Home) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
-)
-def test_the_end_while_it_is_fetched(home: Home, number: int, code: int) -> None:
-    assert home.index is not None
-    home.index.instead["spoken_2-1.0-py3-none-any.whl"] = hold
-    with subprocess.Popen(
-        [*home.words, "pull", "spoken", "--yes"], cwd=home.folder, env=home.environment(),
-        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:  # fmt: skip
-        until = time.monotonic() + MAX_S
-        while len(home.index.asked) < 2:
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        process.send_signal(number)
-        assert process.wait(MAX_S) == code
-        if number == signal.SIGKILL:
-            os.killpg(process.pid, signal.SIGKILL)  # pip, whom nobody could tell.
-    home.index.instead.clear()
-    home.run("pull", "spoken", "--yes")
-    assert home.index.asked.count("spoken_1-1.0-py3-none-any.whl") == 1
-    assert home.json("info", "spoken", "--verify")["damaged"] == []
-
-
 def test_what_was_begun_is_removed(home: Home) -> None:
     assert home.index is not None
     home.index.files.pop("spoken_2-1.0-py3-none-any.whl")
@@ -246,21 +218,6 @@ def test_what_was_begun_is_removed(home: Home) -> None:
     home.run("rm", "spoken", "-y")
     assert home.json("list")[0]["state"] == "available"
     assert contents(home.models) == {}
-
-
-def test_nobody_answers(home: Home) -> None:
-    assert home.index is not None
-    home.index.url = "http://127.0.0.1:1"
-    variables = home.environment() | {"PIP_RETRIES": "1"}
-    done = subprocess.run(
-        [*home.words, "pull", "spoken", "--yes"], cwd=home.folder, env=variables,
-        capture_output=True, text=True, check=False, timeout=MAX_S,
-    )  # fmt: skip
-    assert done.returncode == 7, done.stderr
-    # Nothing was fetched whole, so nothing is kept.
-    assert "goes on" not in done.stderr
-    assert contents(home.models) == {}
-    assert home.json("list")[0]["state"] == "available"
 
 
 def test_a_password_of_the_index_is_not_shown(home: Home) -> None:
@@ -290,17 +247,6 @@ def test_a_copy_and_a_link(home: Home, gguf: Path) -> None:
     assert gguf.read_bytes() == GGUF
 
 
-@pytest.mark.parametrize("words", [(), ("--copy",)])
-def test_a_name_that_ends_as_a_file_s_does(home: Home, gguf: Path, words: tuple[str, ...]) -> None:
-    home.run("add", gguf.name, gguf, *words)
-    found = [one for one in home.json("list") if one["state"] == "installed"]
-    assert [(one["name"], one["default"]) for one in found] == [("assistant.gguf", True)]
-    assert home.json("info", "assistant.gguf", "--verify")["damaged"] == []
-    home.run("info", "assistant", code=5)
-    home.run("rm", "assistant.gguf", "-y")
-    assert contents(home.models) == {}
-
-
 def test_a_model_at_an_address(home: Home) -> None:
     async def answer(exchange: Exchange) -> None:
         await exchange.answer(200, GGUF)
@@ -322,13 +268,10 @@ def test_a_model_at_an_address(home: Home) -> None:
         (),
         ("assistant.gguf", "--url", "http://models.example/m", "--sha256", "ab" * 32),
         ("--url", "http://models.example/m"),
-        ("--url", "http://models.example/m", "--sha256", "ab"),
         ("--url", "http://models.example/m", "--sha256", "x" * 64),
         ("--url", "http://models.example/m", "--sha256", "ab" * 32, "--family", "speech"),
         ("--url", "http://models.example/m", "--sha256", "ab" * 32, "--copy"),
-        ("assistant.gguf", "--sha256", "ab" * 32),
         ("assistant.gguf", "--allow-host", "models.example"),
-        ("assistant.gguf", "--family", "songs"),
     ],
 )
 def test_wrong_words(home: Home, gguf: Path, words: tuple[str, ...]) -> None:
@@ -342,24 +285,8 @@ def test_a_repository_s_own_hashes_are_shown_first(home: Home) -> None:
     files["vae/diffusion_pytorch_model.bin"] = repositories.pickled({"w": (bytes(4), (1,))})
     weights = "diffusion_pytorch_model.safetensors"
     del files[f"vae/{weights}"]
-    folders = "".join(
-        f'{{source = "r", path = "{one}"}},' for one in (".", "unet", "vae", "tokenizer")
-    )
     catalogue = home.folder / "catalogue.toml"
-    catalogue.write_text(f"""
-[source.r]
-repository = "{repositories.NAME}"
-revision = "main"
-[[model]]
-name = "painter"
-family = "diffusion"
-title = "paints"
-license = "CC0-1.0"
-license_source = "this test"
-about_bytes = 5000
-paths = {{ model = "." }}
-wanted = [{folders}]
-""")
+    catalogue.write_text(repositories.described(name="painter"))
     home.words[home.words.index("models") - 1] = str(catalogue)
     with repositories.hub({repositories.NAME: files}) as hub:
         home.more = {"POLYMUX_MODELS_URL": hub.url}
@@ -367,13 +294,9 @@ wanted = [{folders}]
         assert (one["bytes"], one["about"], one["roles"]) == (5000, True, [])
         before = home.json("info", "painter")["trusted"]
         assert f"unet of {repositories.NAME} at main" in before
-        told = home.run("info", "painter")[0].splitlines()
-        assert [line for line in told if line.startswith("trust ")] == [
-            "trust     on first use: the hashes of these will be what the repository says at a pull"
-        ]
-        assert [line for line in told if line.startswith("trusted ")] == [
-            f"trusted   {one}" for one in before
-        ]
+        told = home.run("info", "painter")[0]
+        assert "trust     on first use" in told
+        assert all(f"trusted   {one}\n" in told for one in before)
         assert "about 5.0 kB" in home.run("list")[0]
         allowed = ["--allow-host", hub.storage.removeprefix("http://")]
         told = home.run("pull", "painter", *allowed, code=2)[1]
