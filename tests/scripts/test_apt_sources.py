@@ -68,8 +68,3 @@ def test_one_line_sources(apt_sources: ModuleType, tmp_path: Path) -> None:
         "Components: main",
         "Signed-By: /usr/share/keyrings/debian.gpg",
     ]
-
-
-def test_no_archive_is_said(apt_sources: ModuleType) -> None:
-    assert apt_sources.archive() == ""
-    assert apt_sources.source_list() == ""

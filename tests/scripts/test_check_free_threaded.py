@@ -22,11 +22,6 @@ case "$*" in
         ;;
 esac
 """
-CONFIGURE = """#!/bin/bash
-folder=${2#--prefix=}
-printf 'all:\\ninstall:\\n\\tmkdir -p %s/bin\\n\\tcp %s %s/bin/python3\\n' \
-    "$folder" "$INTERPRETER" "$folder" >Makefile
-"""
 
 
 class Place:
@@ -57,7 +52,6 @@ class Place:
         self.log.write_text("")
         environment = os.environ | {
             "LOG": str(self.log),
-            "INTERPRETER": str(self.folder / "programs/python3.14t"),
             "PATH": f"{self.folder / 'programs'}:{os.environ['PATH']}",
         }
         done = subprocess.run(
@@ -77,8 +71,9 @@ def asked(lines: list[str], words: str) -> list[str]:
     return [one.partition(" ")[0] for one in lines if f" {words}" in one]
 
 
-@pytest.mark.parametrize("named", ["python3.14t", "programs/python3.14t"])
-@pytest.mark.parametrize("is_built", [False, True])
+@pytest.mark.parametrize(
+    ("named", "is_built"), [("python3.14t", True), ("programs/python3.14t", False)]
+)
 def test_an_interpreter_is_named(place: Place, named: str, is_built: bool) -> None:
     if is_built:
         place.program(str(place.built.relative_to(place.folder)))
@@ -90,10 +85,7 @@ def test_an_interpreter_is_named(place: Place, named: str, is_built: bool) -> No
 
 
 @pytest.mark.parametrize("named", ["python3.99t", "nowhere/python3", "scripts"])
-@pytest.mark.parametrize("is_built", [False, True])
-def test_what_is_none_is_refused(place: Place, named: str, is_built: bool) -> None:
-    if is_built:
-        place.program(str(place.built.relative_to(place.folder)))
+def test_what_is_none_is_refused(place: Place, named: str) -> None:
     status, told, lines = place.run(named)
     assert status == 1
     assert named in told
@@ -106,15 +98,3 @@ def test_each_interpreter_has_its_environment(place: Place) -> None:
     other = str(place.program("programs/python3.15t"))
     made = [asked(place.run(one)[2], "-m venv") for one in (first, first, other, other, first)]
     assert made == [[first], [], [other], [], [first]]
-
-
-def test_another_source_is_built(place: Place) -> None:
-    """And the same one once."""
-    built = []
-    for name in ("one", "one", "two"):
-        place.program(f"{name}/configure", CONFIGURE)
-        status, told, lines = place.run(name)
-        assert status == 0, told
-        built.append("building a CPython" in told)
-        assert asked(lines, "-m pytest")
-    assert built == [True, False, True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import os
@@ -95,13 +94,8 @@ def test_choice() -> None:
     assert len({fault.path for fault in faults}) == len(faults) == 40
     for fault in faults:
         text = (ROOT / fault.path).read_text()
-        planted = fault.planted(text)
-        lines = zip(text.split("\n"), planted.split("\n"), strict=True)
+        lines = zip(text.split("\n"), fault.planted(text).split("\n"), strict=True)
         assert sum(before != after for before, after in lines) == 1
-        if not fault.is_cpp:
-            assert ast.dump(ast.parse(planted)) != ast.dump(ast.parse(text))
-        moved = "\n" + text
-        assert fault.planted(moved) in {"\n" + planted, None}
 
 
 def test_cpp_sites() -> None:
