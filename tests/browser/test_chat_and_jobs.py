@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -68,22 +67,6 @@ def test_stopping_an_answer_ends_the_server_s_work(opened: Opened, house: House)
         expect(say(page, "endless")).to_contain_text("word3 ")
         page.get_by_role("link", name="Songs").click()
         house.until_at_work("stub", 0)
-
-
-def test_what_moves_is_seen(opened: Opened) -> None:
-    """The watch of the test above: without it, that would hold of a page that jumps."""
-    with opened("chat") as page:
-        expect(page.get_by_label("Message", exact=True)).to_be_visible()
-        page.evaluate("seen.shifts = []")
-        late = """const late = document.createElement("div");
-          late.style.height = "200px";
-          document.querySelector(".chat").before(late);"""
-        page.evaluate(f"() => {{ {late} }}")
-        # The browser's own waiting evaluates text, which the page's policy forbids.
-        until = time.monotonic() + 20
-        while sum(page.evaluate("seen.shifts")) <= 0.01:
-            assert time.monotonic() < until
-            page.wait_for_timeout(20)
 
 
 def test_a_real_model_hears_the_system_prompt(opened: Opened) -> None:

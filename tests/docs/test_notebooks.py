@@ -162,24 +162,6 @@ def test_it_runs(path: Path, done: Runs) -> None:
     assert len(page) < 1_000_000
 
 
-def test_what_pages_of_notebooks_leave_out() -> None:
-    """Places of the machine that made them, older lines of bars, and what is too large."""
-    image, sound = "data:image/png;base64,AA/tmp/AA=", f"data:{'A' * 300_000}"
-    cell = nbformat.v4.new_code_cell("1")
-    cell.outputs = [
-        nbformat.v4.new_output("stream", text="10 %\r90 %\n\x1b[31m/tmp/x/a.wav\x1b[0m at "),
-        nbformat.v4.new_output("stream", text="http://127.0.0.1:4711/v1\n"),
-        nbformat.v4.new_output("display_data", {"text/html": f"<img src='{image}'> /tmp/b c"}),
-        nbformat.v4.new_output("display_data", {"text/html": f'<audio src="{sound}"></audio>'}),
-    ]
-    page = notebook_pages.page_of(nbformat.v4.new_notebook(cells=[cell]), "a")
-    assert "```text\n90 %\n…/a.wav at http://127.0.0.1:8000/v1\n```" in page
-    assert f"<img src='{image}'> …/b c" in page
-    assert notebook_pages.places(page) == []
-    assert "(audio, too large for this page)" in page
-    assert len(page) < 10_000
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_is_kept_cleared(path: Path) -> None:
     assert leftovers(read(path)) == []
@@ -189,18 +171,6 @@ def test_there_are_notebooks_and_what_they_leave_is_found(done: Runs) -> None:
     assert {path.stem for path in NOTEBOOKS} == NAMES
     assert {path.stem for path in notebook_pages.PAGES.iterdir()} == NAMES
     assert len(leftovers(done("quickstart"))) >= 16
-
-
-def test_a_kernel_has_no_way_out(tmp_path: Path) -> None:
-    """The network that notebooks run in leads nowhere."""
-    code = "import socket\nsocket.create_connection(('203.0.113.1', 80), 20)"
-    cell = nbformat.v4.new_code_cell(
-        f"try:\n    exec({code!r})\nexcept OSError as error:\n    print(error.errno)"
-    )
-    path = tmp_path / "out.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
-    with tempfile.TemporaryDirectory() as sockets:
-        assert printed(executed(path, sockets), "socket") == "101\n"
 
 
 def test_it_runs_and_shows_what_it_made(done: Runs) -> None:

@@ -9,7 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 from polymux.cli import parser
 from support.native_build import ROOT
 
@@ -110,31 +109,3 @@ def test_commands_are_as_they_could_be_run() -> None:
     for page, text in blocks():
         for words in shown(page, text):
             check(words)
-
-
-def test_the_lists_name_what_is_there() -> None:
-    found = blocks()
-    assert len(found) >= 20
-    commands = [words for page, text in found for words in shown(page, text)]
-    assert len([one for one in commands if ours(one)]) >= 10
-    assert OTHERS.keys() <= {words[0] for words in commands}
-    unused = [key for key in NO_COMMANDS
-              if not any(page == key[0] and text.lstrip().startswith(key[1])
-                         for page, text in found)]  # fmt: skip
-    assert not unused
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "polymux btach convert-to-mp3 music/ --output-dir mp3/",
-        "runuser -u polymux -- /opt/polymux/bin/polymux keys ad website",
-        "podman run --rm polymux keys add website --confg x",
-        "scripts/nothing",
-        "pip install 'polymux[tomorrow]'",
-        "somebody --does something",
-    ],
-)
-def test_what_could_not_be_run_is_told(line: str) -> None:
-    with pytest.raises((SystemExit, AssertionError)):
-        check(shlex.split(line))

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -150,23 +149,6 @@ def test_a_step_that_comes_out_otherwise_is_told_and_the_next_is_done(
     assert said["one"].startswith("is wrong FAILED: the frames differ took")
     assert said["two"].startswith("is broken FAILED: ")
     assert said["three"].startswith("is well well took")
-
-
-def test_only_families_without_a_model_get_one(
-    modules: Callable[[str], ModuleType], models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = modules("demo_served")
-    pulled: list[list[str]] = []
-
-    def pulls(words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        pulled.append(words[words.index("pull") :])
-        return subprocess.CompletedProcess(words, 0)
-
-    monkeypatch.setattr(served, "subprocess", SimpleNamespace(run=pulls))
-    assert served.fetch_models(models) == []
-    run("models", "rm", "small", "--yes", cwd=models, POLYMUX_MODELS=str(models))
-    assert served.fetch_models(models) == ["smollm2-135m-instruct"]
-    assert pulled == [["pull", "--yes", "smollm2-135m-instruct"]]
 
 
 def test_words_that_mean_nothing_are_refused() -> None:

@@ -158,23 +158,6 @@ def test_a_loop_that_hears_nothing(tmp_path: Path) -> None:
     go(body())
 
 
-def test_four_gigabytes(tmp_path: Path) -> None:
-    """More than its limit: it is told so, and goes on."""
-
-    async def body() -> None:
-        limits = {"limits": {"AS": 2 << 30}, "readable": [], "writable": [], "network": True}
-        async with engine(tmp_path, QUICK._replace(confinement=limits)) as (service, backend):
-            pid = (await service.call(asked("echo x"))).output["pid"]
-            with pytest.raises(OverloadedError) as failed:
-                await service.call(asked(f"grow {4 << 30}"))
-            assert (failed.value.status, failed.value.code) == (503, "overloaded")
-            assert int(failed.value.headers["retry-after"]) >= 1
-            assert (await service.call(asked("echo x"))).output["pid"] == pid
-            await well(service, backend)
-
-    go(body())
-
-
 def test_pauses_grow_and_the_breaker_closes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

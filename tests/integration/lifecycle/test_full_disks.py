@@ -160,22 +160,6 @@ def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
     assert program.convert(sound(0.1, 1)).status == 200
 
 
-def test_parts_of_a_store_that_go_while_it_runs(program: ServedProgram) -> None:
-    """D14: the keys stay, the folders of files do not."""
-    program.start()
-    assert program.convert(sound(0.1, 1)).status == 200
-    for name in ("media", "drafts"):
-        shutil.rmtree(program.store / name)
-        answer = program.convert(sound(0.1, 1))
-        assert (answer.status, answer.json()["code"]) == (503, "store_failed"), answer.body
-        assert int(answer.headers["retry-after"]) >= 1
-        assert str(program.store) not in str(answer.body)
-        (program.store / name).mkdir(mode=0o700)
-        if name == "media":
-            assert program.convert(sound(0.1, 1)).status == 200
-    assert "Traceback" not in program.told
-
-
 def test_temporary_files_on_another_disk(program: ServedProgram) -> None:
     """D15: what is written lies in the store from the start, so that a rename is one."""
     program.start(before=mounted(small(program.temporary, "size=1m")))

@@ -92,38 +92,6 @@ def recovers(program: ServedProgram) -> None:
     until(works(lambda: program.convert(sound(0.1, 1))), 60)
 
 
-def test_few_descriptors(program: ServedProgram) -> None:
-    """P05: 64 in all. Whoever finds none waits or is told; then it is as before."""
-    program.defects = True  # asyncio's, for each that cannot be accepted.
-    program.start(before=(programs.find("prlimit"), "--nofile=64:64"))
-    recovers(program)
-    idle = []
-    for _ in range(100):
-        with suppress(OSError):
-            idle.append(socket.create_connection(("127.0.0.1", program.port), 5))
-    time.sleep(1)  # In which it might write a line for each.
-    lines = len(program.log)
-    for one in idle:
-        one.close()
-    recovers(program)
-    assert program.process is not None
-    assert program.process.poll() is None
-    assert lines < 200, "the log is full of it"
-    with ThreadPoolExecutor(30) as pool:
-
-        def ask(number: int) -> int:
-            try:
-                return program.convert(sound(0.1, number % 3)).status
-            except (OSError, http.client.HTTPException):
-                return 0
-
-        statuses = set(pool.map(ask, range(40)))
-    assert statuses <= {0, 200, 500, 503}
-    assert 200 in statuses
-    recovers(program)
-    assert program.stop() == 0
-
-
 def test_no_engine_can_be_started(program: ServedProgram) -> None:
     """P05: all descriptors are in use when an engine is wanted: 503, and no crash of the engine."""
     program.start()
@@ -153,23 +121,6 @@ def test_few_threads(program: ServedProgram) -> None:
         assert 503 in {one.status for one in answers}
     recovers(program)
     assert "Traceback" not in program.told, program.told[-3000:]
-
-
-def test_little_memory(program: ServedProgram) -> None:
-    """P05: 512 MiB of address space, for it and for each engine."""
-    if "san.so" in os.environ.get("LD_PRELOAD", ""):
-        return  # A sanitizer needs its terabytes of addresses.
-    program.start(before=(programs.find("prlimit"), "--as=536870912"))
-    assert program.chat("echo x").status == 200
-    answer = program.convert(sound(0.1, 1))
-    assert answer.status in (200, 500, 503), answer.body
-    body = b'{"model": "default", "messages": [{"role": "user", "content": "' + b"x" * (30 << 20)
-    with suppress(OSError):
-        big = program.request("POST", "/api/v1/fastllm/chatcompletion", body + b'"}]}',
-                              [("Content-Type", "application/json")])  # fmt: skip
-        assert big.status in (200, 400, 500, 503), big.body[:300]
-    assert program.chat("echo y").json()["text"] == "y"
-    assert program.stop() == 0
 
 
 def test_thousands_of_failed_requests(program: ServedProgram) -> None:

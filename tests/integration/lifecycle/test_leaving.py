@@ -7,7 +7,6 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
-import polymux
 import pytest
 from polymux.engines.process.supervisor import EngineBackend
 from support.chat_model import model_path
@@ -160,40 +159,6 @@ def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path, how: s
     check_free(server, "chat")
     said = {"model": "any", "messages": [{"role": "user", "content": "echo next"}]}
     assert server.json(CHAT, said).json()["pid"] != pid
-
-
-@HOWS
-def test_in_an_upload(server: PolymuxServer, how: str) -> None:
-    """What had come is gone, and no work was begun."""
-    drafts = server.settings.store.folder / "drafts"
-    client = connected(server, "upload", "")
-    until(lambda: sum(one.stat().st_size for one in drafts.iterdir()) > 500_000, 20)
-    leave(client, how)
-    until(lambda: not any(drafts.iterdir()), SOON_S)
-    check_free(server, "media")
-    backend: Any = server.state.service.backends["media"]
-    assert backend.process is None
-
-
-@HOWS
-def test_waiting_for_a_job(server: PolymuxServer, how: str) -> None:
-    """It is cancelled with its caller; so is one that has not begun."""
-    place = server.state.service.places["painter"]
-    backend: Any = server.state.service.backends["painter"]
-    client = connected(server, "job", "endless")
-    until(lambda: backend.process is not None and backend.process.busy == 1, 20)
-    pid = backend.process.pid
-    waiting = connected(server, "job", "endless")
-    until(lambda: place.waiting == 1, 20)
-    leave(waiting, how)
-    until(lambda: place.waiting == 0, SOON_S)
-    leave(client, how)
-    until(lambda: is_free(server, "painter"), SOON_S)
-    assert backend.process.pid == pid
-    until(lambda: server.state.service.jobs.count == 0, SOON_S)
-    check_free(server, "painter")
-    with polymux.Client(server.url, server.key) as client:
-        assert {one.status for one in client.predictions.list()} == {"canceled"}
 
 
 @pytest.fixture(scope="module")

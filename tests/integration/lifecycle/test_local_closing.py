@@ -77,19 +77,6 @@ def test_callers_in_other_threads_are_told() -> None:
     assert len(backend.began) == 3
 
 
-def test_streams_that_nobody_reads_are_ended() -> None:
-    backend = held()
-    local = polymux.Local(backends=[backend])
-    stream = local.chat("Hi", stream=True)
-    assert next(stream).content == "Hello"
-    local.close()
-    assert backend.ended == ["closed"]
-    with pytest.raises(OperationCancelledError, match="closed"):
-        next(stream)
-    stream.close()
-    assert local._session is None  # Nothing was opened anew for that.
-
-
 @pytest.mark.parametrize(("load", "what"), [("", "deaf 30"), ("silent", "echo x")])
 def test_processes_at_work_and_in_the_making_are_ended(load: str, what: str) -> None:
     engine = EngineBackend("faulty", FAMILY, ["chat"], {"load": load}, supervision=QUICK)
@@ -295,31 +282,3 @@ def test_what_cannot_be_opened_leaves_nothing(
     assert list(temporary.iterdir()) == []
     with polymux.Local(folder, backends=[Scripted()]) as local:
         assert local.read_text(b"x").text == "read"
-
-
-def test_who_cancels_a_call_itself_sees_that() -> None:
-    async def main() -> None:
-        local = polymux.AsyncLocal(backends=[held()])
-        call = asyncio.create_task(local.chat("Hi"))
-        await asyncio.sleep(0.1)
-        call.cancel()
-        await local.aclose()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    asyncio.run(main())
-
-
-def test_an_engine_that_is_closed_before_its_process_is_there() -> None:
-    async def main() -> None:
-        engine = EngineBackend("faulty", FAMILY, ["chat"], supervision=QUICK)
-        call = asyncio.create_task(engine._ready())
-        while engine.loading is None:
-            await asyncio.sleep(0)
-        assert engine.loading.pid is None
-        await asyncio.wait_for(engine.close(), 5)
-        with pytest.raises(polymux.OverloadedError, match="closed"):
-            await call
-        assert engine.process is engine.loading is None
-
-    asyncio.run(main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +45,6 @@ def stream(server: PolymuxServer) -> socket.socket:
     return connection
 
 
-def test_the_second_waits_and_is_served(tmp_path: Path) -> None:
-    with one_place(tmp_path) as server, ThreadPoolExecutor(1) as pool:
-        place = server.state.service.places["one"]
-        first = stream(server)
-        second = pool.submit(server.json, CHAT, said("echo second"))
-        until(lambda: place.waiting == 1)
-        assert not second.done()
-        first.close()
-        assert second.result(10).json()["text"] == "second"
-        until(lambda: place.running == place.waiting == 0, 2)
-
-
 def test_the_order_is_kept(tmp_path: Path) -> None:
     """First come, first served, whole answers and jobs alike; who leaves leaves no gap."""
     notes = tmp_path / "notes"
@@ -81,27 +68,6 @@ def test_the_order_is_kept(tmp_path: Path) -> None:
         first.close()
         assert [one.result(30).status for one in answers] == [200] * 9
         assert notes.read_text().split() == [str(n) for n in range(12) if n % 4 != 3]
-
-
-def test_a_full_queue_says_how_full_it_is(tmp_path: Path) -> None:
-    with one_place(tmp_path, queue=2) as server, ThreadPoolExecutor(2) as pool:
-        place = server.state.service.places["one"]
-        first = stream(server)
-        waiting = [pool.submit(server.json, CHAT, said(f"echo {n}")) for n in range(2)]
-        until(lambda: place.waiting == 2)
-        for path, body in ((CHAT, said("echo x")), (CHAT, said("echo x", stream=True)),
-                           (IMAGES, {"prompt": "paint 1"})):  # fmt: skip
-            answer = server.json(path, body)
-            assert (answer.status, answer.json()["code"]) == (503, "overloaded")
-            assert 1 <= int(answer.headers["retry-after"]) <= 600
-            found = re.search(
-                r"(\d+) at work, (\d+) waiting.* no more than (\d+)", answer.json()["error"]
-            )
-            assert found is not None
-            assert found.groups() == ("1", "2", "2")
-        first.close()
-        assert [one.result(10).json()["text"] for one in waiting] == ["0", "1"]
-        assert server.json(CHAT, said("echo free")).status == 200
 
 
 def test_a_job_that_was_taken_is_not_refused_later(tmp_path: Path) -> None:

@@ -124,15 +124,6 @@ def test_a_plain_environment(program: ServedProgram) -> None:
     assert "Traceback" not in program.told
 
 
-def test_any_user(program: ServedProgram) -> None:
-    """P08: a user without a name or a home, as containers have."""
-    (program.folder / "state").mkdir()
-    environment = plain(program, XDG_STATE_HOME=str(program.folder / "state"))
-    program.start(before=anybody(program.folder, NOBODY), environment=environment, cwd="/")
-    serves(program)
-    assert program.stop() == 0
-
-
 def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgram) -> None:
     """D04: whoever waits is answered, and when it can be reached again all works again."""
     state = program.folder / "state"

