@@ -123,6 +123,23 @@ def test_few_threads(program: ServedProgram) -> None:
     assert "Traceback" not in program.told, program.told[-3000:]
 
 
+def test_little_memory(program: ServedProgram) -> None:
+    """P05: 512 MiB of address space, for it and for each engine."""
+    if "san.so" in os.environ.get("LD_PRELOAD", ""):
+        return  # A sanitizer needs its terabytes of addresses.
+    program.start(before=(programs.find("prlimit"), "--as=536870912"))
+    assert program.chat("echo x").status == 200
+    answer = program.convert(sound(0.1, 1))
+    assert answer.status in (200, 500, 503), answer.body
+    body = b'{"model": "default", "messages": [{"role": "user", "content": "' + b"x" * (30 << 20)
+    with suppress(OSError):
+        big = program.request("POST", "/api/v1/fastllm/chatcompletion", body + b'"}]}',
+                              [("Content-Type", "application/json")])  # fmt: skip
+        assert big.status in (200, 400, 500, 503), big.body[:300]
+    assert program.chat("echo y").json()["text"] == "y"
+    assert program.stop() == 0
+
+
 def test_thousands_of_failed_requests(program: ServedProgram) -> None:
     """P10: a line each and no more, no slower at the end, and no more memory."""
     program.start()
