@@ -250,30 +250,6 @@ def test_readme_shows_every_use() -> None:
     assert shown >= RUN_LANGUAGES
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("python", "raise SystemExit('broken')\n"),
-        ("python", "open('other.txt', 'w').close()  # makes talk.mp3\n"),
-        ("python", 'never = lambda made: made.save("boat.png")\n'),
-        ("console", "$ false\n"),
-        ("console", "polymux convert-to-mp3 talk.mp4\n"),
-        ("console", "$ polymux serve --store /proc/nothing\n"),
-        ("toml", "prot = 8000\n"),
-        ("console", "$ scripts/no-such-script\n"),
-        ("console", "$ scripts/test --no-such-option\n"),
-        ("console", "$ scripts/bench mp4\n"),
-        ("rust", "fn main() {}\n"),
-        ("", "unmarked\n"),
-    ],
-)
-def test_broken_example_is_found(
-    language: str, text: str, folder: Path, server: ReferenceServer, python: WarmPython
-) -> None:
-    with pytest.raises(AssertionError):
-        run_example(Example("README.md", 1, language, text), folder, server, python)
-
-
 def test_every_relative_link_leads_somewhere() -> None:
     links = [
         (page, target)

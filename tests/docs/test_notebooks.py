@@ -180,21 +180,16 @@ def test_it_runs_and_shows_what_it_made(done: Runs) -> None:
     assert '<audio controls src="data:audio/wav;base64,UklGR' in shown(notebook, "music.audio")
     assert printed(notebook, "stream.texts()") == "You said: Count from one to ten, please.\n"
     assert "What is a keel?" in shown(notebook, "asyncio.gather", "text/plain")
-    assert "1001" in printed(notebook, "width=1001")
     assert printed(notebook, "retry=0") == "429 rate_limited slower, please\n"
 
 
 def test_work_without_a_server(done: Runs) -> None:
     notebook = done("local")
-    assert "pcm_s16le" in shown(notebook, "polymux.probe")
     assert "<audio controls src=" in shown(notebook, "local.convert_to_mp3")
-    assert "pcm_s16le in wav" in shown(notebook, "song.report")
-    assert "audio/wav;base64,UklGR" in shown(notebook, "PcmAudio")
     assert "Ferry leaves at seven\nBring the green book" in shown(notebook, "read_text")
     assert 'src="data:image/png;base64,iVBORw0KGgo' in shown(notebook, "upscale_image")
-    assert printed(notebook, "stream=True").strip() in shown(
-        notebook, "stream=True", "text/markdown"
-    )
+    text = printed(notebook, "stream=True").strip()
+    assert text in shown(notebook, "stream=True", "text/markdown")
     assert "polymux models pull whisper-base" in printed(notebook, "NoBackendError")
     assert len(bars(notebook)) == 2
 
@@ -202,40 +197,28 @@ def test_work_without_a_server(done: Runs) -> None:
 @pytest.mark.long
 def test_recordings_become_a_table(done: Runs) -> None:
     notebook = done("pipeline")
-    assert shown(notebook, "report.failed", "text/plain") == "(3, 1)"
-    table = shown(notebook, "transcripts = ")
-    assert table.count("unsupported_media") == 1
+    assert shown(notebook, "transcripts = ").count("unsupported_media") == 1
     rows = printed(notebook, "write_csv").strip().splitlines()
     assert [row.split(",")[0] for row in rows] == ["note", "boat", "dinner", "monday"]
     assert "new engine arrives on Monday morning" in rows[-1]
-    assert "timestamp" in shown(notebook, "json.loads", "text/plain")
     assert [bar["bar_style"] for bar in bars(notebook)] == ["success", "success"]
 
 
 def test_songs_are_recognised(done: Runs) -> None:
     notebook = done("songs")
-    assert "not music.flac" in shown(notebook, "listening")
     assert "North Wind - Mast" in shown(notebook, "catalogue.identify(snippet)")
     assert printed(notebook, "catalogue.identify(stranger)") == "None\n"
     assert "North Wind - Mast" in shown(notebook, "nort wnd")
-    (local,) = outputs(notebook, "polymux.Local")
-    assert "North Wind - Mast" in local.data["text/html"]
-    (found,) = [cell for cell in notebook.cells if cell.source == "songs"]
-    assert found.outputs[0].data["text/html"].count("The Keels") == 2
+    assert "North Wind - Mast" in shown(notebook, "polymux.Local")
 
 
 @pytest.mark.long
 def test_a_server_is_run(done: Runs) -> None:
     notebook = done("administration")
-    assert "limits.duration is not known" in printed(notebook, "wrong.toml")
     assert "guest  scopes convert_to_mp3" in printed(notebook, '"keys", "list"')
-    # What so small a model says is chance.
-    assert len(shown(notebook, "%%polymux", "text/markdown")) > 5
     said = printed(notebook, "RateLimitError")
     assert said.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited try again in ")
     assert "401 unauthorized" in printed(notebook, '"keys", "rm"')
-    assert '"status": "ready"' in printed(notebook, '/readyz") as answer:\n    print(json.dumps')
-    assert 'operation="convert_to_mp3",status="429"' in printed(notebook, "/metrics")
     assert "canceled" in shown(notebook, "predictions.cancel")
     assert "'first'" in printed(notebook, "done by the first:")
     assert printed(notebook, "terminate()") == "0\n0\n"

@@ -94,14 +94,6 @@ def test_a_library_of_nobody_is_not_passed_on(sources: Path, tmp_path: Path) -> 
     assert not list((tmp_path / "dist").glob("*.whl"))
 
 
-def test_a_missing_notice_is_an_error(sources: Path, tmp_path: Path) -> None:
-    (sources / "lame/COPYING").unlink()
-    (tmp_path / "dist").mkdir()
-    done = noted(sources, made_wheel(tmp_path), tmp_path / "dist")
-    assert done.returncode != 0
-    assert "lame/COPYING" in done.stderr
-
-
 @pytest.mark.slow
 def test_a_wheel_that_is_not_repaired_works_here_alone(
     modules: Callable[[str], ModuleType], installed: Path
@@ -130,11 +122,3 @@ def test_a_wheel_is_run_as_a_tool_where_there_is_one(
     told = check.run_as_tool(built_wheel, tmp_path)
     present = [bool(shutil.which(tool)) for tool in ("uv", "pipx")]
     assert [line.startswith("run by ") for line in told] == present
-
-
-def test_words_that_mean_nothing_are_refused() -> None:
-    done = subprocess.run(
-        [ROOT / "scripts/package", "--deps"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "usage: scripts/package [--deps PREFIX]" in done.stderr

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import signal
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import polymux
 import pytest
 from support import weights
 from support.chat_model import model_path
 from support.commands import environment, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Step to what its lines must have.
@@ -40,13 +33,6 @@ SAID = {
     "generate_video": r"refused.* models pull zeroscope-v2-xl",
     "generate_music": r"refused.* models pull riffusion-model-v1",
 }
-
-
-@pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports what the script is made of, which is no package."""
-    monkeypatch.syspath_prepend(str(ROOT / "scripts/lib"))
-    return importlib.import_module
 
 
 @pytest.fixture
@@ -114,41 +100,6 @@ def test_steps_do_their_work_and_the_server_stays_until_ctrl_c(
             assert tour.wait(60) == 0, tour.stderr.read()
         finally:
             tour.terminate()
-
-
-class _Server:
-    """Something that has a client, and is asked nothing."""
-
-    def client(self) -> polymux.Client:
-        return polymux.Client("http://127.0.0.1:9", "key")
-
-
-def test_a_step_that_comes_out_otherwise_is_told_and_the_next_is_done(
-    modules: Callable[[str], ModuleType],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    demo, served = modules("demo_all"), modules("demo_served")
-
-    def wrong(_: object) -> list[str]:
-        raise served.DemoError("the frames differ")
-
-    def broken(tour: Any) -> list[str]:
-        tour.client.chat("Hello")
-        return []
-
-    steps = (
-        ("one", "is wrong", wrong),
-        ("two", "is broken", broken),
-        ("three", "is well", lambda _: ["well"]),
-    )
-    monkeypatch.setattr(demo, "STEPS", steps)
-    assert demo._show(_Server(), tmp_path, None) == ["one", "two"]
-    said = steps_of(capsys.readouterr().out)
-    assert said["one"].startswith("is wrong FAILED: the frames differ took")
-    assert said["two"].startswith("is broken FAILED: ")
-    assert said["three"].startswith("is well well took")
 
 
 def test_words_that_mean_nothing_are_refused() -> None:

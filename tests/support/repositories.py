@@ -15,6 +15,7 @@ from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from support.web import Script
 
@@ -63,6 +64,13 @@ def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
         "tokenizer/vocab.json": b"{}",
         "tokenizer/merges.txt": b"#version: 0.2\n",
     }
+
+
+def write(place: Path, files: Mapping[str, bytes]) -> Path:
+    for name, data in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    return place
 
 
 def described(wanted: str = "", files: str = "", name: str = "tiny") -> str:

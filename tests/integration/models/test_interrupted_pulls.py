@@ -12,7 +12,6 @@ import pytest
 from polymux.errors import AnswerTooLargeError, ConnectionLostError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import catalogue, download
-from polymux.models.folder import ModelsFolder
 from support.commands import MAX_S, Shell, environment
 from support.models import Catalogue, contents, file, program, sha256
 from support.ranges import Ranged
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.models.catalogue import Model
+    from polymux.models.folder import ModelsFolder
 
 DATA = b"GGUF" + bytes(range(241)) * 4000
 HALF = len(DATA) // 2
@@ -110,11 +110,6 @@ def test_ctrl_c_keeps_it_and_rm_removes_it(home: Home) -> None:
     assert contents(home.models) == {}
     home.run(home.pull())
     assert [one for one, _ in home.there.asked] == ["", f"bytes={HALF}-", ""]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
 
 
 def at_an_address(tmp_path: Path, url: str) -> Model:

@@ -41,11 +41,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
-
-
-@pytest.fixture
 def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Index, Model]]:
     """An index, and a model of two of its wheels."""
     path, made = speech_catalogue(tmp_path / "made")

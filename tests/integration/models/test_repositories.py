@@ -12,7 +12,6 @@ from polymux.errors import OutputFailedError, URLRefusedError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import catalogue, download, repositories
 from polymux.models.errors import ModelError
-from polymux.models.folder import ModelsFolder
 from support.models import contents, sha256
 from support.repositories import COMMIT, NAME, Hub, described, hub, pickled, pipeline, safetensors
 
@@ -20,15 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.models.catalogue import Model
-    from polymux.models.folder import Installed
+    from polymux.models.folder import Installed, ModelsFolder
 
 FOLDERS = (".", "unet", "vae", "tokenizer")
 WEIGHTS = "diffusion_pytorch_model.safetensors"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
 
 
 @pytest.fixture

@@ -104,14 +104,6 @@ def test_what_it_says_of_a_model_of_diffusion(name: str) -> None:
     assert ("-NC" in model.license) == ("non_commercial" in model.license_note)
 
 
-def test_the_light_painter_is_the_base_with_another_network() -> None:
-    base, light = MODELS["sdxl-base-1.0"], MODELS["sdxl-lightning-4step"]
-    unet = "unet/diffusion_pytorch_model.fp16.safetensors"
-    assert {one.name for one in base.files} - {one.name for one in light.files} == {unet}
-    (own,) = light.wanted
-    assert (own.repository, own.name) == ("ByteDance/SDXL-Lightning", unet)
-
-
 def test_families_are_said_once() -> None:
     for name, one in FAMILIES.items():
         recommended = catalogue.recommended(name)

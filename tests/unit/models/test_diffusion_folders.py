@@ -9,29 +9,17 @@ import pytest
 from polymux.errors import InvalidRequestError
 from polymux.models import diffusion_folders, import_local, manifest
 from polymux.models.families import layout_of
-from polymux.models.folder import ModelsFolder
 from polymux.models.weights import weight_bytes
 from support.models import contents
-from support.repositories import pipeline, safetensors
+from support.repositories import pipeline, safetensors, write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
+
+    from polymux.models.folder import ModelsFolder
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 HALF = "diffusion_pytorch_model.fp16.safetensors"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
-
-
-def write(place: Path, files: Mapping[str, bytes]) -> Path:
-    for name, data in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(data)
-    return place
 
 
 def test_a_pipeline_is_known_by_its_index(tmp_path: Path) -> None:

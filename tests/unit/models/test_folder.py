@@ -24,11 +24,6 @@ MANIFEST = "polymux-model.json"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
-
-
-@pytest.fixture
 def gguf(tmp_path: Path) -> Path:
     path = tmp_path / "own" / "assistant.gguf"
     path.parent.mkdir()
