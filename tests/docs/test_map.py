@@ -13,7 +13,6 @@ PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "python/polymux"
 #: Not in the table: what builds and tools leave behind.
 LEFT_BEHIND = re.compile(r"__pycache__|build.*|dist|node_modules|.*\.so|\..*")
-FILE = re.compile(r"[\w./-]+\.(?:py|cpp|hpp|toml|md|html|js|txt|ipynb)")
 
 
 def rows() -> list[list[str]]:
@@ -44,24 +43,6 @@ def expected() -> set[str]:
     return {one for one in found if not LEFT_BEHIND.fullmatch(Path(one).name)}
 
 
-def gone() -> set[str]:
-    """Names of folders and files that do not exist."""
-    found = set()
-    for first, *cells in rows():
-        (folder,) = names(first)
-        if not (ROOT / folder).exists():
-            found.add(folder)
-        for name in names(cells[-1]):
-            is_file = FILE.fullmatch(name) is not None or folder == "scripts/"
-            if is_file and not any((place / name).exists() for place in (ROOT / folder, ROOT)):
-                found.add(f"{folder}{name}")
-    others = re.sub(r"^```.*?^```$|^[|] `.*?$", "", PAGE, flags=re.MULTILINE | re.DOTALL)
-    # A table of the walks leaves python/polymux out.
-    paths = (name for name in names(others) if "/" in name and FILE.fullmatch(name))
-    found |= {one for one in paths if not any((at / one).is_file() for at in (ROOT, PACKAGE))}
-    return found
-
-
 def drawn() -> list[set[str]]:
     """The modules on each line of the picture's first part, top to bottom."""
     (picture,) = re.findall(r"^```text\nPython: .*?^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -81,10 +62,6 @@ def test_every_folder_is_on_the_page_once() -> None:
     named = [name for first, *_ in rows() for name in names(first)]
     assert [name for name, times in Counter(named).items() if times > 1] == []
     assert expected() - set(named) == set()
-
-
-def test_the_page_names_no_file_that_is_not_there() -> None:
-    assert gone() == set()
 
 
 def test_the_picture_shows_the_layers_that_are_enforced() -> None:

@@ -155,15 +155,3 @@ def test_installed_library_serves_cmake_users(tone: Path, prefix: Path, tmp_path
                               timeout=60, check=False)  # fmt: skip
         assert done.returncode == code
         assert says in done.stdout.decode()
-
-
-def test_compiled_version_is_that_of_pyproject(prefix: Path, tmp_path: Path) -> None:
-    source = tmp_path / "main.cpp"
-    source.write_text(
-        '#include "polymux/version.hpp"\n#include <cstdio>\n'
-        "int main() { std::puts(polymux::version()); }\n"
-    )
-    (library,) = prefix.glob("lib*/**/libpolymux_base.a")
-    program = tmp_path / "main"
-    run("c++", "-std=c++20", f"-I{prefix}/include", source, library, "-pthread", "-o", program)
-    assert run(program).strip() == VERSION

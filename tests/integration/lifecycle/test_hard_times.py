@@ -182,48 +182,6 @@ def test_thousands_of_failed_requests(program: ServedProgram) -> None:
     assert "Traceback" not in program.told
 
 
-IDLE = """
-[engines.media]
-idle_s = 1
-threads = 1
-[engines.chat]
-family = "support.engines:FaultyEngine"
-operations = ["chat"]
-threads = 1
-idle_s = 1
-"""
-
-
-def test_memory_comes_back_when_engines_have_nothing_to_do(tmp_path: Path) -> None:
-    """Of the whole tree of processes; within a second of the end of an engine's time."""
-    with ServedProgram(tmp_path, IDLE, whole=True) as program:
-        program.start()
-
-        def memory() -> int:
-            found = 0
-            for pid in (program.pid, *program.family()):
-                with suppress(OSError):  # It has ended in the meantime.
-                    found += status_of(pid, "VmRSS") << 10
-            return found
-
-        assert program.chat("echo x").status == 200
-        assert program.convert(sound(1, 1)).status == 200
-        until(lambda: not program.family(), 20)
-        before = memory()
-        assert program.chat("grow 400000000").status == 200
-        assert program.convert(sound(1, 1)).status == 200
-        ended = time.monotonic()
-        assert memory() - before > 400_000_000
-        until(lambda: memory() - before < 30_000_000, 10)
-        assert time.monotonic() - ended < 1 + 1 + 2  # The time to rest, the contract's, the slack.
-        assert program.family() == []
-        states = program.readiness()["backends"]
-        # What fetches has no process of its own between two requests.
-        processes = states.keys() - {"download", "summaries"}
-        assert {states[one]["state"] for one in processes} == {"idle"}
-        assert program.chat("echo x").status == 200
-
-
 @pytest.mark.parametrize("count", [30, pytest.param(1000, marks=pytest.mark.long)])
 def test_conversions_leave_no_process(program: ServedProgram, count: int) -> None:
     """P11: a tenth of them cancelled; the same few processes, descriptors and threads as before."""

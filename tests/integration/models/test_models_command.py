@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from support import repositories
-from support.commands import MAX_S, Shell, environment
+from support.commands import MAX_S, Shell
 from support.models import (
     GGUF,
     SPEECH,
-    Index,
+    Home,
     contents,
     hold,
     index,
     joined,
-    program,
     sha256,
     speech_catalogue,
 )
@@ -28,42 +26,11 @@ from support.web import Exchange, Server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FOLDER = ".local/share/polymux/models"
-
-
-class Home:
-    """A home, and the program in it with the test's catalogue."""
-
-    def __init__(self, folder: Path, catalogue: Path) -> None:
-        self.folder = folder
-        self.models = folder / FOLDER
-        self.words = [*program(catalogue), "models"]
-        self.index: Index | None = None
-        self.more: dict[str, str] = {}
-
-    def environment(self) -> dict[str, str]:
-        more = {} if self.index is None else self.index.environment
-        return environment(self.folder, **more, **self.more)
-
-    def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
-        done = subprocess.run(
-            [*self.words, *map(str, words)], cwd=self.folder, env=self.environment(),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=MAX_S,
-        )  # fmt: skip
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stdout, done.stderr
-
-    def json(self, *words: str | Path, code: int = 0) -> Any:
-        return json.loads(self.run(*words, "--json", code=code)[0])
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
     path, wheels = speech_catalogue(tmp_path / "made")
     made = Home(tmp_path / "home", path)
-    made.folder.mkdir()
     with index(*wheels) as found:
         made.index = found
         yield made
