@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from polymux import config
 from support import programs
 from support.kill_rounds import JOBS, path_of, sound
 from support.served import until
+from support.serving import START_S
 from support.strangers import anybody
 
 if TYPE_CHECKING:
@@ -36,19 +38,19 @@ def serves(program: ServedProgram) -> None:
     assert program.request("GET", JOBS).status == 200
 
 
-def find(program: ServedProgram, state: Path | None = None) -> None:
-    """Where it serves, though it cannot say so."""
-    place = (state or program.folder / "state" / "polymux") / "local-key"
+def find(program: ServedProgram) -> None:
+    """Waits until it serves, though it cannot say so: it answers at the address beside its key."""
+    place = program.folder / "state" / "polymux" / "local-key"
 
-    def told() -> bool:
+    def answers() -> bool:
         assert program.process is not None
-        assert program.process.poll() is None
-        with suppress(OSError, IndexError):
+        assert program.process.poll() is None, "it has ended"
+        with suppress(OSError, IndexError, ValueError, HTTPException):
             program.port = int(place.read_text().split()[1].rpartition(":")[2])
             return program.request("GET", "/healthz").status == 200
         return False
 
-    until(told, 60)
+    until(answers, START_S)
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "0<&- 1>&- 2>&-"])
