@@ -11,7 +11,7 @@ import pytest
 from polymux.engines.process.supervisor import EngineBackend
 from support.chat_model import model_path
 from support.engines import FAMILY
-from support.polymux_server import CHAT, CONVERT, PolymuxServer, begun, form
+from support.polymux_server import CHAT, PolymuxServer, begun
 from support.served import until
 from support.supervised import QUICK
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 #: The contract has 200 ms in the queue and in a stream, 600 while a prompt is read, 2 s anywhere.
 SOON_S = 3.0
-IMAGES = "/api/v1/modelhost/imagegeneration"
 FREE = "/api/v1/freellm"
 LONG_PROMPT = "word " * 1800
 
@@ -31,8 +30,6 @@ def backends() -> list[EngineBackend]:
     return [
         EngineBackend("chat", FAMILY, ["chat"], supervision=how),
         EngineBackend("loading", FAMILY, ["free_chat"], {"load": "slow"}, supervision=how),
-        EngineBackend("painter", FAMILY, ["generate_image"], supervision=how),
-        EngineBackend("media", FAMILY, ["convert_to_mp3"], supervision=how),
     ]
 
 
@@ -42,26 +39,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
         yield running
 
 
-def body_of(phase: str, what: str) -> tuple[str, bytes, list[tuple[str, str]], int]:
-    """Path, body, header fields, and how much of the body is sent."""
-    said: dict[str, Any] = {"messages": [{"role": "user", "content": what}]}
-    plain = [("Content-Type", "application/json")]
-    if phase == "upload":
-        data, headers = form(("file", ("a.wav", bytes(3_000_000))))
-        return CONVERT, data, headers, len(data) // 2
-    value, path = {
-        "whole": (said | {"model": "any"}, CHAT),
-        "stream": (said | {"model": "any", "stream": True}, CHAT),
-        "load": (said, FREE),
-        "job": ({"prompt": what}, IMAGES),
-    }[phase]
-    data = json.dumps(value).encode()
-    return path, data, plain, len(data)
-
-
 def connected(server: PolymuxServer, phase: str, what: str) -> socket.socket:
-    path, data, headers, sent = body_of(phase, what)
-    return begun(server.address, server.key, path, data, headers, sent)
+    """A client that has asked: for a chat, for a stream of one, or for what must be loaded."""
+    said: dict[str, Any] = {"messages": [{"role": "user", "content": what}]}
+    if phase != "load":
+        said |= {"model": "any", "stream": phase == "stream"}
+    fields = [("Content-Type", "application/json")]
+    path = FREE if phase == "load" else CHAT
+    return begun(server.address, server.key, path, json.dumps(said).encode(), fields)
 
 
 def leave(connection: socket.socket, how: str) -> None:
@@ -150,9 +135,9 @@ def test_at_work(server: PolymuxServer, how: str, phase: str) -> None:
 def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path, how: str) -> None:
     """Its process is ended, and the next request has a new one."""
     backend: Any = server.state.service.backends["chat"]
-    begun = tmp_path / "begun"
-    client = connected(server, "whole", f"touch {begun}")
-    until(begun.exists, 20)
+    mark = tmp_path / "mark"
+    client = connected(server, "whole", f"touch {mark}")
+    until(mark.exists, 20)
     pid = backend.process.pid
     leave(client, how)
     until(lambda: is_free(server, "chat"), 2 * SOON_S)
