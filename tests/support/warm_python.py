@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PROGRAM = """
 import json, os, sys
-import numpy, openai, polymux, polymux.cli, replicate
+import openai, polymux, polymux.cli, replicate
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
@@ -33,7 +33,9 @@ os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 os.dup2(said, 1)
 os.dup2(said, 2)
-exec(compile(job["code"], "<example>", "exec"), {"__name__": "__main__"})
+code = compile(job["code"], "<example>", "exec")
+del child, job, json, line, openai, os, polymux, replicate, said, sys
+exec(code)
 """
 
 
