@@ -1,4 +1,4 @@
-"""The architecture page names every folder and every layer, and names no file that is not there."""
+"""The architecture page names every folder once, and the page on installing every extra."""
 
 from __future__ import annotations
 
@@ -43,29 +43,10 @@ def expected() -> set[str]:
     return {one for one in found if not LEFT_BEHIND.fullmatch(Path(one).name)}
 
 
-def drawn() -> list[set[str]]:
-    """The modules on each line of the picture's first part, top to bottom."""
-    (picture,) = re.findall(r"^```text\nPython: .*?^```$", PAGE, re.MULTILINE | re.DOTALL)
-    lines = picture.partition("Bindings:")[0].splitlines()
-    return [set(line.split("|")[1].split()) for line in lines if line.startswith("|")]
-
-
-def layers() -> list[set[str]]:
-    """The layers that scripts/lint enforces, top to bottom."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = settings["tool"]["importlinter"]["contracts"]
-    (found,) = [one["layers"] for one in contracts if one["id"] == "layers"]
-    return [set(re.split(r"\s*[:|]\s*", one)) for one in found]
-
-
 def test_every_folder_is_on_the_page_once() -> None:
     named = [name for first, *_ in rows() for name in names(first)]
     assert [name for name, times in Counter(named).items() if times > 1] == []
     assert expected() - set(named) == set()
-
-
-def test_the_picture_shows_the_layers_that_are_enforced() -> None:
-    assert drawn() == layers()
 
 
 def test_every_extra_is_named_where_installing_is_told() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.process import supervisor
-from polymux.errors import InternalServerError, OverloadedError
+from polymux.errors import InternalServerError
 from support.supervised import QUICK, alive, asked, engine, go, until
 
 if TYPE_CHECKING:
@@ -125,32 +124,6 @@ def test_a_loop_that_hears_nothing(tmp_path: Path) -> None:
                     await call
                 assert time.monotonic() - began < 2.5
                 assert not alive(pid or 0)
-            await well(service, backend)
-
-    go(body())
-
-
-def test_pauses_grow_and_the_breaker_closes_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "CRASHES_WITHIN_S", 6.0)
-
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            began = time.monotonic()
-            with pytest.raises(InternalServerError):
-                await service.call(asked("crash"))
-            with pytest.raises((InternalServerError, OverloadedError)):
-                await service.call(asked("crash"))
-            # A pause before the second process, and twice that before the third.
-            assert time.monotonic() - began > 0.2 + 0.4
-            with pytest.raises(OverloadedError) as refused:
-                await service.call(asked("echo x"))
-            assert (refused.value.status, refused.value.code) == (503, "engine_broken")
-            assert 1 <= int(refused.value.headers["retry-after"]) <= 6
-            assert backend.health().state == "failed"
-            assert "3 crashes" in backend.health().detail
-            await until(lambda: backend.health().state != "failed", 15)
             await well(service, backend)
 
     go(body())
