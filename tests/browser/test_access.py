@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import socket
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-import uvicorn
 from browser.pictures import check_picture
-from fastapi import FastAPI
 from playwright.sync_api import expect
-from polymux.runtime.settings import StoreSettings
-from polymux.server import lifespan, router
-from polymux.server.auth.api_keys import KeyFile
-from polymux.server.settings.settings import ServerSettings
+from support.hosted import HostedServer
 from support.services import Scripted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from browser.conftest import Opened
@@ -204,33 +194,11 @@ def test_beneath_a_prefix_of_somebody_s_application(opened: Opened, tmp_path: Pa
     """Everything is asked of what lies beneath the prefix; the guard knows nothing else."""
     place = "playground/convert_to_mp3"
     with (
-        mounted(tmp_path / "s") as (url, key),
-        opened(place, origin=f"{url}/tools", key=key) as page,
+        HostedServer(tmp_path / "s", lambda: [Scripted()], prefix="/tools") as server,
+        opened(place, origin=f"{server.url}/tools", key=server.key) as page,
     ):
         page.locator("[name=url]").fill("https://media.example/a.wav")
         page.get_by_role("button", name="Run").click()
         expect(page.locator(".job")).to_contain_text("Done")
         made = page.locator("figure[data-kind=audio] audio")
-        expect(made).to_have_attribute("src", re.compile(re.escape(f"{url}/tools/media/")))
-
-
-@contextmanager
-def mounted(folder: Path) -> Iterator[tuple[str, str]]:
-    """An application with the router in it; its address and a key."""
-    settings = ServerSettings(store=StoreSettings(folder))
-    key, _ = KeyFile(settings.key_file).add("test")
-    mine = router(settings, backends=[Scripted()])
-    app = FastAPI(lifespan=lambda _: lifespan(mine))
-    app.include_router(mine, prefix="/tools")
-    listener = socket.create_server(("127.0.0.1", 0))
-    running = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
-    thread = threading.Thread(target=lambda: asyncio.run(running.serve([listener])), daemon=True)
-    thread.start()
-    while not running.started:
-        assert thread.is_alive()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", key
-    finally:
-        running.should_exit = True
-        thread.join(10)
-        assert not thread.is_alive()
+        expect(made).to_have_attribute("src", re.compile(re.escape(f"{server.url}/tools/media/")))
