@@ -81,12 +81,16 @@ def test_a_real_model_hears_the_system_prompt(opened: Opened) -> None:
         expect(answer).to_contain_text("tokens in")
 
 
-def test_a_chat_with_failover_and_a_wrong_model(opened: Opened) -> None:
+def test_what_the_server_says_of_a_wrong_model(opened: Opened) -> None:
     with opened("chat") as page:
         choose(page, "nobody")
         alert = say(page, "hello").get_by_role("alert")
         expect(alert).to_contain_text("nobody")
         expect(alert).to_contain_text("model_not_found")
+
+
+def test_a_chat_with_failover(opened: Opened) -> None:
+    with opened("chat") as page:
         page.get_by_text("Model and system prompt").click()
         page.get_by_label("Service", exact=True).select_option("free_chat")
         expect(page.get_by_label("Model", exact=True)).to_have_value("gpt-4o")
