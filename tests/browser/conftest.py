@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route
 
+    Opened = Callable[..., AbstractContextManager[Page]]
+
 CHROMIUM = "/usr/bin/chromium"
 #: Without what a browser tells others by itself; and no name but this machine's leads anywhere.
 _ARGUMENTS = [
@@ -95,7 +97,7 @@ class Guard:
 
 
 @pytest.fixture
-def opened(house: House, browser: Browser) -> Callable[..., AbstractContextManager[Page]]:
+def opened(house: House, browser: Browser) -> Opened:
     """Opens the page in a window of its own, with a key; at the end everything is checked."""
 
     @contextmanager

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-_READY_WITHIN_S = 60
-_CHANGES_WITHIN_S = 30
+_READY_WITHIN_S = 180
+_CHANGES_WITHIN_S = 60
 
 
 class House:

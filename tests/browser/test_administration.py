@@ -6,18 +6,14 @@ import re
 import urllib.error
 from typing import TYPE_CHECKING
 
-import pytest
 from browser.test_access import PHONE, check_axe
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
+    from browser.conftest import Opened
     from browser.house import House
     from playwright.sync_api import Locator, Page
 
-    Opened = Callable[..., AbstractContextManager[Page]]
 
 HELLO = {
     "model": "smollm2",
@@ -47,7 +43,6 @@ def made(page: Page, name: str, *scopes: str, at_once: str = "") -> str:
     expect(shown).to_be_focused()
     text = shown.input_value()
     assert re.fullmatch(r"pmx_[\w-]{43}", text)
-    check_axe(page)
     page.get_by_role("button", name="Done").focus()
     page.keyboard.press("Enter")
     expect(page.locator("dialog[open]")).to_have_count(0)
@@ -62,10 +57,9 @@ def status_of(house: House, key: str) -> int:
     return 200
 
 
-@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 860}, PHONE])
-def test_the_life_of_a_key(opened: Opened, house: House, viewport: dict[str, int]) -> None:
+def test_the_life_of_a_key(opened: Opened, house: House) -> None:
     """Shown once and never again; what is done with it counts at once; nobody else is touched."""
-    with opened("admin", viewport=viewport) as page:
+    with opened("admin", viewport=PHONE) as page:
         first = made(page, "Radio", "chat", "transcribe", at_once="3")
         row = keys_of(page).get_by_role("row").filter(has_text="Radio")
         expect(row).to_contain_text("3 at once")
@@ -77,7 +71,7 @@ def test_the_life_of_a_key(opened: Opened, house: House, viewport: dict[str, int
         expect(dialog.get_by_label("Name")).to_have_value("Radio")
         expect(dialog.get_by_role("checkbox", name="chat", exact=True)).to_be_checked()
         check_axe(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         dialog.get_by_label("Requests at once").fill("")
         dialog.get_by_label("Requests a minute").fill("0")
         dialog.get_by_role("button", name="Change", exact=True).click()

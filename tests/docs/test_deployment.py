@@ -20,7 +20,7 @@ from polymux.service.store import Store
 from servers.certificates import Authority
 from support import programs
 from support.native_build import ROOT
-from support.polymux_server import CHAT, PolymuxServer
+from support.polymux_server import PolymuxServer
 from support.served import ServedProcess, until
 from support.services import Scripted
 
@@ -121,27 +121,22 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 
 
 def test_streams_come_piece_by_piece(proxy: Proxy) -> None:
-    """The first piece is here while the server has not made the end."""
+    """The first piece is here while the server has not made the end; who leaves ends the work."""
     proxy.backend.chunks = [WORD]
-    proxy.on_loop(proxy.backend.gate.clear)
-    with proxy.client() as client, client.chat("Hello", stream=True) as stream:
-        assert next(stream).content == "word"
-        proxy.on_loop(proxy.backend.gate.set)
-        assert [chunk.content for chunk in stream] == []
-        assert stream.finished
-
-
-def test_who_leaves_ends_the_work(proxy: Proxy) -> None:
-    proxy.backend.chunks = [WORD]
-    proxy.backend.ended.clear()
-    proxy.on_loop(proxy.backend.gate.clear)
-    try:
-        with proxy.client() as client, client.chat("Hello", stream=True) as stream:
-            assert next(stream).content == "word"
-            assert proxy.backend.ended == []
-        until(lambda: proxy.backend.ended, 20)
-    finally:
-        proxy.on_loop(proxy.backend.gate.set)
+    for leaves in (True, False):
+        proxy.backend.ended.clear()
+        proxy.on_loop(proxy.backend.gate.clear)
+        try:
+            with proxy.client() as client, client.chat("Hello", stream=True) as stream:
+                assert next(stream).content == "word"
+                assert proxy.backend.ended == []
+                if not leaves:
+                    proxy.on_loop(proxy.backend.gate.set)
+                    assert [chunk.content for chunk in stream] == []
+                    assert stream.finished
+            until(lambda: proxy.backend.ended, 20)
+        finally:
+            proxy.on_loop(proxy.backend.gate.set)
 
 
 def test_a_body_larger_than_nginx_takes_by_default(proxy: Proxy) -> None:
@@ -149,17 +144,6 @@ def test_a_body_larger_than_nginx_takes_by_default(proxy: Proxy) -> None:
         made = client.convert_to_mp3(bytes(3 << 20))
     assert made.url is not None
     assert made.url.startswith("https://localhost/media/")
-
-
-@pytest.mark.parametrize("length_bytes", [1 << 10, 1 << 30])
-def test_a_wrong_key_is_refused_before_the_body(proxy: Proxy, length_bytes: int) -> None:
-    head = (
-        f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {length_bytes}\r\n\r\n"
-    )
-    with proxy.open() as connection:
-        connection.sendall(head.encode())
-        assert connection.recv(100).startswith(b"HTTP/1.1 401 ")
 
 
 def test_http_leads_to_https_and_other_names_nowhere(proxy: Proxy) -> None:
@@ -213,75 +197,30 @@ def instructions(text: str) -> list[tuple[str, str]]:
     ]
 
 
-def container_problems(text: str) -> list[str]:
-    """What is wrong with a container file, by rules that hold for this one."""
-    found = []
-    steps = instructions(text)
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    for name, rest in steps:
-        if name == "FROM" and not re.match(r"[\w./-]+:(?!latest)[\w.-]+( AS \w+)?$", rest):
-            found.append(f"{rest}: an image without a version")
-        if name == "COPY" and not rest.startswith("--from="):
-            *sources, _ = rest.split()
-            found += [f"{one}: is not there" for one in sources if not (ROOT / one).exists()]
-        if name == "RUN" and "apt-get install" in rest:
-            lacking = {"-y", "--no-install-recommends", "update", "/var/lib/apt/lists/*"} - {
-                *rest.split()
-            }
-            found += [f"apt-get without {one}" for one in sorted(lacking)]
-        if name == "RUN" and "pip install" in rest and "--no-cache-dir" not in rest:
-            found.append("pip keeps what it downloads")
-        if name in ("ENTRYPOINT", "CMD", "HEALTHCHECK") and not isinstance(
-            _listed(rest.partition("CMD ")[2] if name == "HEALTHCHECK" else rest), list
-        ):
-            found.append(f"{name} by a shell, which gets the signals")
-        if name == "ARG" and (wrong := {*rest.partition("=")[2].split(",")} - {*extras}):
-            found.append(f"extras that are none: {sorted(wrong)}")
-    users = [rest for name, rest in steps if name == "USER"]
-    if not users or not users[-1].isdigit() or int(users[-1]) == 0:
-        found.append("no user of its own, by number")
-    return found
-
-
-def _listed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-CONTAINER = (DEPLOY / "Containerfile").read_text()
-
-
-def test_nothing_is_wrong_with_the_container_file() -> None:
+def test_the_container_file() -> None:
     """It is not built here: that would fetch an image."""
-    assert container_problems(CONTAINER) == []
-    named = dict(instructions(CONTAINER))
+    steps = instructions((DEPLOY / "Containerfile").read_text())
+    named = dict(steps)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {*named["ARG"].partition("=")[2].split(",")} <= {*project["optional-dependencies"]}
+    assert named["USER"].isdigit()
+    assert int(named["USER"]) > 0
     assert json.loads(named["CMD"])[:2] == ["serve", "--config"]
+    # Not by a shell, which would get the signals.
+    assert isinstance(json.loads(named["ENTRYPOINT"]), list)
+    assert isinstance(json.loads(named["HEALTHCHECK"].partition("CMD ")[2]), list)
+    for name, rest in steps:
+        if name == "FROM":
+            assert re.match(r"[\w./-]+:(?!latest)[\w.-]+( AS \w+)?$", rest), rest
+        if name == "COPY" and not rest.startswith("--from="):
+            assert all((ROOT / one).exists() for one in rest.split()[:-1]), rest
+        if "apt-get install" in rest:
+            assert {"-y", "--no-install-recommends", "update"} <= {*rest.split()}
+            assert "rm -rf /var/lib/apt/lists/*" in rest
+        if "pip install" in rest:
+            assert "--no-cache-dir" in rest
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {".git", ".venv", "build"} <= {*ignored}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("debian:12-slim AS", "debian AS", "an image without a version"),
-        ("debian:12-slim\n", "debian:latest\n", "an image without a version"),
-        ("COPY deploy/polymux.toml", "COPY deploy/nothing.toml", "is not there"),
-        (" --no-install-recommends", "", "apt-get without --no-install-recommends"),
-        ("rm -rf /var/lib/apt/lists/*", "true", "apt-get without /var/lib/apt/lists/"),
-        (" --no-cache-dir", "", "pip keeps"),
-        ('ENTRYPOINT ["polymux"]', "ENTRYPOINT polymux", "ENTRYPOINT by a shell"),
-        ("EXTRAS=server", "EXTRAS=sever", "extras that are none: ['sever']"),
-        ("USER 990\n", "", "no user"),
-        ("USER 990\n", "USER 0\n", "no user"),
-    ],
-)
-def test_planted_faults_of_a_container_file_are_found(old: str, new: str, problem: str) -> None:
-    assert old in CONTAINER
-    assert problem in "; ".join(container_problems(CONTAINER.replace(old, new)))
 
 
 def test_a_copy_of_a_store_at_work_is_whole(tmp_path: Path) -> None:

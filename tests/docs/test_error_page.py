@@ -8,7 +8,6 @@ import textwrap
 from functools import cache
 from typing import Any
 
-import pytest
 from polymux import errors
 from polymux.cli import exit_codes
 from polymux.cli.errors import code_of
@@ -107,16 +106,7 @@ def test_statuses_and_codes_are_those_of_the_code() -> None:
     assert {one: found.get(one) for one in told} == found
 
 
-@pytest.mark.parametrize("row", rows(PAGE, "Statuses and codes"), ids=lambda row: row[1])
-def test_a_client_raises_the_class_that_is_told(row: list[str]) -> None:
-    status, _, name, _ = row
-    assert _class_of(int(status)).__name__ == name
-
-
-def test_places_of_refusals_are_found() -> None:
-    """Were the search broken, every row would look invented."""
-    assert len(answered()) > 30
-    call = ast.parse("status_error(errors.NotFoundError, 'x', code='gone')").body[0]
-    assert isinstance(call, ast.Expr)
-    assert isinstance(call.value, ast.Call)
-    assert _told(call.value) == [(404, "gone")]
+def test_a_client_raises_the_class_that_is_told() -> None:
+    told = {(status, name) for status, _, name, _ in rows(PAGE, "Statuses and codes")}
+    assert told == {(status, _class_of(int(status)).__name__) for status, _ in told}
+    assert len(told) > 10

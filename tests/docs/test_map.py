@@ -1,4 +1,4 @@
-"""The architecture page names every folder and every layer, and names no file that is not there."""
+"""The architecture page names every folder once, and the page on installing every extra."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from support.native_build import ROOT
 
-PAGE = "docs/architecture.md"
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "python/polymux"
 #: Not in the table: what builds and tools leave behind.
 LEFT_BEHIND = re.compile(r"__pycache__|build.*|dist|node_modules|.*\.so|\..*")
-FILE = re.compile(r"[\w./-]+\.(?:py|cpp|hpp|toml|md|html|js|txt|ipynb)")
 
 
-def text() -> str:
-    return (ROOT / PAGE).read_text(encoding="utf-8")
-
-
-def rows(page: str) -> list[list[str]]:
-    """The cells of all rows of a page's tables that begin with a folder or file."""
-    lines = page.splitlines()
+def rows() -> list[list[str]]:
+    """The cells of all rows of the page's tables that begin with a folder or file."""
+    lines = PAGE.splitlines()
     return [line.strip("|").split("|") for line in lines if line.startswith("| `")]
 
 
@@ -49,78 +43,10 @@ def expected() -> set[str]:
     return {one for one in found if not LEFT_BEHIND.fullmatch(Path(one).name)}
 
 
-def missing(page: str) -> set[str]:
-    return expected() - {name for first, *_ in rows(page) for name in names(first)}
-
-
-def gone(page: str) -> set[str]:
-    """Names of folders and files that do not exist."""
-    found = set()
-    for first, *cells in rows(page):
-        (folder,) = names(first)
-        if not (ROOT / folder).exists():
-            found.add(folder)
-        for name in names(cells[-1]):
-            is_file = FILE.fullmatch(name) is not None or folder == "scripts/"
-            if is_file and not any((place / name).exists() for place in (ROOT / folder, ROOT)):
-                found.add(f"{folder}{name}")
-    others = re.sub(r"^```.*?^```$|^[|] `.*?$", "", page, flags=re.MULTILINE | re.DOTALL)
-    # A table of the walks leaves python/polymux out.
-    paths = (name for name in names(others) if "/" in name and FILE.fullmatch(name))
-    found |= {one for one in paths if not any((at / one).is_file() for at in (ROOT, PACKAGE))}
-    return found
-
-
-def drawn(page: str) -> list[set[str]]:
-    """The modules on each line of the picture's first part, top to bottom."""
-    (picture,) = re.findall(r"^```text\nPython: .*?^```$", page, re.MULTILINE | re.DOTALL)
-    lines = picture.partition("Bindings:")[0].splitlines()
-    return [set(line.split("|")[1].split()) for line in lines if line.startswith("|")]
-
-
-def layers() -> list[set[str]]:
-    """The layers that scripts/lint enforces, top to bottom."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = settings["tool"]["importlinter"]["contracts"]
-    (found,) = [one["layers"] for one in contracts if one["id"] == "layers"]
-    return [set(re.split(r"\s*[:|]\s*", one)) for one in found]
-
-
 def test_every_folder_is_on_the_page_once() -> None:
-    named = [name for first, *_ in rows(text()) for name in names(first)]
+    named = [name for first, *_ in rows() for name in names(first)]
     assert [name for name, times in Counter(named).items() if times > 1] == []
-    assert missing(text()) == set()
-
-
-def test_the_page_names_no_file_that_is_not_there() -> None:
-    assert gone(text()) == set()
-
-
-def test_the_picture_shows_the_layers_that_are_enforced() -> None:
-    assert drawn(text()) == layers()
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["python/polymux/service/", "python/polymux/server/auth/", "python/polymux/aio.py",
-     "python/polymux/page/", "cpp/src/stream/", "deploy/"],
-)  # fmt: skip
-def test_a_missing_row_is_found(name: str) -> None:
-    changed = text().replace(f"| `{name}` |", "| `cpp/include/polymux/` |")
-    assert missing(changed) == {name}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "found"),
-    [
-        ("| `deploy/` |", "| `deployed/` |", "deployed/"),
-        ("`gate.py`, `api_keys.py`", "`gates.py`", "python/polymux/server/auth/gates.py"),
-        ("`cpp/src/transport/retry.cpp`", "`cpp/src/retry.cpp`", "cpp/src/retry.cpp"),
-    ],
-)
-def test_a_name_that_is_not_there_is_found(old: str, new: str, found: str) -> None:
-    assert old in text()
-    assert found in gone(text().replace(old, new))
+    assert expected() - set(named) == set()
 
 
 def test_every_extra_is_named_where_installing_is_told() -> None:

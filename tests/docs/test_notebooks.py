@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("**/*.ipynb"))
 NAMES = {"quickstart", "local", "pipeline", "songs", "administration"}
 CELL_TIMEOUT_S = 240
+#: Recognised speech, answers of a chat model, two servers and two hours of sound.
+SLOW = {"pipeline", "administration"}
+PATHS = [
+    pytest.param(path, id=path.stem, marks=pytest.mark.long if path.stem in SLOW else ())
+    for path in NOTEBOOKS
+]
 #: Folders of the user: nothing there counts, and nothing is written there.
 FOLDERS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
            "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")  # fmt: skip
@@ -128,7 +134,7 @@ def bars(notebook: NotebookNode) -> list[dict[str, Any]]:
     return [one.state for one in states.values() if one.model_name == "FloatProgressModel"]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PATHS)
 def test_it_runs(path: Path, done: Runs) -> None:
     """Offline, without a complaint, a key, or an address of anybody; all bars have ended well."""
     notebook = done(path.stem)
@@ -141,12 +147,8 @@ def test_it_runs(path: Path, done: Runs) -> None:
     for bar in bars(notebook):
         assert bar["bar_style"] in ("success", "")
         assert bar["bar_style"] == "" or bar["value"] == 1.0
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_its_page_in_the_documentation(path: Path, done: Runs) -> None:
-    """The page is of this notebook: its cells word for word, and outputs of the same kinds."""
-    now = notebook_pages.page_of(done(path.stem), path.stem)
+    # Its page in the documentation has its cells word for word, and outputs of the same kinds.
+    now = notebook_pages.page_of(notebook, path.stem)
     kept = notebook_pages.page_path(path.stem)
     if WANTED:
         kept.write_text(now, encoding="utf-8")
@@ -160,39 +162,6 @@ def test_its_page_in_the_documentation(path: Path, done: Runs) -> None:
     assert len(page) < 1_000_000
 
 
-def test_every_page_of_a_notebook_has_its_notebook() -> None:
-    assert {path.stem for path in notebook_pages.PAGES.iterdir()} == NAMES
-
-
-def test_what_pages_of_notebooks_leave_out() -> None:
-    data = "data:image/png;base64,AA/tmp/AA="
-    home = "/" + "home/ada/b"
-    cell = nbformat.v4.new_code_cell("1")
-    cell.outputs = [
-        nbformat.v4.new_output("stream", text="10 %\r90 %\n\x1b[31m/tmp/x/a.wav\x1b[0m at "),
-        nbformat.v4.new_output("stream", text="http://127.0.0.1:4711/v1\n"),
-        nbformat.v4.new_output("display_data", {"text/html": f"<img src='{data}'> {home} c"}),
-        nbformat.v4.new_output("display_data", {"text/markdown": "one\n\ntwo"}),
-        nbformat.v4.new_output("display_data", {"image/png": "AA\nAA\n", "text/plain": "x"}),
-        nbformat.v4.new_output(
-            "display_data", {"text/html": f'<audio src="{data}{"A" * 300_000}"></audio>'}
-        ),
-    ]
-    page = notebook_pages.page_of(
-        nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A"), cell]), "a"
-    )
-    assert "```text\n90 %\n…/a.wav at http://127.0.0.1:8000/v1\n```" in page
-    assert f"<img src='{data}'> …/b c" in page
-    assert "> one\n>\n> two" in page
-    assert notebook_pages.places(page) == []
-    assert notebook_pages.skeleton(page).endswith(
-        "[text]\n\n[html]\n\n[markdown]\n\n[html]\n\n[html]\n"
-    )
-    assert '<img src="data:image/png;base64,AAAA">' in page
-    assert "(audio, too large for this page)" in page
-    assert len(page) < 10_000
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_is_kept_cleared(path: Path) -> None:
     assert leftovers(read(path)) == []
@@ -200,19 +169,8 @@ def test_it_is_kept_cleared(path: Path) -> None:
 
 def test_there_are_notebooks_and_what_they_leave_is_found(done: Runs) -> None:
     assert {path.stem for path in NOTEBOOKS} == NAMES
+    assert {path.stem for path in notebook_pages.PAGES.iterdir()} == NAMES
     assert len(leftovers(done("quickstart"))) >= 16
-
-
-def test_a_kernel_has_no_way_out(tmp_path: Path) -> None:
-    """The network that notebooks run in leads nowhere."""
-    code = "import socket\nsocket.create_connection(('203.0.113.1', 80), 20)"
-    cell = nbformat.v4.new_code_cell(
-        f"try:\n    exec({code!r})\nexcept OSError as error:\n    print(error.errno)"
-    )
-    path = tmp_path / "out.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
-    with tempfile.TemporaryDirectory() as sockets:
-        assert printed(executed(path, sockets), "socket") == "101\n"
 
 
 def test_it_runs_and_shows_what_it_made(done: Runs) -> None:
@@ -222,60 +180,45 @@ def test_it_runs_and_shows_what_it_made(done: Runs) -> None:
     assert '<audio controls src="data:audio/wav;base64,UklGR' in shown(notebook, "music.audio")
     assert printed(notebook, "stream.texts()") == "You said: Count from one to ten, please.\n"
     assert "What is a keel?" in shown(notebook, "asyncio.gather", "text/plain")
-    assert "1001" in printed(notebook, "width=1001")
     assert printed(notebook, "retry=0") == "429 rate_limited slower, please\n"
 
 
 def test_work_without_a_server(done: Runs) -> None:
     notebook = done("local")
-    assert "pcm_s16le" in shown(notebook, "polymux.probe")
     assert "<audio controls src=" in shown(notebook, "local.convert_to_mp3")
-    assert "pcm_s16le in wav" in shown(notebook, "song.report")
-    assert "audio/wav;base64,UklGR" in shown(notebook, "PcmAudio")
     assert "Ferry leaves at seven\nBring the green book" in shown(notebook, "read_text")
     assert 'src="data:image/png;base64,iVBORw0KGgo' in shown(notebook, "upscale_image")
-    assert printed(notebook, "stream=True").strip() in shown(
-        notebook, "stream=True", "text/markdown"
-    )
+    text = printed(notebook, "stream=True").strip()
+    assert text in shown(notebook, "stream=True", "text/markdown")
     assert "polymux models pull whisper-base" in printed(notebook, "NoBackendError")
     assert len(bars(notebook)) == 2
 
 
+@pytest.mark.long
 def test_recordings_become_a_table(done: Runs) -> None:
     notebook = done("pipeline")
-    assert shown(notebook, "report.failed", "text/plain") == "(3, 1)"
-    table = shown(notebook, "transcripts = ")
-    assert table.count("unsupported_media") == 1
+    assert shown(notebook, "transcripts = ").count("unsupported_media") == 1
     rows = printed(notebook, "write_csv").strip().splitlines()
     assert [row.split(",")[0] for row in rows] == ["note", "boat", "dinner", "monday"]
     assert "new engine arrives on Monday morning" in rows[-1]
-    assert "timestamp" in shown(notebook, "json.loads", "text/plain")
     assert [bar["bar_style"] for bar in bars(notebook)] == ["success", "success"]
 
 
 def test_songs_are_recognised(done: Runs) -> None:
     notebook = done("songs")
-    assert "not music.flac" in shown(notebook, "listening")
     assert "North Wind - Mast" in shown(notebook, "catalogue.identify(snippet)")
     assert printed(notebook, "catalogue.identify(stranger)") == "None\n"
     assert "North Wind - Mast" in shown(notebook, "nort wnd")
-    (local,) = outputs(notebook, "polymux.Local")
-    assert "North Wind - Mast" in local.data["text/html"]
-    (found,) = [cell for cell in notebook.cells if cell.source == "songs"]
-    assert found.outputs[0].data["text/html"].count("The Keels") == 2
+    assert "North Wind - Mast" in shown(notebook, "polymux.Local")
 
 
+@pytest.mark.long
 def test_a_server_is_run(done: Runs) -> None:
     notebook = done("administration")
-    assert "limits.duration is not known" in printed(notebook, "wrong.toml")
     assert "guest  scopes convert_to_mp3" in printed(notebook, '"keys", "list"')
-    # What so small a model says is chance.
-    assert len(shown(notebook, "%%polymux", "text/markdown")) > 5
     said = printed(notebook, "RateLimitError")
     assert said.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited try again in ")
     assert "401 unauthorized" in printed(notebook, '"keys", "rm"')
-    assert '"status": "ready"' in printed(notebook, '/readyz") as answer:\n    print(json.dumps')
-    assert 'operation="convert_to_mp3",status="429"' in printed(notebook, "/metrics")
     assert "canceled" in shown(notebook, "predictions.cancel")
     assert "'first'" in printed(notebook, "done by the first:")
     assert printed(notebook, "terminate()") == "0\n0\n"

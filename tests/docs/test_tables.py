@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from polymux import contract
@@ -13,9 +12,6 @@ from polymux.models.catalogue import all_models
 from polymux.upstreams.model_names import OPENAI_OPERATIONS
 from polymux.upstreams.replicate.models import operations_of
 from support.native_build import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OPERATIONS = {name: one.operations for name, one in ENGINES.items()}
 KINDS = ("real model", "real work", "plumbing only", "upstream only")
@@ -93,49 +89,6 @@ def test_models_and_their_licences() -> None:
     assert told == known, json.dumps(known, indent=1)
 
 
-def benchmark_tables() -> Iterator[tuple[str, str, list[str], list[list[str]]]]:
-    """Section, heading, names of columns and rows of each table of docs/benchmarks.md."""
-    section = heading = ""
-    table: list[str] = []
-    for line in [*(ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines(), ""]:
-        if line.startswith("|"):
-            table.append(line)
-            continue
-        if len(table) > 2:
-            names = [one.strip() for one in table[0].strip("|").split("|")]
-            yield section, heading, names, cells("\n".join(table))
-        table = []
-        if line.startswith("## "):
-            section = heading = line[3:].strip()
-        elif line.startswith("### "):
-            heading = line[4:].strip()
-
-
 def performance(heading: str) -> list[list[str]]:
     text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     return cells(text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0])
-
-
-def test_goals_are_counted_rightly() -> None:
-    counted: dict[str, list[bool]] = {}
-    for section, _, names, rows in benchmark_tables():
-        if names[-1] == "met":
-            counted.setdefault(section, []).extend(row[-1] == "yes" for row in rows)
-    told = {
-        re.sub(r"\[(.*)\]\(.*\)", r"\1", name): (int(goals), int(met))
-        for name, goals, met in performance("What was reached, and what was missed")
-    }
-    assert told == {name: (len(goals), sum(goals)) for name, goals in counted.items()}
-
-
-@pytest.mark.parametrize("row", performance("Figures"), ids=lambda row: f"{row[0]}: {row[1]}")
-def test_figures_are_those_of_the_benchmarks(row: list[str]) -> None:
-    heading, name, column, figure = row
-    found = [
-        cell[names.index(column)]
-        for _, own, names, rows in benchmark_tables()
-        if own == heading and column in names
-        for cell in rows
-        if cell[0] == name
-    ]
-    assert figure in found

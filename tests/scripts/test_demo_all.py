@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import signal
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
-import polymux
 import pytest
 from support import weights
 from support.chat_model import model_path
 from support.commands import environment, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Step to what its lines must have.
@@ -45,13 +36,6 @@ SAID = {
 
 
 @pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports what the script is made of, which is no package."""
-    monkeypatch.syspath_prepend(str(ROOT / "scripts/lib"))
-    return importlib.import_module
-
-
-@pytest.fixture
 def models(tmp_path: Path) -> Path:
     """A folder with the light models, out of the packages that the tests have."""
     folder = tmp_path / "models"
@@ -69,20 +53,28 @@ def steps_of(text: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.slow
-def test_every_step_does_its_work_and_the_server_stays_until_ctrl_c(
-    models: Path, tmp_path: Path
+#: Steps that need no model, and no more than a second or two each.
+LIGHT = ("convert_to_mp3", "Catalogue.add", "search_music", "generate_image")
+TOUR = """
+import sys
+sys.path.insert(0, "{lib}")
+import demo_all
+demo_all.STEPS = tuple(one for one in demo_all.STEPS if one[0] in {names})
+demo_all.fetch_models = lambda folder: []
+sys.exit(demo_all.main())
+"""
+
+
+@pytest.mark.parametrize("names", [LIGHT, pytest.param(tuple(SAID), marks=pytest.mark.long)])
+def test_steps_do_their_work_and_the_server_stays_until_ctrl_c(
+    models: Path, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
-    words = [
-        sys.executable,
-        ROOT / "scripts/lib/demo_all.py",
-        "--keep",
-        "--folder",
-        tmp_path / "all",
-    ]
+    """Of all of them with --long."""
+    code = TOUR.format(lib=ROOT / "scripts/lib", names=names)
+    words = [sys.executable, "-c", code, "--keep", "--folder", str(tmp_path / "all")]
     own = environment(tmp_path, POLYMUX_MODELS=str(models))
     with subprocess.Popen(
-        [*map(str, words)], env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as tour:
         try:
             assert tour.stdout is not None
@@ -94,110 +86,25 @@ def test_every_step_does_its_work_and_the_server_stays_until_ctrl_c(
                     break
             steps = steps_of(said)
             assert tour.poll() is None, said + tour.stderr.read()
-            assert list(steps) == list(SAID), said
-            for name, pattern in SAID.items():
-                assert re.search(pattern, steps[name]), steps[name]
+            assert list(steps) == list(names), said
+            for name in names:
+                assert re.search(SAID[name], steps[name]), steps[name]
                 assert re.search(r"took \d+\.\d s\b", steps[name]), steps[name]
             assert "FAILED" not in said
-            url, key_file = re.search(
-                r"the page: (\S+) .* line of ([^)]+)\)", said, re.DOTALL
-            ).groups()  # type: ignore[union-attr]
-            assert Path(key_file).read_text().split()[0] not in said
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            page = re.search(r"the page: (\S+) .* line of ([^)]+)\)", said, re.DOTALL)
+            assert page is not None
+            assert Path(page[2]).read_text().split()[0] not in said
+            with urllib.request.urlopen(page[1], timeout=20) as answer:
                 assert "<title>polymux" in answer.read().decode()
             tour.send_signal(signal.SIGINT)
             assert tour.wait(60) == 0, tour.stderr.read()
-            with pytest.raises(urllib.error.URLError):
-                urllib.request.urlopen(url, timeout=20)
         finally:
             tour.terminate()
 
 
-class _Server:
-    """Something that has a client, and is asked nothing."""
-
-    def client(self) -> polymux.Client:
-        return polymux.Client("http://127.0.0.1:9", "key")
-
-
-def test_a_step_that_comes_out_otherwise_is_told_and_the_next_is_done(
-    modules: Callable[[str], ModuleType],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    demo, served = modules("demo_all"), modules("demo_served")
-
-    def wrong(_: object) -> list[str]:
-        raise served.DemoError("the frames differ")
-
-    def broken(tour: Any) -> list[str]:
-        tour.client.chat("Hello")
-        return []
-
-    steps = (
-        ("one", "is wrong", wrong),
-        ("two", "is broken", broken),
-        ("three", "is well", lambda _: ["well"]),
-    )
-    monkeypatch.setattr(demo, "STEPS", steps)
-    assert demo._show(_Server(), tmp_path, None) == ["one", "two"]
-    said = steps_of(capsys.readouterr().out)
-    assert said["one"].startswith("is wrong FAILED: the frames differ took")
-    assert said["two"].startswith("is broken FAILED: ")
-    assert said["three"].startswith("is well well took")
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [("estimate_over_limit", "refused, as it would take too long"), ("other", None)],
-)
-def test_weights_without_a_gpu_are_no_failure(
-    modules: Callable[[str], ModuleType], tmp_path: Path, code: str, said: str | None
-) -> None:
-    """Where a generation is thought to take hours, its refusal is what there is to be seen."""
-    steps, error = modules("demo_steps"), modules("demo_served").DemoError
-
-    def refuse() -> Any:
-        raise polymux.UnprocessableEntityError("it would take 9,000 s", code=code)
-
-    tour = SimpleNamespace(results=tmp_path)
-    if said is None:
-        with pytest.raises(error, match="9,000"):
-            steps._generated(refuse, tour, "mp4")
-    else:
-        assert steps._generated(refuse, tour, "mp4")[0].startswith(said)
-
-
-def test_frames_that_differ_are_told(modules: Callable[[str], ModuleType]) -> None:
-    difference = modules("demo_media").difference
-    assert difference([b"1", b"2"], [b"1", b"2"]) == ""
-    assert difference([b"1", b"2"], [b"1", b"3"]) == "2 and 2, first at frame 1"
-    assert difference([b"1"], [b"1", b"3"]) == "1 and 2, first at frame 1"
-
-
-def test_only_families_without_a_model_get_one(
-    modules: Callable[[str], ModuleType], models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = modules("demo_served")
-    pulled: list[list[str]] = []
-
-    def pulls(words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        pulled.append(words[words.index("pull") :])
-        return subprocess.CompletedProcess(words, 0)
-
-    monkeypatch.setattr(served, "subprocess", SimpleNamespace(run=pulls))
-    assert served.fetch_models(models) == []
-    run("models", "rm", "small", "--yes", cwd=models, POLYMUX_MODELS=str(models))
-    assert served.fetch_models(models) == ["smollm2-135m-instruct"]
-    assert pulled == [["pull", "--yes", "smollm2-135m-instruct"]]
-
-
-@pytest.mark.parametrize("words", [["--keep"], ["--all", "--twice"], ["one.mp4", "two.mp4"]])
-def test_words_that_mean_nothing_are_refused(words: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [ROOT / "scripts/demo", *words], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+def test_words_that_mean_nothing_are_refused() -> None:
+    words = [ROOT / "scripts/demo", "--all", "--twice"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "usage: scripts/demo [FILE], or scripts/demo --all [--keep]" in done.stderr
 

@@ -25,22 +25,14 @@ def plant(root: Path, name: str, text: str) -> None:
     ("name", "line", "expected"),
     [
         ("cpp/src/a.cpp", "#include <Python.h>", "Python header"),
-        ("cpp/tests/a.cpp", '#include "pybind11/pybind11.h"', "Python header"),
         ("cpp/src/a.cpp", 'void f() { std::cout << "x"; }', "prints"),
-        ("cpp/src/a.cpp", "#include <iostream>", "prints"),
-        ("cpp/src/a.cpp", 'void f() { printf("x"); }', "prints"),
-        ("cpp/src/a.cpp", 'void f() { std::fprintf(stderr, "x"); }', "prints"),
         ("cpp/include/polymux/a.hpp", "inline void f() { abort(); }", "ends the process"),
-        ("cpp/src/a.cpp", "void f() { std::exit(1); }", "ends the process"),
-        ("cpp/src/a.cpp", "void f() { assert(1 > 0); }", "ends the process"),
-        ("cpp/src/a.cpp", "void f() { std::terminate(); }", "ends the process"),
         ("cpp/src/a.cpp", "void f() { throw 1; }", "throws"),
         ("python/a.py", "path = '/home/" + "somebody/file'", "somebody's machine"),
         ("python/a.py", "# TO" + "DO: later", "unfinished work"),
         ("docs/a.md", "<" * 7 + " ours", "merge mark"),
         ("docs/a.md", "blank at the end ", "trailing blank"),
         ("tests/a.py", "HOST = '8.8." + "4.4'", "public Internet address"),
-        ("tests/a.py", "HOST = '192.88." + "100.1'", "public Internet address"),
     ],
 )
 def test_planted_violation_is_found(tmp_path: Path, name: str, line: str, expected: str) -> None:
@@ -49,11 +41,6 @@ def test_planted_violation_is_found(tmp_path: Path, name: str, line: str, expect
     assert result.returncode == 1, result.stdout
     assert expected in result.stdout
     assert result.stdout.startswith(name)
-
-
-def test_missing_newline_at_the_end_is_found(tmp_path: Path) -> None:
-    plant(tmp_path, "a.txt", "text")
-    assert "no newline" in run_check(tmp_path).stdout
 
 
 def test_clean_code_passes(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "polymux"]
-MAX_S = 60
+#: Only what hangs takes so long, however busy the machine is.
+MAX_S = 180
 
 
 def environment(home: Path, server: Any = None, **more: str) -> dict[str, str]:

@@ -7,12 +7,14 @@ import base64
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from support.commands import MAX_S, environment
 from support.web import Exchange, Server
 
 if TYPE_CHECKING:
@@ -212,6 +214,34 @@ def index(*wheels: Path) -> Iterator[Index]:
     with Server(made.answer) as server:
         made.url = server.url().rstrip("/")
         yield made
+
+
+class Home:
+    """A home, and the program in it with the test's catalogue."""
+
+    def __init__(self, folder: Path, catalogue: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.models = folder / ".local/share/polymux/models"
+        self.words = [*program(catalogue), "models"]
+        self.index: Index | None = None
+        self.more: dict[str, str] = {}
+
+    def environment(self) -> dict[str, str]:
+        more = {} if self.index is None else self.index.environment
+        return environment(self.folder, **more, **self.more)
+
+    def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
+        done = subprocess.run(
+            [*self.words, *map(str, words)], cwd=self.folder, env=self.environment(),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=MAX_S,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout, done.stderr
+
+    def json(self, *words: str | Path, code: int = 0) -> Any:
+        return json.loads(self.run(*words, "--json", code=code)[0])
 
 
 async def cut(exchange: Exchange) -> None:

@@ -229,6 +229,23 @@ class PolymuxServer(Asked):
             self._before.check(self.settings.store.folder, (self.key, self._first_key))
 
 
+def begun(
+    address: tuple[str, int],
+    key: str,
+    path: str,
+    body: bytes,
+    headers: Sequence[tuple[str, str]],
+    sent: int | None = None,
+) -> socket.socket:
+    """A connection on which a POST was begun: its head, and so many bytes of its body or all."""
+    lines = [f"POST {path} HTTP/1.1", "Host: {}:{}".format(*address),
+             f"Authorization: Bearer {key}", f"Content-Length: {len(body)}",
+             *(f"{name}: {value}" for name, value in headers), "", ""]  # fmt: skip
+    connection = socket.create_connection(address, 60)
+    connection.sendall("\r\n".join(lines).encode() + body[:sent])
+    return connection
+
+
 def read_answer(connection: socket.socket) -> Answer:
     """An answer up to the end of the connection."""
     pieces = []

@@ -15,6 +15,7 @@ from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from support.web import Script
 
@@ -63,6 +64,38 @@ def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
         "tokenizer/vocab.json": b"{}",
         "tokenizer/merges.txt": b"#version: 0.2\n",
     }
+
+
+def write(place: Path, files: Mapping[str, bytes]) -> Path:
+    for name, data in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    return place
+
+
+def described(wanted: str = "", files: str = "", name: str = "tiny") -> str:
+    """A catalogue with a model of diffusion: all folders of `NAME`, or what is said instead."""
+    folders = (".", "unet", "vae", "tokenizer")
+    lines = wanted or "".join(f'{{source = "r", path = "{one}"}},' for one in folders)
+    return f"""
+[source.r]
+repository = "{NAME}"
+revision = "main"
+[source.other]
+repository = "other/painter"
+revision = "main"
+[[model]]
+name = "{name}"
+family = "diffusion"
+title = "paints"
+license = "CC0-1.0"
+license_source = "this test"
+license_note = "a note"
+about_bytes = 5000
+paths = {{ model = "." }}
+file = [{files}]
+wanted = [{lines}]
+"""
 
 
 @dataclass

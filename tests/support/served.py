@@ -82,7 +82,7 @@ class ServedProcess(Asked):
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": os.fspath(TESTS)},
             )
-        until(lambda: told.exists() or self.process.poll() is not None, 30)
+        until(lambda: told.exists() or self.process.poll() is not None, 180)
         assert self.process.poll() is None, self.log()
         self.url = told.read_text()
         self._began_bytes = self.memory_bytes("VmHWM", children=False)
@@ -157,7 +157,7 @@ class ServedProcess(Asked):
         return self.process.poll() is None and self.ask("GET", "/healthz", key=None).status == 200
 
 
-def until(condition: Callable[[], object], max_s: float = 10) -> float:
+def until(condition: Callable[[], object], max_s: float = 60) -> float:
     """Waits for it; gives how long that took."""
     began = time.monotonic()
     while not condition():

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 TESTS = Path(__file__).parents[1]
-START_S = 60.0
+#: Only a server that hangs takes so long, however busy the machine is.
+START_S = 180.0
 SETTINGS = f"""
 shutdown_timeout_s = %(shutdown_timeout_s)g
 [engines.media]
@@ -148,6 +149,10 @@ class ServedProgram:
         """The key that it made for this account."""
         path = self.folder / "state" / "polymux" / "local-key"
         return path.read_text().split()[0]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
 
     @property
     def pid(self) -> int:

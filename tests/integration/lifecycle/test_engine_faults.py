@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.engines.process import supervisor
-from polymux.errors import InternalServerError, OverloadedError
+from polymux.errors import InternalServerError
 from support.supervised import QUICK, alive, asked, engine, go, until
 
 if TYPE_CHECKING:
@@ -47,42 +44,14 @@ async def well(service: Service, backend: EngineBackend) -> None:
     assert (place.running, place.waiting) == (0, 0)
 
 
-@pytest.mark.parametrize("fault", ["crash", "exit", "segfault"])
-def test_a_crash_while_it_is_loaded(tmp_path: Path, fault: str) -> None:
-    async def body() -> None:
-        async with engine(tmp_path, load=fault) as (service, backend):
-            with pytest.raises(InternalServerError) as failed:
-                await service.call(asked("echo x"))
-            assert (failed.value.status, failed.value.code) == (500, "engine_failed")
-            assert backend.health().state == "failed"
-            assert backend.process is None
-            backend._options["load"] = ""
-            await well(service, backend)
-
-    go(body())
-
-
-@pytest.mark.parametrize(
-    "fault", ["crash", "abort", "exit 1", "exit 0", "close", "crash late", "touch"]
-)
+@pytest.mark.parametrize("fault", ["exit 0", "close", "crash late"])
 def test_the_end_of_a_process_at_work(tmp_path: Path, fault: str) -> None:
-    """By itself, by hanging up, or by somebody who kills it; in a stream it is told at once."""
+    """By itself, or by hanging up; in a stream it is told at once."""
 
     async def body() -> None:
         async with engine(tmp_path) as (service, backend):
-            begun = tmp_path / "begun"
-            if fault == "touch":
-                call = asyncio.create_task(_whole(service, f"touch {begun}"))
-                for _ in range(2):  # The first time nothing was delivered, and it is tried again.
-                    await until(begun.exists)
-                    begun.unlink()
-                    assert backend.process is not None
-                    assert backend.process.pid is not None
-                    os.kill(backend.process.pid, signal.SIGKILL)
-            else:
-                call = asyncio.create_task(_whole(service, fault))
             with pytest.raises(InternalServerError) as failed:
-                await call
+                await _whole(service, fault)
             assert (failed.value.status, failed.value.code) == (500, "engine_failed")
             await well(service, backend)
 
@@ -102,13 +71,11 @@ async def _whole(service: Service, what: str) -> list[Any]:
         "garbage " + (b"\x00\x00\x00\x08" + b"\x00\x00\x00\x04" + b"nope").hex(),
         'send {"kind": "done"}',
         'send {"kind": "done", "value": null, "version": 1, "metrics": 5}',
-        'send {"kind": "failed"}',
         'send {"kind": "failed", "error": []}',
         'send {"kind": "failed", "error": {"status": "x"}}',
         'send {"kind": "chunk"}',
         'send {"kind": "progress", "progress": "much"}',
         'send {"kind": "draft", "bytes": "many"}',
-        'send {"kind": "alive"}',
         'send {"kind": "done", "id": "x"}',
     ],
 )
@@ -162,49 +129,6 @@ def test_a_loop_that_hears_nothing(tmp_path: Path) -> None:
     go(body())
 
 
-def test_four_gigabytes(tmp_path: Path) -> None:
-    """More than its limit: it is told so, and goes on."""
-
-    async def body() -> None:
-        limits = {"limits": {"AS": 2 << 30}, "readable": [], "writable": [], "network": True}
-        async with engine(tmp_path, QUICK._replace(confinement=limits)) as (service, backend):
-            pid = (await service.call(asked("echo x"))).output["pid"]
-            with pytest.raises(OverloadedError) as failed:
-                await service.call(asked(f"grow {4 << 30}"))
-            assert (failed.value.status, failed.value.code) == (503, "overloaded")
-            assert int(failed.value.headers["retry-after"]) >= 1
-            assert (await service.call(asked("echo x"))).output["pid"] == pid
-            await well(service, backend)
-
-    go(body())
-
-
-def test_pauses_grow_and_the_breaker_closes_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "CRASHES_WITHIN_S", 6.0)
-
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            began = time.monotonic()
-            with pytest.raises(InternalServerError):
-                await service.call(asked("crash"))
-            with pytest.raises((InternalServerError, OverloadedError)):
-                await service.call(asked("crash"))
-            # A pause before the second process, and twice that before the third.
-            assert time.monotonic() - began > 0.2 + 0.4
-            with pytest.raises(OverloadedError) as refused:
-                await service.call(asked("echo x"))
-            assert (refused.value.status, refused.value.code) == (503, "engine_broken")
-            assert 1 <= int(refused.value.headers["retry-after"]) <= 6
-            assert backend.health().state == "failed"
-            assert "3 crashes" in backend.health().detail
-            await until(lambda: backend.health().state != "failed", 15)
-            await well(service, backend)
-
-    go(body())
-
-
 def test_loading_may_hold_the_interpreter(tmp_path: Path) -> None:
     """Libraries do while they read large models: that is no silence of a process that works."""
 
@@ -228,8 +152,8 @@ def _pause(seconds: float) -> Callable[[], Any]:
 
 
 def test_who_leaves_at_any_moment_of_a_start_leaves_no_process(tmp_path: Path) -> None:
-    waits = [_turns(number) for number in range(0, 40, 2)]
-    waits += [_pause(seconds) for seconds in (0.003, 0.01, 0.03, 0.1, 0.3, 0.6)]
+    waits = [_turns(number) for number in range(0, 40, 5)]
+    waits += [_pause(seconds) for seconds in (0.01, 0.1, 0.5)]
 
     async def body() -> None:
         async with engine(tmp_path, load="slow") as (service, backend):

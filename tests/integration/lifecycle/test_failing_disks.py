@@ -66,11 +66,10 @@ def check(one: dict[str, Any]) -> None:
     assert [step[1] for step in one["again"]] == ["ok"] * 4, one
 
 
-@pytest.mark.parametrize("lasting", ["once", "lasting"])
 @pytest.mark.parametrize(
-    ("error", "call"),
-    [("ENOSPC", "write"), ("ENOSPC", "fsync"), ("ENOSPC", "mkdir"), ("ENOSPC", "open"),
-     ("EDQUOT", "write")],
+    ("error", "call", "lasting"),
+    [("ENOSPC", "write", "once"), ("ENOSPC", "write", "lasting"), ("ENOSPC", "mkdir", "once"),
+     ("ENOSPC", "open", "lasting"), ("EDQUOT", "write", "lasting")],
 )  # fmt: skip
 def test_no_room(library: Path, place: Path, error: str, call: str, lasting: str) -> None:
     """D01, D02: 507, whichever write it is: of a file, or of the catalogue."""
@@ -85,9 +84,8 @@ def test_no_room(library: Path, place: Path, error: str, call: str, lasting: str
 
 @pytest.mark.parametrize(
     ("error", "call"),
-    [*(("EIO", call) for call in ("write", "fsync", "rename", "read", "open")),
-     ("EROFS", "open"), ("EACCES", "open"), ("EROFS", "rename")],
-)  # fmt: skip
+    [*(("EIO", call) for call in ("write", "fsync", "rename", "read")), ("EACCES", "open")],
+)
 def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> None:
     """D03, D04: what was not synced is never said to be there."""
     for one in rounds(library, place, call, error, "once", "work"):
@@ -97,16 +95,14 @@ def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> Non
             assert not (failed and code == "ok"), one
 
 
-@pytest.mark.parametrize(
-    "call", ["write", "fsync", "rename", "open", "unlink", "truncate", "mkdir"]
-)
+@pytest.mark.parametrize("call", ["write", "fsync", "rename", "open", "unlink"])
 def test_killed_at_any_call(library: Path, place: Path, call: str) -> None:
     """D05, D06: between any two changes of the disk, such as a rename and its row."""
     for one in rounds(library, place, call, "SIGKILL", "once", "start"):
         check(one)
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "rename", "open", "unlink", "truncate"])
+@pytest.mark.parametrize("call", ["write", "fsync", "rename"])
 def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, call: str) -> None:
     """D08: an older store is whole at any moment, and the next start brings it to the end.
 
@@ -125,7 +121,7 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
     assert versions >= ({1, 2} if call in ("write", "fsync") else {1})
 
 
-@pytest.mark.parametrize("call", ["write", "fsync", "rename", "open", "truncate", "mkdir"])
+@pytest.mark.parametrize("call", ["write", "rename", "mkdir"])
 def test_killed_while_a_new_catalogue_is_made(library: Path, place: Path, call: str) -> None:
     """D09: files whose catalogue is gone are put aside, and never taken for somebody's litter."""
     for one in rounds(library, place, call, "SIGKILL", "once", "anew"):
@@ -135,9 +131,14 @@ def test_killed_while_a_new_catalogue_is_made(library: Path, place: Path, call: 
 
 @pytest.mark.parametrize(
     ("error", "call"),
-    [("EROFS", "open"), ("EACCES", "open"), ("EDQUOT", "write"), ("ENOSPC", "write"),
-     ("EIO", "read"), ("EIO", "fsync"), ("EACCES", "mkdir"), ("EROFS", "rename")],
-)  # fmt: skip
+    [
+        ("EROFS", "open"),
+        ("ENOSPC", "write"),
+        ("EIO", "read"),
+        ("EIO", "fsync"),
+        ("EACCES", "mkdir"),
+    ],
+)
 def test_at_the_start(library: Path, place: Path, error: str, call: str) -> None:
     """D04: it says so in a line; the next start is a good one."""
     said = set()

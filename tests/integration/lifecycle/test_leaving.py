@@ -3,59 +3,26 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 import struct
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
-import polymux
 import pytest
 from polymux.engines.process.supervisor import EngineBackend
 from support.chat_model import model_path
 from support.engines import FAMILY
-from support.polymux_server import CHAT, PolymuxServer, form
+from support.polymux_server import CHAT, PolymuxServer, begun
 from support.served import until
 from support.supervised import QUICK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: The contract has 200 ms in the queue and in a stream, 600 while a prompt is read, 2 s anywhere.
 SOON_S = 3.0
-IMAGES = "/api/v1/modelhost/imagegeneration"
 FREE = "/api/v1/freellm"
-CONVERT = "/api/v1/convert2mp3"
 LONG_PROMPT = "word " * 1800
-
-CLIENT = """
-import sys, time
-import polymux
-url, key, phase, what = sys.argv[1:]
-client = polymux.Client(url, key, retry=0)
-class Slow:
-    name = "a.wav"
-    sent = 0
-    def read(self, size):
-        if self.sent > 1_000_000:
-            time.sleep(60)
-        self.sent += 65536
-        return b"x" * 65536
-said = [{"role": "user", "content": what}]
-if phase == "whole":
-    client.chat(said, model="any")
-elif phase == "stream":
-    for _ in client.chat(said, model="any", stream=True):
-        pass
-elif phase == "load":
-    client.free_chat(what)
-elif phase == "job":
-    client.generate_image(what)
-elif phase == "upload":
-    client.convert_to_mp3(("a.wav", Slow()))
-"""
 
 
 def backends() -> list[EngineBackend]:
@@ -63,66 +30,30 @@ def backends() -> list[EngineBackend]:
     return [
         EngineBackend("chat", FAMILY, ["chat"], supervision=how),
         EngineBackend("loading", FAMILY, ["free_chat"], {"load": "slow"}, supervision=how),
-        EngineBackend("painter", FAMILY, ["generate_image"], supervision=how),
-        EngineBackend("media", FAMILY, ["convert_to_mp3"], supervision=how),
     ]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[PolymuxServer]:
-    with PolymuxServer(tmp_path / "s", backends) as running:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with PolymuxServer(tmp_path_factory.mktemp("server") / "s", backends) as running:
         yield running
 
 
-def body_of(phase: str, what: str) -> tuple[str, bytes, list[tuple[str, str]], int]:
-    """Path, body, header fields, and how much of the body is sent."""
-    said: dict[str, Any] = {"messages": [{"role": "user", "content": what}]}
-    plain = [("Content-Type", "application/json")]
-    if phase == "upload":
-        data, headers = form(("file", ("a.wav", bytes(3_000_000))))
-        return CONVERT, data, headers, len(data) // 2
-    value, path = {
-        "whole": (said | {"model": "any"}, CHAT),
-        "stream": (said | {"model": "any", "stream": True}, CHAT),
-        "load": (said, FREE),
-        "job": ({"prompt": what}, IMAGES),
-    }[phase]
-    data = json.dumps(value).encode()
-    return path, data, plain, len(data)
-
-
 def connected(server: PolymuxServer, phase: str, what: str) -> socket.socket:
-    path, data, headers, sent = body_of(phase, what)
-    lines = [f"POST {path} HTTP/1.1", "Host: {}:{}".format(*server.address),
-             f"Authorization: Bearer {server.key}", f"Content-Length: {len(data)}",
-             *(f"{name}: {value}" for name, value in headers), "", ""]  # fmt: skip
-    connection = server.connect()
-    connection.sendall("\r\n".join(lines).encode() + data[:sent])
-    return connection
+    """A client that has asked: for a chat, for a stream of one, or for what must be loaded."""
+    said: dict[str, Any] = {"messages": [{"role": "user", "content": what}]}
+    if phase != "load":
+        said |= {"model": "any", "stream": phase == "stream"}
+    fields = [("Content-Type", "application/json")]
+    path = FREE if phase == "load" else CHAT
+    return begun(server.address, server.key, path, json.dumps(said).encode(), fields)
 
 
-def asking(server: PolymuxServer, how: str, phase: str, what: str) -> Callable[[], object]:
-    """Begins a request; gives what makes its client be gone."""
-    if how == "killed":
-        child = subprocess.Popen(
-            [sys.executable, "-c", CLIENT, server.url, server.key, phase, what],
-            stderr=subprocess.DEVNULL,
-        )
-
-        def kill() -> None:
-            child.send_signal(signal.SIGKILL)
-            child.wait()
-
-        return kill
-    connection = connected(server, phase, what)
-
-    def leave() -> None:
-        if how == "reset":
-            linger = struct.pack("ii", 1, 0)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        connection.close()
-
-    return leave
+def leave(connection: socket.socket, how: str) -> None:
+    if how == "reset":
+        linger = struct.pack("ii", 1, 0)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    connection.close()
 
 
 def metric(server: PolymuxServer, name: str, backend: str) -> float:
@@ -147,7 +78,7 @@ def check_free(server: PolymuxServer, name: str) -> None:
     assert server.state.service.jobs.count == 0
 
 
-HOWS = pytest.mark.parametrize("how", ["killed", "reset", "closed"])
+HOWS = pytest.mark.parametrize("how", ["reset", "closed"])
 
 
 @HOWS
@@ -156,11 +87,11 @@ def test_in_the_queue(server: PolymuxServer, how: str) -> None:
     place = server.state.service.places["chat"]
     working = connected(server, "stream", "endless")
     until(lambda: place.running == 1)
-    leave = asking(server, how, "whole", "echo x")
+    client = connected(server, "whole", "echo x")
     until(lambda: place.waiting == 1, 20)
     behind = connected(server, "whole", "echo behind")
     until(lambda: place.waiting == 2)
-    leave()
+    leave(client, how)
     until(lambda: place.waiting == 1, SOON_S)
     assert place.running == 1
     assert metric(server, "polymux_waiting", "chat") == 1
@@ -175,9 +106,9 @@ def test_in_the_queue(server: PolymuxServer, how: str) -> None:
 def test_while_the_model_is_loaded(server: PolymuxServer, how: str) -> None:
     """The process that loads is ended: nobody waits for it."""
     backend: Any = server.state.service.backends["loading"]
-    leave = asking(server, how, "load", "echo x")
+    client = connected(server, "load", "echo x")
     until(lambda: backend.health().state == "loading", 20)
-    leave()
+    leave(client, how)
     until(lambda: is_free(server, "loading"), SOON_S)
     assert backend.health().state == "idle"
     assert backend.process is None
@@ -189,10 +120,10 @@ def test_while_the_model_is_loaded(server: PolymuxServer, how: str) -> None:
 def test_at_work(server: PolymuxServer, how: str, phase: str) -> None:
     """The engine is told, and stops: the same process does the next work at once."""
     backend: Any = server.state.service.backends["chat"]
-    leave = asking(server, how, phase, "endless")
+    client = connected(server, phase, "endless")
     until(lambda: backend.process is not None and backend.process.busy == 1, 20)
     pid = backend.process.pid
-    leave()
+    leave(client, how)
     until(lambda: is_free(server, "chat"), SOON_S)
     assert backend.process.busy == 0
     check_free(server, "chat")
@@ -204,49 +135,15 @@ def test_at_work(server: PolymuxServer, how: str, phase: str) -> None:
 def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path, how: str) -> None:
     """Its process is ended, and the next request has a new one."""
     backend: Any = server.state.service.backends["chat"]
-    begun = tmp_path / "begun"
-    leave = asking(server, how, "whole", f"touch {begun}")
-    until(begun.exists, 20)
+    mark = tmp_path / "mark"
+    client = connected(server, "whole", f"touch {mark}")
+    until(mark.exists, 20)
     pid = backend.process.pid
-    leave()
+    leave(client, how)
     until(lambda: is_free(server, "chat"), 2 * SOON_S)
     check_free(server, "chat")
     said = {"model": "any", "messages": [{"role": "user", "content": "echo next"}]}
     assert server.json(CHAT, said).json()["pid"] != pid
-
-
-@HOWS
-def test_in_an_upload(server: PolymuxServer, how: str) -> None:
-    """What had come is gone, and no work was begun."""
-    drafts = server.settings.store.folder / "drafts"
-    leave = asking(server, how, "upload", "")
-    until(lambda: sum(one.stat().st_size for one in drafts.iterdir()) > 500_000, 20)
-    leave()
-    until(lambda: not any(drafts.iterdir()), SOON_S)
-    check_free(server, "media")
-    backend: Any = server.state.service.backends["media"]
-    assert backend.process is None
-
-
-@HOWS
-def test_waiting_for_a_job(server: PolymuxServer, how: str) -> None:
-    """It is cancelled with its caller; so is one that has not begun."""
-    place = server.state.service.places["painter"]
-    backend: Any = server.state.service.backends["painter"]
-    leave = asking(server, how, "job", "endless")
-    until(lambda: backend.process is not None and backend.process.busy == 1, 20)
-    pid = backend.process.pid
-    leave_queue = asking(server, how, "job", "endless")
-    until(lambda: place.waiting == 1, 20)
-    leave_queue()
-    until(lambda: place.waiting == 0, SOON_S)
-    leave()
-    until(lambda: is_free(server, "painter"), SOON_S)
-    assert backend.process.pid == pid
-    until(lambda: server.state.service.jobs.count == 0, SOON_S)
-    check_free(server, "painter")
-    with polymux.Client(server.url, server.key) as client:
-        assert {one.status for one in client.predictions.list()} == {"canceled"}
 
 
 @pytest.fixture(scope="module")
@@ -261,8 +158,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
         yield running
 
 
-@HOWS
-@pytest.mark.parametrize("phase", ["stream", "whole"])
+@pytest.mark.parametrize(("how", "phase"), [("reset", "stream"), ("closed", "whole")])
 def test_while_a_real_model_reads_the_prompt(model: PolymuxServer, how: str, phase: str) -> None:
     """The model stays: the same process answers the next request."""
     said = {"model": "any", "max_completion_tokens": 1,
@@ -270,9 +166,9 @@ def test_while_a_real_model_reads_the_prompt(model: PolymuxServer, how: str, pha
     assert model.json(CHAT, said).status == 200
     backend: Any = model.state.service.backends["chat"]
     pid = backend.process.pid
-    leave = asking(model, how, phase, f"{how} {phase} {LONG_PROMPT}")
+    client = connected(model, phase, f"{how} {phase} {LONG_PROMPT}")
     until(lambda: backend.process.busy == 1, 20)
-    leave()
+    leave(client, how)
     until(lambda: is_free(model, "chat"), SOON_S)
     check_free(model, "chat")
     assert model.json(CHAT, said).status == 200

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.errors import InternalServerError
-from support.supervised import QUICK, asked, engine, go, until
+from support.supervised import QUICK, asked, engine, go
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,23 +27,6 @@ def test_what_tells_or_writes_goes_on(tmp_path: Path) -> None:
                 assert (await service.call(asked(what))).output["text"] == "done", what
                 assert loop.time() - began > 1.5 * STALLED_S
             assert backend.health().state == "ready"
-
-    go(body())
-
-
-def test_what_waits_for_its_turn_is_not_stalled(tmp_path: Path) -> None:
-    """A process does one thing after another, as far as it is asked beside the places."""
-
-    async def body() -> None:
-        async with engine(tmp_path, HOW) as (service, backend):
-            from polymux.service.model import ProgressSink
-
-            sink = ProgressSink(lambda: None, service.store.media.draft)
-            first = asyncio.create_task(backend.run(asked("tell 0.4 6"), sink))
-            await until(lambda: backend.process is not None and backend.process.busy == 1)
-            second = asyncio.create_task(backend.run(asked("echo later"), sink))
-            assert (await first).output["text"] == "done"
-            assert (await second).output["text"] == "later"
 
     go(body())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from support.polymux_server import CONVERT, PolymuxServer, form
 from support.served import until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from polymux.service.model import OperationRequest, ProgressSink
@@ -56,9 +58,10 @@ class Slow(Backend):
         return OperationResult({"response": OutputFile(draft, "audio/mpeg", "a.mp3")})
 
 
-def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
-    """S11: not in the job, not by a link that is good, not by the name that it has meanwhile."""
-    made = []
+@contextmanager
+def slow_server(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Slow, str]]:
+    """A server at work on a job: its backend, and the job's path."""
+    made: list[Slow] = []
 
     def make() -> list[Slow]:
         made.append(Slow())
@@ -67,17 +70,22 @@ def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
     with PolymuxServer(tmp_path / "s", make) as server:
         body, headers = form(("file", ("a.wav", b"x")))
         answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
-        job = answer.json()["urls"]["get"].removeprefix(server.url)
         until(lambda: made[0].drafts)
+        yield server, made[0], answer.json()["urls"]["get"].removeprefix(server.url)
+
+
+def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
+    """S11: not in the job, not by a link that is good, not by the name that it has meanwhile."""
+    with slow_server(tmp_path) as (server, backend, job):
         store = server.state.service.store
         assert "output" not in server.ask("GET", job).json()
         assert list((tmp_path / "s" / "media").rglob("*.*")) == []
-        (draft,) = made[0].drafts
+        (draft,) = backend.drafts
         for name in (draft.name, f"{draft.name}.mp3", f"{draft.name}.bin"):
             for path in (f"/media/{name}", f"/media/drafts/{name}", f"/drafts/{name}"):
                 link = f"{path}?{store.links.query(path, store.clock() + 60)}"
                 assert server.ask("GET", link, key=None).status == 404
-        server.loop.call_soon_threadsafe(made[0].gate.set)
+        server.loop.call_soon_threadsafe(backend.gate.set)
         until(lambda: server.ask("GET", job).json()["status"] == "succeeded")
         link = server.ask("GET", job).json()["output"].removeprefix(server.url)
         assert server.ask("GET", link, key=None).body == PIECE * 2
@@ -101,18 +109,7 @@ def test_an_end_that_cannot_be_written_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job has failed for who asks, and is written down when that is possible again."""
-    made = []
-
-    def make() -> list[Slow]:
-        made.append(Slow())
-        return made
-
-    with PolymuxServer(tmp_path / "s", make) as server:
-        body, headers = form(("file", ("a.wav", b"x")))
-        answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
-        job = answer.json()["id"]
-        path = f"/api/v1/predictions/{job}"
-        until(lambda: server.ask("GET", path).json()["status"] == "processing")
+    with slow_server(tmp_path) as (server, backend, path):
         jobs = server.state.service.store.jobs
 
         def fail(_: object) -> None:
@@ -120,13 +117,13 @@ def test_an_end_that_cannot_be_written_down(
 
         with monkeypatch.context() as patched:
             patched.setattr(jobs, "update", fail)
-            server.loop.call_soon_threadsafe(made[0].gate.set)
+            server.loop.call_soon_threadsafe(backend.gate.set)
             until(lambda: server.ask("GET", path).json()["status"] == "failed")
             listed = server.ask("GET", "/api/v1/predictions").json()["results"]
             assert [one["status"] for one in listed] == ["failed"]
     assert list((tmp_path / "s" / "media").rglob("*.*")) == []
     store = Store(tmp_path / "s")
-    found = store.jobs.find(job)
+    found = store.jobs.find(path.rpartition("/")[2])
     store.close()
     assert found is not None
     assert (found.status, found.error and found.error["code"]) == ("failed", "storage_full")

@@ -14,7 +14,6 @@ from polymux.errors import (
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import download
 from polymux.models.errors import ModelError
-from polymux.models.folder import ModelsFolder
 from polymux.models.partial_file import UnfinishedFile
 from support.models import GGUF, contents, cut, sha256
 from support.web import Exchange, Server
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
+    from polymux.models.folder import ModelsFolder
 
 
 @pytest.fixture

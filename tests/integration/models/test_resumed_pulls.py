@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
 from support.models import contents, sha256
 from support.ranges import Ranged
+from support.served import until
 from support.web import Exchange, Server
 
 if TYPE_CHECKING:
@@ -94,20 +94,7 @@ def test_a_file_goes_on_where_it_broke_off(place: Place) -> None:
     assert min(done for done, _ in place.told) == HALF
 
 
-def test_it_breaks_off_again_and_again(place: Place) -> None:
-    place.there.stops = [1000, 1, 70_000]
-    for _ in range(3):
-        with pytest.raises(ConnectionLostError):
-            place.pull()
-    place.pull()
-    place.check()
-    assert [one for one, _ in place.there.asked[1:]] == [
-        "bytes=1000-", "bytes=1001-", "bytes=71001-",
-    ]  # fmt: skip
-    assert place.there.sent == len(DATA)
-
-
-@pytest.mark.parametrize("etag", ["", 'W/"one"', "one"])
+@pytest.mark.parametrize("etag", ["", 'W/"one"'])
 def test_no_condition_without_a_strong_tag(place: Place, etag: str) -> None:
     place.there.etag = etag
     place.break_off()
@@ -117,33 +104,44 @@ def test_no_condition_without_a_strong_tag(place: Place, etag: str) -> None:
     assert place.there.sent == len(DATA)
 
 
-def test_a_server_without_ranges(place: Place) -> None:
+COUNT = len(DATA)
+PART = f"Content-Range: bytes {HALF}-{COUNT - 1}/{COUNT}"
+#: What the next answer is, to whether all of the file is asked for once more.
+ANSWERS = {
+    "no ranges": ((200, DATA), False),
+    "another file": ((206, DATA[HALF:], PART, 'ETag: "two"'), True),
+    "no place": ((206, DATA[HALF:]), True),
+    "another place": ((206, DATA[HALF:], f"Content-Range: bytes 0-{COUNT - 1}/{COUNT}"), True),
+    "another length": ((206, DATA[HALF:], f"Content-Range: bytes {HALF}-{COUNT - 1}/*5"), True),
+    "beyond": ((206, DATA[HALF:], f"Content-Range: bytes {HALF}-{COUNT}/{COUNT}"), True),
+    "encoded": ((206, DATA[HALF:], PART, "Content-Encoding: gzip"), True),
+    "refused": ((412, b"", "Content-Range: bytes */7"), True),
+    "out of range": ((416, b"", "Content-Range: bytes */7"), True),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_that_is_not_the_rest(place: Place, name: str) -> None:
+    """A range that is refused is no file that is: all of it is asked for."""
+    answer, again = ANSWERS[name]
+    if name == "another file":
+        place.there.data = OTHER[: len(DATA)]
     place.break_off()
-    place.there.instead = answering(200, DATA)
+    place.there.data = DATA
+    place.there.instead = answering(*answer)
     place.pull()
     place.check()
-    assert len(place.there.asked) == 2
+    assert place.there.asked[1:] == [(REST, '"one"'), ("", "")][: 1 + again]
 
 
 def test_the_file_has_changed(place: Place) -> None:
-    """If-Range brings all of the new one."""
-    place.there.data = OTHER
+    """If-Range brings all of the new one, which may be longer than the one before."""
+    place.there.data = OTHER[: len(DATA) - 1000]
     place.break_off()
     place.there.data, place.there.etag = DATA, '"two"'
     place.pull()
     place.check()
     assert place.there.asked[1:] == [(REST, '"one"')]
-
-
-def test_the_file_has_changed_and_nobody_minds_the_condition(place: Place) -> None:
-    place.there.data = OTHER[: len(DATA)]
-    place.break_off()
-    part = f"Content-Range: bytes {HALF}-{len(DATA) - 1}/{len(DATA)}"
-    place.there.data = DATA
-    place.there.instead = answering(206, DATA[HALF:], part, 'ETag: "two"')
-    place.pull()
-    place.check()
-    assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]
 
 
 def test_the_file_has_changed_and_nothing_says_so(place: Place) -> None:
@@ -160,38 +158,7 @@ def test_the_file_has_changed_and_nothing_says_so(place: Place) -> None:
     assert place.there.asked[1:] == [(REST, ""), ("", "")]
 
 
-@pytest.mark.parametrize(
-    "lie",
-    [
-        "",
-        "Content-Range: bytes 0-{last}/{count}",
-        "Content-Range: bytes 5-{last}/{count}",
-        "Content-Range: bytes {half}-{last}/*5",
-        "Content-Range: bytes {half}-{half}/{count}",
-        "Content-Range: bytes {half}-{count}/{count}",
-        "Content-Range: bytes {half}-{last}/{count}\r\nContent-Encoding: gzip",
-    ],
-)
-def test_a_part_that_is_another(place: Place, lie: str) -> None:
-    place.break_off()
-    said = lie.format(half=HALF, last=len(DATA) - 1, count=len(DATA))
-    place.there.instead = answering(206, DATA[HALF:], *([said] if said else []))
-    place.pull()
-    place.check()
-    assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]
-
-
-@pytest.mark.parametrize("status", [400, 412, 416, 501])
-def test_a_range_that_is_refused(place: Place, status: int) -> None:
-    """The range is, and not the file: all of it is asked for."""
-    place.break_off()
-    place.there.instead = answering(status, b"", "Content-Range: bytes */7")
-    place.pull()
-    place.check()
-    assert place.there.asked[1:] == [(REST, '"one"'), ("", "")]
-
-
-@pytest.mark.parametrize("status", [403, 404, 503])
+@pytest.mark.parametrize("status", [404, 503])
 def test_a_server_that_refuses_for_a_while(place: Place, status: int) -> None:
     place.break_off()
     place.there.instead = answering(status, b"later")
@@ -258,10 +225,9 @@ def test_what_is_there_is_damaged(place: Place, damage: str) -> None:
 @pytest.mark.parametrize(
     "note",
     [
-        None, b"", b"{", b"[]", b"{}", b"5", b"[" * 100_000, b"\xff",
+        None, b"", b"[]", b"{}", b"[" * 100_000, b"\xff",
         b'{"url_sha256": 5, "etag": "", "bytes": null}',
         b'{"url_sha256": "", "etag": null, "bytes": null}',
-        b'{"url_sha256": "", "etag": "", "bytes": "5"}',
         b'{"url_sha256": "", "etag": "", "bytes": -1}',
         b'{"url_sha256": "", "etag": "", "bytes": true}',
         b'{"url_sha256": "", "etag": "\\ud800", "bytes": 1}',
@@ -277,7 +243,7 @@ def test_a_note_that_is_none(place: Place, note: bytes | None) -> None:
     assert place.there.asked[1:] == [("", "")]
 
 
-def test_no_file_holds_the_query_of_an_address(place: Place) -> None:
+def test_nothing_holds_the_query_of_an_address(place: Place) -> None:
     """It may hold a secret, and what lies in the folder may be read by anybody."""
     path = "/m.gguf?token=very-secret#part"
     place.there.stops = [HALF]
@@ -289,9 +255,7 @@ def test_no_file_holds_the_query_of_an_address(place: Place) -> None:
     assert place.there.asked[1:] == [(REST, '"one"')]
     assert not [one for one, data in contents(place.folder.path).items() if b"secret" in data]
     assert made.manifest.source == place.web.url("/m.gguf")
-
-
-def test_no_message_holds_the_query_of_an_address(place: Place) -> None:
+    place.folder.remove("mine")
     with pytest.raises(ModelError, match=r"/m\.gguf is not what") as failed:
         place.pull("/m.gguf?token=very-secret", b"another")
     assert "secret" not in str(failed.value)
@@ -322,15 +286,6 @@ def test_only_what_belongs_there_stays(place: Place, tmp_path: Path) -> None:
     assert contents(victim).keys() == {"file", "part"}
 
 
-def test_more_than_was_said_before(place: Place) -> None:
-    """What an earlier answer said of the length binds no later one: there would be no way on."""
-    place.there.data = OTHER[:1000]
-    place.break_off(500)
-    place.there.data, place.there.etag = DATA, '"two"'
-    place.pull()
-    place.check()
-
-
 def test_two_at_once(place: Place) -> None:
     place.there.stops, place.there.stalls = [HALF], True
     outcome: list[BaseException] = []
@@ -343,10 +298,10 @@ def test_two_at_once(place: Place) -> None:
 
     thread = threading.Thread(target=first)
     thread.start()
-    wait_until(lambda: place.kept() == DATA[:HALF])
-    for _ in range(2):
+    until(lambda: place.kept() == DATA[:HALF])
+    for work in (place.pull, lambda: place.folder.remove("mine")):
         with pytest.raises(ModelError, match="another process"):
-            place.pull()
+            work()
     assert place.kept() == DATA[:HALF]
     place.web.call(place.web.requests[0].writer.close)
     thread.join(30)
@@ -354,10 +309,3 @@ def test_two_at_once(place: Place) -> None:
     place.pull()
     place.check()
     assert place.there.sent == len(DATA)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)

@@ -39,7 +39,18 @@ PAINTERS = [name for name, one in MODELS.items() if one.family == "diffusion"]
 @pytest.mark.parametrize("name", PACKAGED)
 def test_it_names_the_bytes_of_the_packages(name: str) -> None:
     """All files of a model, as they lie in the installed packages: by length and SHA-256."""
-    for file in MODELS[name].files:
+    model = MODELS[name]
+    assert model.license in LICENSES
+    assert model.license_source
+    assert model.title
+    assert set(model.options) == OPTIONS[model.family]
+    # The licence's text comes with the model.
+    assert "LICENSE" in {one.name for one in model.files}
+    assert model.bytes == sum(one.bytes or 0 for one in model.files)
+    assert (model.download_bytes or 0) > 1_000_000
+    factor = re.search(r"x(\d)", name)
+    assert model.options.get("factor") == (int(factor[1]) if factor else None)
+    for file in model.files:
         digest, length = hashlib.sha256(), 0
         for part in file.parts:
             package = part.source.file.split("-")[0]
@@ -69,11 +80,10 @@ def test_its_wheels_are_those_that_the_tests_install() -> None:
     assert {one["repository"] for one in told if "repository" in one} == repositories
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_each_role_has_a_model(role: str) -> None:
-    model = MODELS[ROLES[role].model]
-    assert model.family == "diffusion"
-    assert model.paths == {"model": "."}
+def test_each_role_has_a_model() -> None:
+    for role in ROLES.values():
+        model = MODELS[role.model]
+        assert (model.family, model.paths) == ("diffusion", {"model": "."})
 
 
 @pytest.mark.parametrize("name", PAINTERS)
@@ -92,29 +102,6 @@ def test_what_it_says_of_a_model_of_diffusion(name: str) -> None:
         assert sum(one.bytes or 0 for one in model.files) == model.bytes
     # What may not be used in trade says so, for the engine's own check.
     assert ("-NC" in model.license) == ("non_commercial" in model.license_note)
-
-
-def test_the_light_painter_is_the_base_with_another_network() -> None:
-    base, light = MODELS["sdxl-base-1.0"], MODELS["sdxl-lightning-4step"]
-    unet = "unet/diffusion_pytorch_model.fp16.safetensors"
-    assert {one.name for one in base.files} - {one.name for one in light.files} == {unet}
-    (own,) = light.wanted
-    assert (own.repository, own.name) == ("ByteDance/SDXL-Lightning", unet)
-
-
-@pytest.mark.parametrize("name", PACKAGED)
-def test_what_it_says_of_a_model(name: str) -> None:
-    model = MODELS[name]
-    assert model.license in LICENSES
-    assert model.license_source
-    assert model.title
-    assert set(model.options) == OPTIONS[model.family]
-    # The licence's text comes with the model.
-    assert "LICENSE" in {one.name for one in model.files}
-    assert model.bytes == sum(one.bytes or 0 for one in model.files)
-    assert (model.download_bytes or 0) > 1_000_000
-    factor = re.search(r"x(\d)", name)
-    assert model.options.get("factor") == (int(factor[1]) if factor else None)
 
 
 def test_families_are_said_once() -> None:
@@ -220,21 +207,17 @@ def test_a_good_one(tmp_path: Path) -> None:
         ('name = "tiny"', 'name = "../tiny"', "cannot be a model's name"),
         ('name = "tiny"', "", "name must be there"),
         ('name = "m.gguf"', 'name = "../m.gguf"', "not of its form"),
-        ('name = "m.gguf"', 'name = ".hidden"', "not of its form"),
         ('name = "m.gguf"', 'name = "polymux-model.json"', "manifest"),
         ('name = "m.gguf"', 'name = "m.bin"', "two files have one name"),
         ('member = "tiny/a"', 'member = "../../etc/passwd"', "not of its form"),
         ('member = "tiny/a"', 'member = "tiny/../../a"', "no plain path"),
-        ('member = "tiny/a"', 'member = "/etc/passwd"', "not of its form"),
         ('member = "tiny/a"', "", "member=''"),
         ('family = "chat"', 'family = "songs"', "no family"),
         ('title = "a model"', "title = 5", "title must be there"),
         ('license = "MIT"', "", "license must be there"),
         ("bytes = 9", "bytes = 10", "not as long as the whole"),
         ("bytes = 1000", "bytes = 0", "no size"),
-        ("bytes = 1000", "bytes = true", "bytes must be there"),
         (f'"{"ab" * 32}"', f'"{"AB" * 32}"', "sha256="),
-        ('sha256 = "12', 'sha256 = "1', "sha256="),
         ('version = "1.0"', 'version = "1.0 --index-url=http://a"', "version="),
         ('project = "tiny"', 'project = "-r tiny"', "project="),
         ('file = "tiny-1.0-py3-none-any.whl"', 'file = "tiny-1.0.tar.gz"', "file="),
@@ -245,9 +228,7 @@ def test_a_good_one(tmp_path: Path) -> None:
         ('paths = { model = "m.gguf" }', 'paths = { model = "other" }', "none of its files"),
         ('paths = { model = "m.gguf" }', "paths = {}", "paths.model must be there"),
         ('title = "a model"', 'title = "a"\nscript = "rm"', "script is not known"),
-        ("[source.w]", "[[model]]\n[source.w]", "name must be there"),
         ("[source.w]", "nonsense\n[source.w]", "cannot be read"),
-        ("[source.w]", "[sources]\n[source.w]", "sources is not known"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, words: str) -> None:
@@ -279,15 +260,11 @@ def test_repositories(tmp_path: Path) -> None:
     ("before", "after", "words"),
     [
         ('repository = "owner/model"', 'repository = "owner"', "repository="),
-        ('repository = "owner/model"', 'repository = "../../model"', "repository="),
         ('revision = "main"', 'revision = "../main"', "revision="),
-        ('revision = "main"', "", "revision="),
         ('name = "unet/w.safetensors", member', 'name = "../w.safetensors", member', "of its form"),
-        ('name = "unet/w.safetensors", member', 'name = "/w.safetensors", member', "of its form"),
         ('name = "unet/w.safetensors", member', 'name = "a/b/c/d/w", member', "of its form"),
         ('name = "unet/w.safetensors", member', 'name = "unet/.w", member', "of its form"),
         ('member = "w"', 'member = "../w"', "member="),
-        ('path = "vae"', 'path = "../vae"', "path="),
         ('path = "vae"', 'path = "vae/.."', "no plain path"),
         ('path = "own/w"', 'path = "."', "must be that of a file"),
         ('name = "unet/w.safetensors", sha256_b', 'name = "../w", sha256_b', "no plain path"),

@@ -17,7 +17,7 @@ from polymux.runtime.build import backends_of, installed_engines
 from polymux.runtime.settings import EngineSettings, StoreSettings
 from polymux.server.settings.settings import ServerSettings
 from support.models import GGUF
-from support.repositories import pipeline, safetensors
+from support.repositories import pipeline, safetensors, write
 
 
 @pytest.fixture
@@ -143,10 +143,7 @@ def test_remedies(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None
 
 def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
     """A model in diffusers' form, installed under that name."""
-    place = tmp_path / f"own-{name}"
-    for file, data in pipeline().items():
-        (place / file).parent.mkdir(parents=True, exist_ok=True)
-        (place / file).write_bytes(data)
+    place = write(tmp_path / f"own-{name}", pipeline())
     import_local.add(name, place, folder)
     return place
 

@@ -13,7 +13,7 @@ from polymux.engines import registry
 from polymux.models import health, import_local, selection, torch_device
 from polymux.models.folder import ModelsFolder
 from polymux.runtime.memory_budget import needed_bytes
-from support.repositories import pipeline
+from support.repositories import pipeline, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
     """With a model for pictures, whose 24 numbers are in half precision."""
     made = ModelsFolder(tmp_path / "models")
-    for file, data in pipeline().items():
-        (tmp_path / "own" / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "own" / file).write_bytes(data)
-    import_local.add("sdxl-base-1.0", tmp_path / "own", made)
+    import_local.add("sdxl-base-1.0", write(tmp_path / "own", pipeline()), made)
     monkeypatch.setenv("POLYMUX_MODELS", str(made.path))
     return made
 

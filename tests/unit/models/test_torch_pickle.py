@@ -79,7 +79,7 @@ def test_a_small_file_does_not_become_a_large_one(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("cut", [0, 10, 200])
+@pytest.mark.parametrize("cut", [0, 200])
 def test_a_damaged_file(tmp_path: Path, cut: int) -> None:
     source = saved(tmp_path / "w", {"a": torch.zeros(100)})
     source.write_bytes(source.read_bytes()[:cut])
@@ -101,7 +101,7 @@ def test_what_is_missing_is_reported_first(tmp_path: Path, monkeypatch: pytest.M
         convert(source, tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["w.bin", "w.pt", "w.pth", "w.ckpt"])
+@pytest.mark.parametrize("name", ["w.bin", "w.ckpt"])
 def test_pickles_of_your_own_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"anything")
