@@ -142,15 +142,20 @@ class AddressedServer(PolymuxServer):
         assert list(Path(self._temporary.name).iterdir()) == []
 
 
-def downloaders() -> list[int]:
-    """The process ids of this process's engines, all of them downloaders, and of their ways out."""
+def downloaders(named: str = "polymux.engines.process.child") -> list[int]:
+    """The process ids of this process's engines, and of downloaders' ways out.
+
+    Args:
+        named: Words of their command line. Default: those of any engine, as of an
+            `AddressedServer`, where all of them are downloaders.
+    """
     found = [os.getpid()]
     for pid in found:
         with suppress(OSError):  # It may have gone.
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
                 found += [int(one) for one in _text(task).split()]
     words = {pid: _text(Path(f"/proc/{pid}/cmdline")) for pid in found[1:]}
-    return [pid for pid, line in words.items() if "polymux.engines.process.child" in line]
+    return [pid for pid, line in words.items() if named in line]
 
 
 def _text(path: Path) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.hostile_check import SANITIZED
+from support.summaries import ToldSite
 from support.video_site import Site, made
 
 if TYPE_CHECKING:
@@ -49,3 +50,10 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(site_folder: Path) -> Iterator[Server]:
     with Site(site_folder).server() as running:
         yield running
+
+
+@pytest.fixture
+def told_site(site_folder: Path) -> Iterator[tuple[ToldSite, Server]]:
+    site = ToldSite(site_folder)
+    with site.server() as running:
+        yield site, running

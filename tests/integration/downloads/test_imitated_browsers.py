@@ -11,7 +11,7 @@ from polymux import errors
 from polymux.downloads.ytdlp import extracted
 from polymux.engines.base import Token
 from polymux.fetch.fetcher import FetchPolicy
-from support.addressed_server import MUSIC, AddressedServer, Watched
+from support.addressed_server import AddressedServer, Watched
 from support.diffusing import HeardSink
 from support.fetches import brotli_bomb
 from support.hostile_check import SANITIZED
@@ -52,19 +52,24 @@ def picky(video: bytes, seen: list[bool], *, lets_through: bool = True) -> Scrip
     return script
 
 
-@pytest.fixture(params=["http", "https"])
+@pytest.fixture
 def site(request: pytest.FixtureRequest, certificate: Path) -> Iterator[Server]:
     """Nobody's yet; over TLS it is the operator's certificates that are believed."""
 
     async def nothing(exchange: Exchange) -> None:
         await exchange.answer(404)
 
-    safe = certificate.with_name("both.pem") if request.param == "https" else None
+    # Plain where a test does not say otherwise.
+    scheme = getattr(request, "param", "http")
+    safe = certificate.with_name("both.pem") if scheme == "https" else None
     with Server(nothing, certificate=safe) as running:
         yield running
 
 
-@pytest.mark.parametrize("operation", ["download_video", "convert_to_mp3", MUSIC])
+@pytest.mark.parametrize(
+    ("site", "operation"), [("http", "convert_to_mp3"), ("https", "download_video")],
+    indirect=["site"],
+)  # fmt: skip
 def test_it_is_asked_again_as_by_a_browser(
     site: Server, certificate: Path, site_folder: Path, tmp_path: Path, operation: str
 ) -> None:
@@ -94,7 +99,11 @@ def test_one_that_wants_more_than_a_browser(
     assert seen.count(True) == 1
 
 
-@pytest.mark.parametrize("how", ["redirect", "video", "redirected video"])
+@pytest.mark.parametrize(
+    ("site", "how"),
+    [("https", "redirect"), ("http", "video"), ("https", "redirected video")],
+    indirect=["site"],
+)
 def test_a_browser_is_led_nowhere_else(
     site: Server, certificate: Path, tmp_path: Path, how: str
 ) -> None:

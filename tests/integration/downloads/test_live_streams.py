@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 HTML = "Content-Type: text/html; charset=utf-8"
 M3U8 = "Content-Type: application/vnd.apple.mpegurl"
 PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n{more}#EXTINF:3,\n/part.ts\n"
+END = "#EXT-X-ENDLIST\n"
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144\n/live.m3u8\n"
 APART = (
     '#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",DEFAULT=YES,URI="/live.m3u8"\n'
@@ -31,13 +32,17 @@ MANIFEST = (
     "</Period></MPD>"
 )
 SOURCE = '<html><video><source src="{}"></video></html>'
+#: Pages, and what they are asked for.
 LIVE = {
-    "list": SOURCE.format("/live.m3u8"),
-    "master": SOURCE.format("/master.m3u8"),
-    "sound apart": SOURCE.format("/apart.m3u8"),
-    "event": SOURCE.format("/event.m3u8"),
-    "player": '<html><script>jwplayer("a").setup({"file": "/live.m3u8"});</script></html>',
-    "manifest": SOURCE.format("/dynamic.mpd"),
+    "list": (SOURCE.format("/live.m3u8"), "convert_to_mp3"),
+    "master": (SOURCE.format("/master.m3u8"), "download_video"),
+    "sound apart": (SOURCE.format("/apart.m3u8"), "download_video"),
+    "event": (SOURCE.format("/event.m3u8"), "summarize_video"),
+    "player": (
+        '<html><script>jwplayer("a").setup({"file": "/live.m3u8"});</script></html>',
+        "download_video",
+    ),
+    "manifest": (SOURCE.format("/dynamic.mpd"), "download_video"),
 }
 
 
@@ -46,8 +51,7 @@ def site(page: str, part: bytes = b"") -> Script:
         "/page": (page, HTML),
         "/live.m3u8": (PARTS.format(more=""), M3U8),
         "/event.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:EVENT\n"), M3U8),
-        "/demand.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n"), M3U8),
-        "/whole.m3u8": (PARTS.format(more="") + "#EXT-X-ENDLIST\n", M3U8),
+        "/whole.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n") + END, M3U8),
         "/master.m3u8": (MASTER, M3U8),
         "/itself.m3u8": (MASTER.replace("live", "itself"), M3U8),
         "/apart.m3u8": (APART, M3U8),
@@ -69,31 +73,24 @@ def site(page: str, part: bytes = b"") -> Script:
 
 @pytest.mark.parametrize("name", LIVE)
 def test_no_piece_of_it_is_fetched(tmp_path: Path, name: str) -> None:
-    with Server(site(LIVE[name])) as web, AddressedServer(tmp_path, web) as server:
-        status, code, words = server.failure("download_video", web.url("/page"))
+    page, operation = LIVE[name]
+    with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
+        status, code, words = server.failure(operation, web.url("/page"))
         assert (status, code) == (422, "undecodable"), words
         assert "live stream" in words
         assert [one.target for one in web.requests if one.target.startswith("/part")] == []
-
-
-@pytest.mark.parametrize("operation", ["convert_to_mp3", "summarize_video"])
-def test_nor_for_its_sound(tmp_path: Path, operation: str) -> None:
-    with Server(site(LIVE["list"])) as web, AddressedServer(tmp_path, web) as server:
-        status, code, words = server.failure(operation, web.url("/page"))
-        assert (status, code) == (422, "undecodable"), words
 
 
 def test_a_list_of_lists_in_the_place_of_parts(tmp_path: Path) -> None:
     """It names itself, and is no live stream."""
     page = SOURCE.format("/itself.m3u8")
     with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
-        for operation in ("download_video", "convert_to_mp3"):
-            status, code, words = server.failure(operation, web.url("/page"))
-            assert (status, code) == (422, "undecodable"), words
-            assert "names a list of lists" in words
+        status, code, words = server.failure("convert_to_mp3", web.url("/page"))
+        assert (status, code) == (422, "undecodable"), words
+        assert "names a list of lists" in words
 
 
-@pytest.mark.parametrize("path", ["/whole.m3u8", "/demand.m3u8", "/static.mpd"])
+@pytest.mark.parametrize("path", ["/whole.m3u8", "/static.mpd"])
 def test_what_ends_is_fetched(site_folder: Path, tmp_path: Path, path: str) -> None:
     """And its list is asked for no more often than before."""
     part = (site_folder / "hls" / "list0.ts").read_bytes()

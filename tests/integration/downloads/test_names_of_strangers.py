@@ -52,7 +52,7 @@ def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
     assert {one.relative_to(tmp_path).parts[0] for one in tmp_path.rglob("*")} == {"s"}
 
 
-@pytest.mark.parametrize("name", NAMES[:6])
+@pytest.mark.parametrize("name", ["../../x", "\u202egpj.exe" + "x" * 4000])
 def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path, name: str) -> None:
     """U44: what the downloader makes of it is the name of nothing, nor the type."""
     script = called((site_folder / "low.mp4").read_bytes(), "video/mp4", name)

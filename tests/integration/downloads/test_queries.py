@@ -31,25 +31,23 @@ def served(folder: Path, site: Server) -> PolymuxServer:
     return PolymuxServer(folder / "s", fetch=policy, download=search)
 
 
-@pytest.mark.parametrize(
-    "query", ["", " ", "\t\n", "\x00", "\u202e", "x" * 301, "x" * 1_000_000, 5, None, ["x"]]
-)
-def test_texts_that_are_none(site: Server, tmp_path: Path, query: object) -> None:
+def test_texts_that_are_none(site: Server, tmp_path: Path) -> None:
     """O02."""
+    texts = ["", " ", "\t\n", "\x00", "\u202e", "x" * 301, "x" * 1_000_000, 5, None, ["x"]]
     with served(tmp_path, site) as server:
-        answer = server.json(PATH, {"query": query})
+        for query in texts:
+            answer = server.json(PATH, {"query": query})
+            assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+            assert "query" in answer.json()["error"]
+            assert len(answer.body) < 500
         assert server.ask("GET", "/api/v1/predictions").json()["results"] == []
-    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
-    assert "query" in answer.json()["error"]
-    assert len(answer.body) < 500
     assert site.requests == []
 
 
 @pytest.mark.parametrize(
     "query",
-    ['"; DROP TABLE x;--', "NEAR( * % _", "a&b=1#?", "../..", "http://127.0.0.1:9/",
-     "--exec=touch x", "%(id)s {query}", "Ü 🎵", "a\x00b"],
-)  # fmt: skip
+    ['"; NEAR( * % a&b=1#? ../.. %(id)s {query} a\x00b Ü 🎵', "http://127.0.0.1:9/"],
+)
 def test_texts_that_mean_something_elsewhere(site: Server, tmp_path: Path, query: str) -> None:
     """O02: a search gets them as they are, in one segment of its address."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
@@ -100,9 +98,7 @@ class Provider:
             await exchange.answer(200, b"<html></html>", "Content-Type: text/html")
 
 
-@pytest.mark.parametrize(
-    "query", ["x", "/x", "/ Danube", "//{decoy}/x", "http://{decoy}/x", "file:///etc/passwd"]
-)
+@pytest.mark.parametrize("query", ["/ Danube", "//{decoy}/x", "file:///etc/passwd"])
 def test_the_search_that_is_there_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:

@@ -14,13 +14,13 @@ from polymux.summaries.captions import read_captions
 from polymux.summaries.prompts import Writer
 from support.fetches import wait_until
 from support.summaries import SUMMARIZE, Served
-from support.video_site import CAPTIONS, Site
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from support.web import Exchange, Server
+    from support.summaries import ToldSite
+    from support.web import Server
 
 #: Far more than it takes, and far less than what grows with the square of the lines.
 _SOON_S = 30.0
@@ -28,34 +28,15 @@ _HELD_S = 30.0
 TOO_LONG = r"10 parts.* 3 are read.*max_parts"
 
 
-class Captioned(Site):
-    """Its videos have those captions."""
-
-    captions = CAPTIONS
-
-    async def _file(self, exchange: Exchange, name: str) -> None:
-        if name == "captions.vtt":
-            await exchange.answer(200, self.captions.encode(), "Content-Type: text/vtt")
-        else:
-            await super()._file(exchange, name)
-
-
-@pytest.fixture
-def captioned(site_folder: Path) -> Iterator[tuple[Captioned, Server]]:
-    site = Captioned(site_folder)
-    with site.server() as running:
-        yield site, running
-
-
-def test_captions_of_very_many_lines(captioned: tuple[Captioned, Server], tmp_path: Path) -> None:
+def test_captions_of_very_many_lines(told_site: tuple[ToldSite, Server], tmp_path: Path) -> None:
     """Two cues of lines that are all different: a site's answer to those who compare them."""
-    site, web = captioned
+    site, web = told_site
     cues = [
         f"00:0{cue}.000 --> 00:0{cue + 1}.000\n"
         + "\n".join(f"{name}{number}" for number in range(60_000))
         for cue, name in enumerate("ab")
     ]
-    site.captions = "WEBVTT\n\n" + "\n\n".join(cues)
+    site.captions = 200, ("WEBVTT\n\n" + "\n\n".join(cues)).encode()
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
         began = time.monotonic()
         assert client.summarize_video(web.url("/page/high.mp4")).text
@@ -107,29 +88,24 @@ def test_a_transcript_of_too_many_parts(site: Server, tmp_path: Path) -> None:
             assert client.summarize_video(site.url("/silent/high.mp4")).text == "summary 4"
 
 
-@pytest.mark.parametrize("operation", ["transcribe", "chat"])
-def test_time_for_all_of_it(site: Server, tmp_path: Path, operation: str) -> None:
-    """Speech and chats count, as the download does; what is at work is ended."""
+def test_time_for_all_of_it(site: Server, tmp_path: Path) -> None:
+    """Chats count, as the download does; what is at work is ended."""
     with Served(tmp_path, site, total_s=15.0) as server:
-        server.model.holds(server, operation)
+        server.model.holds(server, "chat")
         told = pytest.raises(errors.InternalServerError, match=r"15 s.*total_s")
         with Client(server.url, server.key) as client, told as caught:
             client.summarize_video(site.url("/silent/high.mp4"))
         assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
         wait_until(lambda: server.model.ended)
-        assert [one.operation for one in server.model.asked][-1] == operation
+        assert [one.operation for one in server.model.asked] == ["transcribe", "chat"]
         assert server.model.ended == ["cancelled"]
 
 
-@pytest.mark.parametrize("model", ["typo", "nobody's"])
-def test_a_model_that_nobody_has(site: Server, tmp_path: Path, model: str) -> None:
+def test_a_model_that_nobody_has(site: Server, tmp_path: Path) -> None:
     """No fault of the caller's, and known before anything is fetched."""
-    with Served(tmp_path, site, model=model) as server, Client(server.url, server.key) as client:
+    with Served(tmp_path, site, model="typo") as server, Client(server.url, server.key) as client:
         with pytest.raises(errors.NoBackendError) as caught:
             client.summarize_video(site.url("/page/high.mp4"))
         assert caught.value.status == 501
-        told = str(caught.value)
-        assert "[summaries]" in told
-        assert model in told
-        assert "small" in told
+        assert all(word in str(caught.value) for word in ("[summaries]", "typo", "small"))
     assert site.requests == []
