@@ -38,17 +38,9 @@ def test_an_old_downloader(tmp_path: Path) -> None:
     )
     downloads = found["downloads"]
     assert (downloads["ok"], downloads["version"], downloads["old"]) == (True, OLD, True)
-    assert downloads["age_days"] > 1000
     assert downloads["remedy"] in told
     [line] = [line for line in told.splitlines() if line.startswith("old ")]
     assert f"yt-dlp is {downloads['age_days']} days old" in line
-
-
-def test_a_new_one(tmp_path: Path) -> None:
-    packages = installed(tmp_path, "2999.12.31")
-    told = run("doctor", cwd=tmp_path, PYTHONPATH=packages).stdout.decode()
-    assert "by yt-dlp 2999.12.31" in told
-    assert "days old" not in told
 
 
 @pytest.mark.parametrize("enforced", [True, False])

@@ -100,7 +100,7 @@ def landlock_version() -> int:
     return max(0, int(done.stdout))
 
 
-@pytest.mark.parametrize("version", [0, 3, 4, 5, 6])
+@pytest.mark.parametrize("version", [0, 3, 4, 6])
 def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     """The calls of each version of Landlock's interface, as landlock(7) has them."""
     calls: list[tuple[int, tuple[Any, ...]]] = []
@@ -122,8 +122,7 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
     made = [arguments for number, arguments in calls if number == 444 and arguments[2] != 1]
     of_ports = [arguments for number, arguments in calls if number == 445 and arguments[1] == 2]
     if version == 0:
-        assert in_force == ["no new privileges"]
-        assert not made
+        assert (in_force, made) == (["no new privileges"], [])
         return
     assert f"landlock {version}" in in_force
     assert (sandbox.ONLY_PORTS in in_force) == (version >= 4)

@@ -46,13 +46,6 @@ def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[
     return asyncio.run(body())
 
 
-def test_by_way_of_it(tmp_path: Path) -> None:
-    with Server(answering(200, b"through both")) as web:
-        data, received = asked(tmp_path, policy(web), policy(web), web.url("/a"))
-    assert data.endswith(b"through both")
-    assert received > len(b"through both")
-
-
 def test_it_never_hears_of_what_the_guard_refuses(tmp_path: Path) -> None:
     """Not even where it would let it through itself."""
     with Server(answering(200, b"secret")) as decoy:
@@ -116,10 +109,9 @@ def test_a_page(site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "given",
     [
-        "https://far.example:3128", "socks5://far.example", "far.example:3128", "", "http://",
-        "http://far.example:port", "http://far.example/path", "http://far away:1",
-        "http://far.example:99999", "http://far.example?x", "http://fÄr.example/far",
-        "http://far.example\r\nX: y",
+        "https://far.example:3128", "far.example:3128", "", "http://", "http://far.example:port",
+        "http://far.example/path", "http://far away:1", "http://far.example:99999",
+        "http://far.example?x", "http://far.example\r\nX: y",
     ],
 )  # fmt: skip
 def test_what_is_no_proxy(given: str) -> None:
