@@ -1,9 +1,12 @@
-"""Turns, pauses, kept answers and equal requests of recognitions, on a clock that a test moves."""
+"""Which server recognises a song, and what is kept; on a clock that a test moves.
+
+Turns, pauses and deadlines are `ProviderScheduler`'s: `tests/unit/song_search/test_song_order.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from polymux.errors import APIStatusError, InternalServerError, RateLimitError
@@ -14,9 +17,6 @@ from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song
 from support.moved_clock import MovedClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 LIMITED = ProviderError(ErrorKind.LIMITED, "it wants to be asked less often", 20.0)
 FAILED = ProviderError(ErrorKind.FAILED, "it answered with status 500")
@@ -31,17 +31,17 @@ class Scripted(ShazamRecognition):
         self.rate = rate
         self.knows = True
         self.trouble: ProviderError | None = None
+        self.clock = MovedClock()
+        self.takes_s = 0.0
         self.asked: list[str] = []
         self.times: list[float] = []
-        self.clock: Callable[[], float] = lambda: 0.0
         self.closed = False
-        self.before: Callable[[], Coroutine[Any, Any, None]] | None = None
 
     async def recognise(self, signature: Signature) -> Song | None:
         self.asked.append(signature.uri)
         self.times.append(self.clock())
-        if self.before is not None:
-            await self.before()
+        if self.takes_s:
+            await self.clock.sleep(self.takes_s)
         if self.trouble is not None:
             raise self.trouble
         return Song(f"{signature.uri} by {self.name}", "", "") if self.knows else None
@@ -53,17 +53,14 @@ class Scripted(ShazamRecognition):
 class Scene:
     """A recogniser of scripted servers, and its clock."""
 
-    def __init__(
-        self, *sources: Scripted, deadline_s: float = 30, cache_bytes: int = 1 << 20
-    ) -> None:
+    def __init__(self, *sources: Scripted, deadline_s: float = 30) -> None:
         self.clock = MovedClock()
         self.sources = sources
         for one in sources:
             one.clock = self.clock
-        self.cache = SongCache(cache_bytes, 1000, 100, self.clock)
         self.made = Recogniser(
             sources,
-            self.cache,
+            SongCache(1 << 20, 1000, 100, self.clock),
             deadline_s,
             clock=self.clock,
             sleep=self.clock.sleep,
@@ -78,13 +75,10 @@ class Scene:
 
     def together(self, *uris: str) -> list[Any]:
         async def work() -> list[Any]:
-            return await self.clock.run(*(self.made.recognise(signature(one)) for one in uris))
+            signatures = [Signature(one, 64_000, 100) for one in uris]
+            return await self.clock.run(*(self.made.recognise(one) for one in signatures))
 
         return asyncio.run(work())
-
-
-def signature(uri: str = "a") -> Signature:
-    return Signature(uri, 64_000, 100)
 
 
 def test_the_first_that_knows_the_song() -> None:
@@ -140,21 +134,6 @@ def test_shazam_is_asked_five_times_in_a_minute_at_most() -> None:
     assert max(counts) <= 5
 
 
-def test_who_cannot_wait_for_a_turn_is_told_when_there_is_one() -> None:
-    only = Scripted(rate=Rate(1, 0.05))
-    scene = Scene(only, deadline_s=20)
-    found = scene.together("a", "b")
-    assert found[0].name == "a by only"
-    assert isinstance(found[1], RateLimitError)
-    assert (found[1].status, found[1].headers["retry-after"]) == (429, "20")
-    assert "the limit of requests to it is reached" in str(found[1])
-    assert scene.clock() == 0
-    assert scene.made.resting() == ""
-    patient = Scene(Scripted(rate=Rate(1, 0.05)), deadline_s=22)
-    assert [one.name for one in patient.together("a", "b")] == ["a by only", "b by only"]
-    assert patient.clock() == pytest.approx(20, abs=1e-4)
-
-
 def test_answers_are_kept_and_that_there_was_none_is_forgotten_first() -> None:
     only = Scripted()
     scene = Scene(only)
@@ -176,15 +155,6 @@ def test_answers_are_kept_and_that_there_was_none_is_forgotten_first() -> None:
     assert only.asked == ["a", "b", "b", "a"]
 
 
-def test_a_kept_answer_needs_no_turn_and_no_server() -> None:
-    only = Scripted(rate=Rate(1, 0.001))
-    scene = Scene(only)
-    song = scene.recognise()
-    only.trouble = FAILED
-    assert [scene.recognise() for _ in range(3)] == [song] * 3
-    assert len(only.asked) == 1
-
-
 def test_capitals_of_a_signature_count() -> None:
     """They are digits of base64, unlike those of a text that is searched for."""
     scene = Scene(Scripted())
@@ -193,137 +163,33 @@ def test_capitals_of_a_signature_count() -> None:
 
 def test_failures_are_not_kept_and_lead_to_a_pause() -> None:
     only = Scripted()
-    only.trouble = FAILED
-    scene = Scene(only)
-    for retry_after, pause_s in ((None, 2.0), (None, 4.0), (None, 8.0)):
-        with pytest.raises(InternalServerError) as caught:
-            scene.recognise()
-        assert caught.value.headers.get("retry-after") == retry_after
-        said = f"only is left alone for {pause_s:.0f} s: it answered with status 500"
-        assert scene.made.resting() == said
-        count = len(only.asked)
-        with pytest.raises(InternalServerError, match=f"left alone for {pause_s:.0f} s") as caught:
-            scene.recognise("b")
-        assert caught.value.headers["retry-after"] == f"{pause_s:.0f}"
-        assert len(only.asked) == count
-        scene.clock.now += pause_s
-    only.trouble = None
-    assert scene.recognise().name == "a by only"
-    assert scene.made.resting() == ""
-    only.trouble = FAILED
-    with pytest.raises(InternalServerError):
-        scene.recognise("b")
-    assert "for 2 s" in scene.made.resting()  # An answer has made it begin anew.
-
-
-def test_a_pause_is_as_long_as_the_server_asks_for() -> None:
-    only = Scripted()
     only.trouble = LIMITED
     scene = Scene(only)
-    for now, left in ((0, "20"), (0, "20"), (9.5, "11"), (19.9, "1")):
+    for now, left in ((0, "20"), (9.5, "11")):
         scene.clock.now = now
         with pytest.raises(RateLimitError) as caught:
             scene.recognise()
         assert caught.value.headers["retry-after"] == left
+    assert scene.made.resting().startswith("only is left alone for ")
     assert len(only.asked) == 1
     scene.clock.now = 20
     only.trouble = None
     assert scene.recognise() is not None
-
-
-def test_who_waits_does_not_ask_what_has_failed_meanwhile() -> None:
-    only = Scripted(rate=Rate(1, 1.0))
-    only.trouble = ProviderError(ErrorKind.FAILED, "broken", 100.0)
-    found = Scene(only).together(*"abcd")
-    assert [one.status for one in found] == [502] * 4
-    assert len(only.asked) == 1
+    assert scene.made.resting() == ""
 
 
 def test_those_who_ask_the_same_at_once_are_answered_by_one_request() -> None:
     only = Scripted()
+    only.takes_s = 1
     scene = Scene(only)
-
-    async def slowly() -> None:
-        await scene.clock.sleep(1)
-
-    only.before = slowly
     found = scene.together(*["a", "b"] * 5)
     assert [one.name for one in found] == ["a by only", "b by only"] * 5
     assert sorted(only.asked) == ["a", "b"]
     assert scene.clock() == 1
-    assert not scene.made._asking
-
-
-def test_where_that_one_fails_the_others_do_not_try_again() -> None:
-    only = Scripted()
-    scene = Scene(only)
-
-    async def slowly() -> None:
-        await scene.clock.sleep(1)
-
-    only.before = slowly
+    # Where that one fails the others do not try again.
     only.trouble = FAILED
-    assert [one.status for one in scene.together(*["a"] * 5)] == [502] * 5
-    assert len(only.asked) == 1
-
-
-def test_who_leaves_has_the_next_ask() -> None:
-    only = Scripted()
-    scene = Scene(only)
-
-    async def work() -> Any:
-        asked = asyncio.Event()
-
-        async def told() -> None:
-            asked.set()
-            await asyncio.sleep(0 if len(only.asked) > 1 else 60)
-
-        only.before = told
-        first, second = (asyncio.ensure_future(scene.made.recognise(signature())) for _ in range(2))
-        await asked.wait()
-        first.cancel()
-        return await second
-
-    assert asyncio.run(work()).name == "a by only"
-    assert len(only.asked) == 2
-    assert scene.made.resting() == ""
-
-
-def test_who_waits_for_anothers_answer_has_a_deadline() -> None:
-    only = Scripted()
-    scene = Scene(only)
-
-    async def never() -> None:
-        await asyncio.Event().wait()
-
-    async def work() -> Any:
-        first = asyncio.ensure_future(scene.made.recognise(signature()))
-        await asyncio.sleep(0)
-        scene.made._deadline_s = 0.2
-        try:
-            await scene.made.recognise(signature())
-        finally:
-            first.cancel()
-
-    only.before = never
-    with pytest.raises(InternalServerError, match="there was no time left") as caught:
-        asyncio.run(work())
-    assert caught.value.status == 504
-    assert len(only.asked) == 1
-
-
-def test_the_deadline_ends_an_answer_and_is_no_reason_for_a_pause() -> None:
-    only = Scripted()
-
-    async def never() -> None:
-        await asyncio.Event().wait()
-
-    only.before = never
-    made = Recogniser([only], SongCache(0, 1, 1), 0.2)
-    with pytest.raises(InternalServerError, match="there was no time left") as caught:
-        asyncio.run(made.recognise(signature()))
-    assert caught.value.status == 504
-    assert made.resting() == ""
+    assert [one.status for one in scene.together(*["c"] * 5)] == [502] * 5
+    assert only.asked.count("c") == 1
 
 
 def test_all_are_closed() -> None:

@@ -114,7 +114,6 @@ def test_songs_of_musicbrainz() -> None:
     [
         ([], ""),
         (None, ""),
-        ("x", ""),
         ([5, {"id": "../../evil"}, {"id": RELEASE.format(1)}], RELEASE.format(1)),
         ([{"id": RELEASE.format(1)}, {"id": RELEASE.format(2)}], RELEASE.format(1)),
         ([{"id": RELEASE.format(1) + "/x", "status": "Official"}], ""),
@@ -126,13 +125,13 @@ def test_covers_of_musicbrainz(releases: Any, image: str) -> None:
     assert found == (image and f"https://coverartarchive.org/release/{image}/front-500")
 
 
-@pytest.mark.parametrize("identifier", [None, 5, "", "x", "../artist/1", RECORDING.format(1) + "?"])
+@pytest.mark.parametrize("identifier", [None, "x", "../artist/1", RECORDING.format(1) + "?"])
 def test_pages_of_musicbrainz(identifier: Any) -> None:
     source = musicbrainz()
     assert source.songs(framed(source, [entry(source) | {"id": identifier}]), 5)[0].url == ""
 
 
-@pytest.mark.parametrize("credit", [None, [], "x", [5], [{}], [{"name": None, "joinphrase": 5}]])
+@pytest.mark.parametrize("credit", [None, [], "x", [5], [{"name": None, "joinphrase": 5}]])
 def test_artists_of_musicbrainz_that_are_none(credit: Any) -> None:
     source = musicbrainz()
     found = source.songs(framed(source, [entry(source) | {"artist-credit": credit}]), 5)
@@ -169,10 +168,8 @@ def test_no_more_than_was_asked_for(source: SongSource) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        None, 5, "x", True, [], {}, [[]], {"results": None}, {"results": 5}, {"results": "x"},
-        {"results": {"songs": None}}, {"results": {"songs": {"data": None}}},
-        {"results": {"songs": {"data": {"a": 1}}}}, {"recordings": None}, {"recordings": {}},
-        {"error": "down"},
+        None, "x", [], {}, {"results": None}, {"results": "x"}, {"results": {"songs": None}},
+        {"results": {"songs": {"data": {"a": 1}}}}, {"recordings": {}}, {"error": "down"},
     ],
     ids=repr,
 )  # fmt: skip
@@ -192,7 +189,7 @@ def test_entries_that_are_none_are_left_out(source: SongSource) -> None:
 
 
 @pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
-@pytest.mark.parametrize("value", [None, 5, [], {}, {"url": 5}, "javascript:alert(1)", True])
+@pytest.mark.parametrize("value", [None, 5, {"url": 5}, "javascript:alert(1)"])
 def test_any_member_may_be_of_any_kind(source: SongSource, value: Any) -> None:
     good = entry(source)
     inner = good["attributes"] if source.name == "shazam" else good

@@ -88,32 +88,22 @@ def two(first_count: int = 1, second_count: int = 1) -> tuple[Scripted, Scripted
 
 
 def test_the_first_that_has_any_song() -> None:
+    """Results are not mixed."""
     first, second = two(2, 3)
-    found = Scene(first, second).search()
+    found = Scene(first, second).search(limit=5)
     assert (found.source, len(found.songs), found.others) == ("first", 2, ())
     assert second.asked == []
-
-
-def test_results_are_not_mixed() -> None:
-    first, second = two(1, 5)
-    assert [one.name for one in Scene(first, second).search(limit=5).songs] == ["first 0"]
-
-
-def test_the_next_where_nothing_is_found() -> None:
     found = Scene(*two(0, 1)).search()
     assert (found.source, found.others) == ("second", ("first: nothing found",))
+    assert Scene(*two(0, 0)).search().songs == ()
 
 
-@pytest.mark.parametrize("trouble", [LIMITED, FAILED, LATE, REFUSED])
+@pytest.mark.parametrize("trouble", [LIMITED, REFUSED])
 def test_the_next_where_one_fails(trouble: ProviderError) -> None:
     first, second = two()
     first.trouble = trouble
     found = Scene(first, second).search()
     assert (found.source, found.others) == ("second", (f"first: {trouble.reason}",))
-
-
-def test_nothing_anywhere() -> None:
-    assert Scene(*two(0, 0)).search().songs == ()
 
 
 def test_nothing_here_and_a_failure_there_is_nothing() -> None:
@@ -127,14 +117,11 @@ def test_nothing_here_and_a_failure_there_is_nothing() -> None:
 @pytest.mark.parametrize(
     ("troubles", "kind", "status", "code", "retry_after"),
     [
-        ((FAILED, FAILED), InternalServerError, 502, "upstream_failed", None),
         ((FAILED, LATE), InternalServerError, 502, "upstream_failed", None),
-        ((REFUSED, FAILED), InternalServerError, 502, "upstream_failed", None),
         ((LATE, LATE), InternalServerError, 504, "upstream_timeout", None),
         ((LATE, REFUSED), InternalServerError, 504, "upstream_timeout", None),
         ((REFUSED, REFUSED), BadRequestError, 400, "invalid_request", None),
         ((LIMITED, FAILED), RateLimitError, 429, "rate_limited", "20"),
-        ((LIMITED, LIMITED), RateLimitError, 429, "rate_limited", "20"),
         (
             (FAILED, ProviderError(ErrorKind.FAILED, "it answered with status 503", 7.2)),
             InternalServerError,
@@ -166,14 +153,6 @@ def test_what_is_told_where_all_fail(
         assert one.name in str(error)
         assert one.trouble is not None
         assert one.trouble.reason in str(error)
-
-
-def test_a_search_waits_for_its_turn() -> None:
-    only = Scripted("only", rate=Rate(1, 0.1))
-    scene = Scene(only)
-    found = scene.together(("a", 5, ""), ("b", 5, ""), ("c", 5, ""))
-    assert [one.source for one in found] == ["only"] * 3
-    assert scene.clock() == pytest.approx(20, abs=1e-4)
 
 
 def test_no_longer_than_its_deadline_then_the_next_is_asked() -> None:
@@ -216,16 +195,6 @@ def test_answers_are_kept() -> None:
     assert len(second.asked) == 3
 
 
-def test_those_who_wait_for_the_same_are_answered_by_one_request() -> None:
-    only = Scripted("only", rate=Rate(1, 0.5))
-    scene = Scene(only)
-    found = scene.together(*[("x", 5, "")] * 10)
-    assert [len(one.songs) for one in found] == [1] * 10
-    assert len(only.asked) == 1
-    scene.together(("y", 5, ""))
-    assert len(only.asked) == 2
-
-
 def test_those_who_ask_the_same_at_once_are_answered_by_one_request() -> None:
     only = Scripted("only")
     scene = Scene(only)
@@ -259,26 +228,26 @@ def test_who_leaves_has_the_next_ask() -> None:
     assert len(only.asked) == 2
 
 
-def test_who_waits_for_anothers_answer_has_a_deadline() -> None:
-    only = Scripted("only")
-    scene = Scene(only)
+def test_the_deadline_ends_an_answer_and_who_waits_for_anothers() -> None:
+    """And is no reason for a pause."""
+    slow = Scripted("slow")
 
     async def never() -> None:
         await asyncio.Event().wait()
 
-    async def work() -> Any:
-        first = asyncio.ensure_future(scene.made.search("x", 5))
-        await asyncio.sleep(0)
-        scene.made._deadline_s = 0.2
-        try:
-            await scene.made.search("x", 5)
-        finally:
-            first.cancel()
+    slow.before = never
+    made = SongSearch([slow], SongCache(0, 1, 1), 0.3)
 
-    only.before = never
-    with pytest.raises(InternalServerError) as caught:
-        asyncio.run(work())
-    assert caught.value.status == 504
+    async def work() -> list[Any]:
+        searches = (made.search("x", 5) for _ in range(2))
+        return await asyncio.gather(*searches, return_exceptions=True)
+
+    for error in asyncio.run(work()):
+        assert isinstance(error, InternalServerError)
+        assert error.status == 504
+        assert "there was no time left" in str(error)
+    assert len(slow.asked) == 1
+    assert made.resting() == ""
 
 
 def test_failures_are_not_kept_and_lead_to_a_pause() -> None:
@@ -346,21 +315,6 @@ def test_what_goes_through_a_callers_proxy_changes_nothing_for_others() -> None:
     assert scene.search().source == "only"
     assert [proxy for _, _, proxy in only.asked] == ["http://proxy.example:3128"] * 2 + [""]
     assert len(scene.cache) == 1
-
-
-def test_the_deadline_ends_an_answer() -> None:
-    slow = Scripted("slow")
-
-    async def never() -> None:
-        await asyncio.Event().wait()
-
-    slow.before = never
-    made = SongSearch([slow], SongCache(0, 1, 1), 1.2)
-    with pytest.raises(InternalServerError) as caught:
-        asyncio.run(made.search("x", 5))
-    assert caught.value.status == 504
-    assert "there was no time left for its answer" in str(caught.value)
-    assert made.resting() == ""
 
 
 def test_all_are_closed() -> None:

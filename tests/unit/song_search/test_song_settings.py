@@ -77,9 +77,8 @@ def test_what_is_wrong_is_named(tmp_path: Path, given: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "contact",
-    ["a@b.example\r\nX-Evil: 1", "a@b.example)", "(a@b.example", "a b@c.example", "ä@b.example",
-     "http://", "a@b.example\\", "@", "x" * 300],
-)  # fmt: skip
+    ["a@b.example\r\nX-Evil: 1", "a@b.example)", "ä@b.example", "http://", "@", "x" * 300],
+)
 def test_a_contact_is_no_way_into_the_header(contact: str) -> None:
     with pytest.raises(InvalidRequestError, match="contact="):
         SongSearchSettings(("musicbrainz",), contact)
