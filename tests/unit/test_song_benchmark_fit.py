@@ -41,18 +41,17 @@ def made_up(weights: np.ndarray, count: int, seed: int = 1) -> list[Row]:
 TRUE = np.array([-9.0, 3.0, 2.0, -1.5, 2.0, -1.0, 1.2])
 
 
-@pytest.mark.parametrize("weights", [TRUE, -TRUE])
-def test_known_weights_are_recovered(weights: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_weights_are_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "WRONG_COUNTS", 1.0)
-    rows = made_up(weights, 20_000)
+    rows = made_up(TRUE, 20_000)
     assert 0.1 < np.mean([row.right for row in rows]) < 0.9
     # As near as so many rows can tell: the standard errors are those of Fisher's information.
     features = np.array([row.basis.features() for row in rows if row.basis])
-    chances = 1 / (1 + np.exp(-features @ weights))
+    chances = 1 / (1 + np.exp(-features @ TRUE))
     information = features.T @ (features * (chances * (1 - chances))[:, None])
     errors = np.sqrt(np.diag(np.linalg.inv(information)))
     assert errors.max() < 0.35
-    assert (np.abs(fitting.fitted_to(rows) - weights) < 4 * errors).all()
+    assert (np.abs(fitting.fitted_to(rows) - TRUE) < 4 * errors).all()
 
 
 def test_wrong_answers_counted_ten_times_make_the_decision_stricter(
@@ -64,18 +63,6 @@ def test_wrong_answers_counted_ten_times_make_the_decision_stricter(
     mild = fitting.judged(rows, fitting.fitted_to(rows), 0.5)
     wrong = [sum(row.accepted(None) and not row.right for row in some) for some in (strict, mild)]
     assert 3 * wrong[0] < wrong[1]
-
-
-def test_few_rows_that_are_told_apart_make_no_huge_weights() -> None:
-    rows = [row for row in made_up(TRUE, 60) if row.right or row.score < -2]
-    before, _ = fitting.of_the_build()
-    assert np.abs(fitting.fitted_to(rows) - before).max() < 10
-
-
-def test_one_window_alone_has_no_weight_for_the_other() -> None:
-    alone = fitting.fitted_to(made_up(TRUE, 2_000), one_window=True)
-    assert alone[WEIGHTS.index("strength[1]")] == 0.0
-    assert alone[WEIGHTS.index("strength[0]")] > 0.5
 
 
 def test_nothing_is_fitted_to_rows_that_tell_nothing() -> None:

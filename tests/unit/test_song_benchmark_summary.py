@@ -11,7 +11,6 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.song import __main__ as command
 from benchmarks.song import conditions, containers, report, scorer
 from benchmarks.song.basis import Basis, Window
 from benchmarks.song.scorer import Row
@@ -77,16 +76,6 @@ def test_seeds_stand_side_by_side_with_mean_and_worst() -> None:
     assert cells(text, "another song for a snippet")[2] == f"0 of {2 * inside:,}"
 
 
-def test_a_wrong_name_within_the_catalogue_is_counted_and_thresholds_are_heeded() -> None:
-    wrong = row("inside", "clean", 5.0, named=True, right=False, score=3.0)
-    given = {"seed 1": [wrong, row("inside", "clean", 5.0, named=True, right=True, score=4.0)]}
-    assert cells(report.summary(given), "another song")[0] == "1 of 2"
-    strict = report.summary(given, {"seed 1": {5.0: 3.5}})
-    assert cells(strict, "another song")[0] == "0 of 2"
-    assert cells(strict, "all ")[0] == "-, 50, -"
-    assert cells(report.summary(given, {"seed 1": {5.0: 5.0}}), "all ")[0] == "-, 0, -"
-
-
 def test_snippets_that_raised_are_told_but_for_broken_ones() -> None:
     fine = row("inside", "clean", 5.0, named=True, right=True)
     assert "raised" not in report.summary({"a": [fine, replace(fine, kind="broken", error="x")]})
@@ -124,13 +113,3 @@ def test_rows_are_kept_whole_and_older_ones_are_read(tmp_path: Path) -> None:
     assert scorer.load(path) == [kept, older]
     path.write_text(path.read_text().replace(', "basis": null', ""))
     assert scorer.load(path) == [kept, older]
-
-
-def test_without_a_command_everything_is_run() -> None:
-    options = command.arguments([])
-    assert (options.command, options.seeds, options.each) == ("run", [7, 8, 9], 12)
-    options = command.arguments(["--seeds", "5", "6", "--each", "2"])
-    assert (options.command, options.seeds, options.each) == ("run", [5, 6], 2)
-    assert command.arguments(["report", "rows.jsonl"]).command == "report"
-    with pytest.raises(SystemExit):
-        command.arguments(["--help"])
