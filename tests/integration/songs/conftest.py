@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import polymux
 import pytest
 from support import catalogue_songs
 
@@ -23,6 +24,14 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def music(originals: Path, tmp_path: Path) -> Path:
     """The same, to be changed."""
     return Path(shutil.copytree(originals, tmp_path / "music"))
+
+
+@pytest.fixture
+def filled(tmp_path: Path, music: Path) -> Path:
+    """A catalogue that has them."""
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(music, workers=1)
+    return tmp_path / "catalogue"
 
 
 @pytest.fixture(scope="session")

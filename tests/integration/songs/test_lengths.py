@@ -49,8 +49,8 @@ def check_mix(folder: Path, minutes: int) -> None:
         assert catalogue.identify(cut(folder, 1, 21.7, 6.0)) is None
 
 
-def test_a_mix_of_half_an_hour(tmp_path: Path) -> None:
-    check_mix(tmp_path, 30)
+def test_a_mix_of_ten_minutes(tmp_path: Path) -> None:
+    check_mix(tmp_path, 10)
 
 
 def test_a_long_recording_is_written_without_apsw(
@@ -58,12 +58,12 @@ def test_a_long_recording_is_written_without_apsw(
 ) -> None:
     """Such a transaction is more than the memory of the connection, and keeps readers out."""
     monkeypatch.setattr("polymux._util.sqlite.apsw", None)
-    path = mix(tmp_path / "mix.wav", 6)
+    path = mix(tmp_path / "mix.wav", 4)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         assert catalogue.stats().library.startswith("sqlite3")
         catalogue._database.writer.rows("PRAGMA cache_size = 4")
         assert catalogue.add(path).added == 1
-        assert catalogue.identify(cut(tmp_path, 1_003, 21.7, 6.0)) is not None
+        assert catalogue.identify(cut(tmp_path, 1_002, 21.7, 6.0)) is not None
 
 
 @pytest.mark.long
@@ -76,7 +76,7 @@ def test_a_recording_of_five_hours_is_two_parts_of_one_song(tmp_path: Path) -> N
     check_mix(tmp_path, 300)
 
 
-@pytest.mark.parametrize("length_s", [1.0, 1.05, 1.2, 1.5, 2.0, 3.5])
+@pytest.mark.parametrize("length_s", [1.0, 1.2, 3.5])
 def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
     """Of a second there is hardly anything to be sure by: one may go unnamed, none is another."""
     jingles = [
@@ -130,7 +130,7 @@ def test_of_a_long_upload_ten_minutes_are_heard(
     assert (match is not None) == is_heard
 
 
-@pytest.mark.parametrize("kind", ["wav", "flac", "mp3"])
+@pytest.mark.parametrize("kind", ["wav", "mp3"])
 def test_a_file_whose_channels_are_opposite_is_added(tmp_path: Path, kind: str) -> None:
     """Their middle is silence, and so would be what the catalogue has of it."""
     plain = catalogue_songs.write(tmp_path / "plain.wav", catalogue_songs.sound(2))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import polymux
@@ -13,9 +14,6 @@ import pytest
 from polymux.cli.doctor import findings
 from polymux.errors import BadRequestError, NoBackendError, NoMatchError
 from support import catalogue_songs, served_songs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture(scope="module")
@@ -153,26 +151,18 @@ def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
         assert here.convert_to_mp3(snippets[0], bitrate="64k").content_type == "audio/mpeg"
 
 
-def damaged(path: Path) -> None:
-    (path / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
-
-
-def of_another_program(path: Path) -> None:
-    import sqlite3
-
-    with sqlite3.connect(path / "songs.sqlite3") as connection:
-        connection.execute("PRAGMA application_id = 7")
-        connection.execute("CREATE TABLE one (two)")
-
-
-@pytest.mark.parametrize("harm", [damaged, of_another_program])
+@pytest.mark.parametrize("statement", ["", "PRAGMA application_id = 7"])
 def test_its_owner_is_told_what_is_wrong_with_it(
-    tmp_path: Path, snippets: list[Path], harm: Callable[[Path], None]
+    filled: Path, snippets: list[Path], statement: str
 ) -> None:
-    place = tmp_path / "broken"
-    place.mkdir()
-    harm(place)
-    with local(place) as here, pytest.raises(polymux.CatalogueError, match="broken"):
+    """It is damaged, or another program's."""
+    if statement:
+        with sqlite3.connect(filled / "songs.sqlite3") as connection:
+            connection.execute(statement)
+        connection.close()
+    else:
+        (filled / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
+    with local(filled) as here, pytest.raises(polymux.CatalogueError, match="catalogue"):
         here.identify_song(snippets[2])
 
 

@@ -40,14 +40,6 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.fixture
-def filled(tmp_path: Path, music: Path) -> Path:
-    folder = tmp_path / "catalogue"
-    with polymux.Catalogue(folder) as catalogue:
-        catalogue.add(music)
-    return folder
-
-
-@pytest.fixture
 def more(tmp_path: Path) -> Path:
     folder = tmp_path / "more"
     folder.mkdir()
