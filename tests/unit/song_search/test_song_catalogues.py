@@ -52,31 +52,21 @@ def entry(source: SongSource) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "path", "query"),
     [
-        (
-            itunes(),
-            "/search",
-            {"term": HOSTILE, "media": "music", "entity": "song", "limit": "50", "country": "AT"},
-        ),
-        (
-            musicbrainz(),
-            "/ws/2/recording",
-            {"query": HOSTILE, "limit": "50", "fmt": "json", "dismax": "true"},
-        ),
-        (
-            shazam(),
-            "/services/amapi/v1/catalog/DE/search",
-            {"term": HOSTILE, "types": "songs", "limit": "25"},
-        ),
+        (ALL[0], "/search", {"term": HOSTILE, "media": "music", "entity": "song", "limit": "50",
+                             "country": "AT"}),
+        (ALL[1], "/ws/2/recording", {"query": HOSTILE, "limit": "50", "fmt": "json",
+                                     "dismax": "true"}),
+        (ALL[2], "/services/amapi/v1/catalog/DE/search", {"term": HOSTILE, "types": "songs",
+                                                          "limit": "25"}),
     ],
-)
+)  # fmt: skip
 def test_what_is_asked(source: SongSource, path: str, query: dict[str, str]) -> None:
     target = source.path(HOSTILE, 50)
     assert target.isascii()
     parts = urlsplit(target)
     assert parts.path == path
-    assert parse_qs(parts.query, strict_parsing=True) == {
-        name: [value] for name, value in query.items()
-    }
+    found = parse_qs(parts.query, strict_parsing=True)
+    assert found == {name: [value] for name, value in query.items()}
 
 
 def test_the_contact_is_musicbrainz_alone_told() -> None:
@@ -109,6 +99,12 @@ def test_songs_of_musicbrainz() -> None:
     ]
 
 
+def of_musicbrainz(**changed: Any) -> Song:
+    source = musicbrainz()
+    [found] = source.songs(framed(source, [entry(source) | changed]), 5)
+    return found
+
+
 @pytest.mark.parametrize(
     ("releases", "image"),
     [
@@ -120,22 +116,16 @@ def test_songs_of_musicbrainz() -> None:
     ],
 )
 def test_covers_of_musicbrainz(releases: Any, image: str) -> None:
-    source = musicbrainz()
-    found = source.songs(framed(source, [entry(source) | {"releases": releases}]), 5)[0].image_url
+    found = of_musicbrainz(releases=releases).image_url
     assert found == (image and f"https://coverartarchive.org/release/{image}/front-500")
 
 
-@pytest.mark.parametrize("identifier", [None, "x", "../artist/1", RECORDING.format(1) + "?"])
-def test_pages_of_musicbrainz(identifier: Any) -> None:
-    source = musicbrainz()
-    assert source.songs(framed(source, [entry(source) | {"id": identifier}]), 5)[0].url == ""
-
-
-@pytest.mark.parametrize("credit", [None, [], "x", [5], [{"name": None, "joinphrase": 5}]])
-def test_artists_of_musicbrainz_that_are_none(credit: Any) -> None:
-    source = musicbrainz()
-    found = source.songs(framed(source, [entry(source) | {"artist-credit": credit}]), 5)
-    assert found[0].name == "An der schönen blauen Donau 7"
+def test_pages_and_artists_of_musicbrainz_that_are_none() -> None:
+    for identifier in (None, "x", "../artist/1", RECORDING.format(1) + "?"):
+        assert of_musicbrainz(id=identifier).url == ""
+    for credit in (None, [], "x", [5], [{}], [{"name": None, "joinphrase": 5}]):
+        found = of_musicbrainz(**{"artist-credit": credit})
+        assert found.name == "An der schönen blauen Donau 7"
 
 
 def test_songs_of_shazam() -> None:
