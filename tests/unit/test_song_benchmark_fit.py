@@ -12,7 +12,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.song import __main__ as command
-from benchmarks.song import confidences, fitting, scorer
+from benchmarks.song import fitting, scorer
 from benchmarks.song.basis import WEIGHTS, Basis, Window
 from benchmarks.song.scorer import Row
 
@@ -54,51 +54,12 @@ def test_known_weights_are_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (np.abs(fitting.fitted_to(rows) - TRUE) < 4 * errors).all()
 
 
-def test_wrong_answers_counted_ten_times_make_the_decision_stricter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rows = made_up(TRUE, 5_000)
-    strict = fitting.judged(rows, fitting.fitted_to(rows), 0.5)
-    monkeypatch.setattr(fitting, "WRONG_COUNTS", 1.0)
-    mild = fitting.judged(rows, fitting.fitted_to(rows), 0.5)
-    wrong = [sum(row.accepted(None) and not row.right for row in some) for some in (strict, mild)]
-    assert 3 * wrong[0] < wrong[1]
-
-
 def test_nothing_is_fitted_to_rows_that_tell_nothing() -> None:
     rows = made_up(TRUE, 50)
     with pytest.raises(ValueError, match="right and wrong"):
         fitting.fitted_to([row for row in rows if row.right])
     with pytest.raises(ValueError, match="score the snippets again"):
         fitting.fitted_to([replace(row, basis=None) for row in rows])
-
-
-def certain(row: Row, confidence: float, *, hits: int = 20) -> Row:
-    assert row.basis is not None
-    first, second = row.basis.windows
-    windows = (replace(first, hits=hits), second)
-    return replace(row, basis=replace(row.basis, confidence=confidence, windows=windows))
-
-
-def test_what_confidences_are_worth() -> None:
-    one = made_up(TRUE, 1)[0]
-    inside, outside = (
-        replace(one, kind="inside", right=True),
-        replace(one, kind="other songs", right=False),
-    )
-    rows = [
-        certain(inside, 1.0), certain(inside, 0.86), certain(replace(inside, right=False), 0.83),
-        certain(inside, 0.99, hits=5), certain(outside, 0.86), certain(outside, 0.1),
-        replace(outside, basis=None),
-    ]  # fmt: skip
-    bins = confidences.bins(rows)
-    assert "| 0.85 to 0.9 | 2 | 1 | 50.0 |" in bins
-    assert "| 0.98 to 1 | 1 | 1 | 100.0 |" in bins  # five hits are too few to be named
-    assert "| 0 to 0.3 | 1 | 0 | 0.0 |" in bins
-    choices = "\n".join(confidences.choices(rows))
-    assert "| 0.5 | 50.0 | 1 of 4 | 1 of 3 | 79.23 % |" in choices
-    assert "| 0.85 | 50.0 | 0 of 4 | 1 of 3 |" in choices
-    assert "| 0.9 | 25.0 | 0 of 4 | 0 of 3 |" in choices
 
 
 def test_the_command_prints_weights_beside_those_of_the_build(

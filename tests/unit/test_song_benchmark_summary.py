@@ -11,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.song import conditions, containers, report, scorer
+from benchmarks.song import containers, report, scorer
 from benchmarks.song.basis import Basis, Window
 from benchmarks.song.scorer import Row
 from benchmarks.song.snippets import LENGTHS_S
@@ -44,14 +44,6 @@ def cells(text: str, name: str) -> list[str]:
     lines = [line for line in text.splitlines() if line.startswith(f"| {name}")]
     assert len(lines) == 1
     return [cell.strip() for cell in lines[0].split("|")[2:-1]]
-
-
-def test_what_the_lines_are_made_of_are_conditions() -> None:
-    together = set().union(*(part for line in report.LINES for part, _ in line.parts))
-    assert together - report.CONTAINER == report.TABLE
-    assert report.CLEAR < report.TABLE
-    families = {conditions.BY_NAME[one].family for one in report.CLEAR}
-    assert families == {"codec", "level", "speed"}
 
 
 def test_seeds_stand_side_by_side_with_mean_and_worst() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,7 +99,6 @@ HARMFUL = {
     "map": (M3U8, PARTS.format(MAP.format("DECOY/init.mp4"), "DECOY/1.m4s")),
     "file map": (M3U8, PARTS.format(MAP.format(PASSWORDS), "/low.mp4")),
     "itself": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/page\n"),
-    "made of itself": (M3U8, PARTS.format("", "/page")),
     "nested": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nDECOY/list.m3u8\n"),
     "base": (MPD, MANIFEST.format("DECOY", "a.mp4")),
     "file base": (MPD, MANIFEST.format("file:///etc", "passwd")),
@@ -295,21 +293,6 @@ def test_resolutions_that_are_none(site: Server, tmp_path: Path) -> None:
             body = {"url": site.url("/page/low.mp4"), "resolution": resolution}
             assert server.json("/api/v1/downloadvideo", body).status in (400, 413), resolution
     assert site.requests == []
-
-
-def test_many_ask_for_the_same_at_once(site: Server, tmp_path: Path) -> None:
-    """U47: each gets all of it, as who asks alone."""
-    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
-        alone = client.convert_to_mp3(url=site.url("/tone.wav")).read()
-        site.requests.clear()
-
-        def ask(_: int) -> bytes:
-            return client.convert_to_mp3(url=site.url("/tone.wav")).read()
-
-        with ThreadPoolExecutor(20) as pool:
-            assert list(pool.map(ask, range(20))) == [alone] * 20
-        assert 1 <= len(site.requests) <= 20
-        assert list((server.settings.store.folder / "drafts").iterdir()) == []
 
 
 def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:

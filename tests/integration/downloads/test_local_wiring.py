@@ -26,15 +26,6 @@ def policy(site: Server) -> FetchPolicy:
     return FetchPolicy(allowed_hosts=(site.authority,))
 
 
-def test_a_video(site: Server, tmp_path: Path) -> None:
-    with polymux.Local(fetch=policy(site)) as local:
-        made = local.download_video(site.url("/page/low.mp4"), resolution="144p")
-        path = made.save(tmp_path / "video.mp4")
-    found = polymux.probe(path)
-    assert found.duration_s == pytest.approx(3.0, abs=0.2)
-    assert {one.type for one in found.streams} == {"video", "audio"}
-
-
 def test_music(site: Server, tmp_path: Path) -> None:
     """The search is the operator's, who is the caller here."""
     search = DownloadSettings(music_search=site.url("/find/{query}"))
