@@ -206,17 +206,16 @@ def proxies() -> list[str]:
 
 #: Addresses within, one of each class and way of writing: what is not for `--long` asks for them.
 ADDRESSES = (
-    "http://127.0.0.1/", "https://127.0.0.1/latest/meta-data/", "http://[::1]/", "http://10.0.0.1/",
-    "http://192.168.0.1/", "http://172.16.0.0/", "http://100.64.0.1/", "http://169.254.169.254/",
-    "http://168.63.129.16/", "http://[fd00:ec2::254]/", "http://[fe80::1]/", "http://[ff02::1]/",
+    "http://127.0.0.1/", "http://[::1]/", "http://10.0.0.1/", "http://192.168.0.1/",
+    "http://100.64.0.1/", "http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fe80::1]/",
     "http://0/", "http://2130706433/", "http://0x7f.0x0.0x0.0x1/", "http://0177.00.00.01/",
     "http://\uff11\uff12\uff17\u3002\uff10\u3002\uff10\u3002\uff11/", "http://127%2e0%2e0%2e1/",
-    "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::127.0.0.1]/", "http://[2002:7f00:1::]/",
-    "http://localhost/", "http://metadata.google.internal/", "http://127.0.0.1:6379/",
-    f"http://{PUBLIC}:6379/", f"http://{PUBLIC}@127.0.0.1/", f"http://{PUBLIC}\\@127.0.0.1/",
+    "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::127.0.0.1]/", "http://localhost/",
+    "http://metadata.google.internal/", f"http://{PUBLIC}:6379/", f"http://{PUBLIC}@127.0.0.1/",
+    f"http://{PUBLIC}\\@127.0.0.1/",
 )  # fmt: skip
 #: The same with one of each other kind.
 SAMPLE = (
-    *ADDRESSES, "http:/127.0.0.1/", "//127.0.0.1/", "file:///etc/passwd", "ftp://127.0.0.1/",
-    "concat:a|b", "ytsearch5:x", "--exec=touch canary", "", "http://[::1/",
+    *ADDRESSES, "http:/127.0.0.1/", "file:///etc/passwd", "ftp://127.0.0.1/", "concat:a|b",
+    "--exec=touch canary", "",
 )  # fmt: skip

@@ -9,23 +9,19 @@ import polymux
 import pytest
 from polymux.fetch.fetcher import FetchPolicy
 from support.addressed_server import MUSIC, AddressedServer
+from support.fetches import showing
 from support.web import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Exchange
-
-TEXT = b"<html>this is no video</html>"
-
-
-async def script(exchange: Exchange) -> None:
-    """``/page`` is text that is called a video, ``/shows`` a page that shows it."""
-    if exchange.target == "/shows":
-        page = b'<!doctype html><title>Rivers</title><video src="/page"></video>'
-        await exchange.answer(200, page, "Content-Type: text/html")
-    else:
-        await exchange.answer(200, TEXT, "Content-Type: video/mp4")
+#: ``/page`` is text that is called a video, ``/shows`` a page that shows it.
+SCRIPT = showing(
+    {
+        "/page": ("video/mp4", "<html>this is no video</html>"),
+        "/shows": ("text/html", '<!doctype html><title>Rivers</title><video src="/page"></video>'),
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +30,7 @@ async def script(exchange: Exchange) -> None:
 )
 def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
     """Its folders count as secrets: no answer may have one in it."""
-    with Server(script) as web, AddressedServer(tmp_path, web) as server:
+    with Server(SCRIPT) as web, AddressedServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url(path))
         assert (status, code) == (415, "unsupported_media")
         assert str(server.settings.store.folder) not in words
@@ -42,7 +38,7 @@ def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
 
 
 def test_without_one() -> None:
-    with Server(script) as web:
+    with Server(SCRIPT) as web:
         policy = FetchPolicy(allowed_hosts=(web.authority,))
         with polymux.Local(fetch=policy) as local, pytest.raises(polymux.PolymuxError) as caught:
             local.download_video(web.url("/shows"))

@@ -18,7 +18,7 @@ from support.addressed_server import (
     Grown,
     Watched,
 )
-from support.fetches import answering, brotli_bomb
+from support.fetches import answering, brotli_bomb, showing
 from support.hostile_check import SANITIZED
 from support.odd_downloaders import ENDLESS_LINE, LINES_BYTES, LOUD
 from support.supervised import TESTS
@@ -162,13 +162,7 @@ TEMPLATES = {
 def test_lists_of_parts(tmp_path: Path, operation: str, template: str) -> None:
     """U40."""
     text = LIST.format(template=TEMPLATES[template])
-
-    async def script(exchange: Exchange) -> None:
-        if exchange.target == "/list.mpd":
-            await exchange.answer(200, text.encode(), "Content-Type: application/dash+xml")
-        else:
-            await exchange.answer(404)
-
+    script = showing({"/list.mpd": ("application/dash+xml", text)})
     with (
         Server(script) as site,
         AddressedServer(tmp_path, site, total_s=60) as server,

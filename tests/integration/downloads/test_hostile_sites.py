@@ -15,7 +15,7 @@ from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
 from support.addressed_server import downloaders
-from support.fetches import answering, wait_until
+from support.fetches import answering, showing, wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.video_site import PAGE
 from support.web import Exchange, Server
@@ -38,22 +38,8 @@ def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
     return PolymuxServer(folder / "s", fetch=policy, download=DownloadSettings(**download))
 
 
-def site_of(pages: dict[str, tuple[str, bytes]], fallback: Path | None = None) -> Server:
-    """Path to type and content; what is not there is a file of the folder."""
-
-    async def script(exchange: Exchange) -> None:
-        path = exchange.target.partition("?")[0]
-        if path in pages:
-            kind, data = pages[path]
-            await exchange.answer(200, data, f"Content-Type: {kind}")
-            return
-        file = None if fallback is None else fallback / path.lstrip("/")
-        if file is None or not file.is_file():
-            await exchange.answer(404, b"<html>nothing</html>", "Content-Type: text/html")
-        else:
-            await exchange.answer(200, file.read_bytes(), "Content-Type: video/mp4")
-
-    return Server(script)
+def low(folder: Path) -> tuple[str, bytes]:
+    return "video/mp4", (folder / "low.mp4").read_bytes()
 
 
 def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
@@ -113,8 +99,8 @@ HARMFUL = {
 def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name: str) -> None:
     """U38 to U40, U42, U45."""
     kind, text = HARMFUL[name]
-    data = text.replace("DECOY", f"http://{decoy.authority}").encode()
-    with site_of({"/page": (kind, data)}, site_folder) as site:
+    text = text.replace("DECOY", f"http://{decoy.authority}")
+    with Server(showing({"/page": (kind, text), "/low.mp4": low(site_folder)})) as site:
         error = failure(served(tmp_path, site, total_s=30), site.url("/page"))
     assert error.status in (400, 404, 415, 422, 502), error
     assert "--" not in str(error)  # Advice of the downloader's to its operator.
@@ -130,9 +116,9 @@ def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name
 )
 def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path, title: str) -> None:
     """U43."""
-    page = PAGE.format(title=title, source="/low.mp4", more="").encode("utf-8", "replace")
+    page = HTML, PAGE.format(title=title, source="/low.mp4", more="")
     with (
-        site_of({"/page": (HTML, page)}, site_folder) as site,
+        Server(showing({"/page": page, "/low.mp4": low(site_folder)})) as site,
         served(tmp_path, site) as server,
         Client(server.url, server.key) as client,
     ):
@@ -145,8 +131,9 @@ def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path, ti
 def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> None:
     """U41: the first is taken."""
     videos = "".join(f'<video src="/low.mp4?{n}"></video>' for n in range(10_000))
+    page = HTML, f"<html>{videos}</html>"
     with (
-        site_of({"/page": (HTML, f"<html>{videos}</html>".encode())}, site_folder) as site,
+        Server(showing({"/page": page, "/low.mp4": low(site_folder)})) as site,
         served(tmp_path, site, total_s=60) as server,
         Client(server.url, server.key) as client,
     ):

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from support.addressed_server import AddressedServer
+from support.fetches import showing
 from support.web import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Exchange, Script
+    from support.web import Script
 
-HTML = "Content-Type: text/html; charset=utf-8"
-M3U8 = "Content-Type: application/vnd.apple.mpegurl"
 PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n{more}#EXTINF:3,\n/part.ts\n"
-END = "#EXT-X-ENDLIST\n"
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144\n/live.m3u8\n"
 APART = (
     '#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="a",DEFAULT=YES,URI="/live.m3u8"\n'
@@ -47,28 +45,23 @@ LIVE = {
 
 
 def site(page: str, part: bytes = b"") -> Script:
-    files = {
-        "/page": (page, HTML),
-        "/live.m3u8": (PARTS.format(more=""), M3U8),
-        "/event.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:EVENT\n"), M3U8),
-        "/whole.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n") + END, M3U8),
-        "/master.m3u8": (MASTER, M3U8),
-        "/itself.m3u8": (MASTER.replace("live", "itself"), M3U8),
-        "/apart.m3u8": (APART, M3U8),
-        "/dynamic.mpd": (MANIFEST.format(kind="dynamic"), "Content-Type: application/dash+xml"),
-        "/static.mpd": (MANIFEST.format(kind="static"), "Content-Type: application/dash+xml"),
+    """Parts that nobody may ask for are there, too."""
+    lists = {
+        "/live": PARTS.format(more=""),
+        "/event": PARTS.format(more="#EXT-X-PLAYLIST-TYPE:EVENT\n"),
+        "/whole": PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n") + "#EXT-X-ENDLIST\n",
+        "/master": MASTER,
+        "/itself": MASTER.replace("live", "itself"),
+        "/apart": APART,
     }
-
-    async def script(exchange: Exchange) -> None:
-        if exchange.target.startswith("/part"):
-            await exchange.answer(200, part, "Content-Type: video/mp2t")
-        elif exchange.target == "/moved":
-            await exchange.answer(302, b"", "Location: /whole.m3u8")
-        else:
-            text, kind = files[exchange.target]
-            await exchange.answer(200, text.encode(), kind)
-
-    return script
+    return showing(
+        {"/page": ("text/html", page), "/part.ts": ("video/mp2t", part), "/part.m4s": ("a/b", part)}
+        | {f"{name}.m3u8": ("application/vnd.apple.mpegurl", one) for name, one in lists.items()}
+        | {
+            f"/{kind}.mpd": ("application/dash+xml", MANIFEST.format(kind=kind))
+            for kind in ("dynamic", "static")
+        }
+    )
 
 
 @pytest.mark.parametrize("name", LIVE)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.addressed_server import AddressedServer
+from support.fetches import answering
 from support.web import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from support.web import Exchange
 
 #: It gives what it is asked for into its file, as the program would.
 STAND_IN = """#!/bin/sh
@@ -43,10 +42,7 @@ def test_streams_of_other_ways_are_not_taken(
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     # What is imported from is what a downloader may read.
     monkeypatch.syspath_prepend(programs)
-
-    async def script(exchange: Exchange) -> None:
-        await exchange.answer(200, PAGES[name].encode(), "Content-Type: text/html")
-
+    script = answering(200, PAGES[name].encode(), "Content-Type: text/html")
     with Server(script) as web, AddressedServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url("/page"))
     assert (status, code) == (415, "unsupported_media"), words

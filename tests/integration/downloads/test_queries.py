@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from polymux import Client
 from polymux.downloads.settings import DownloadSettings
-from polymux.errors import InvalidRequestError, URLRefusedError
+from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy, Judged
 from support.fetches import answering
 from support.polymux_server import PolymuxServer
+from support.video_site import certified
 from support.web import Server
 from yt_dlp.extractor.youtube._base import INNERTUBE_CLIENTS
 
@@ -74,18 +74,9 @@ class Provider:
 
     def __init__(self, folder: Path) -> None:
         self.queries: list[Any] = []
-        self.certificate = folder / "certificate.pem"
-        subprocess.run(
-            [
-                "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                "-subj", "/CN=polymux test", "-addext", f"subjectAltName=DNS:{PROVIDER}",
-                "-keyout", "key.pem", "-out", self.certificate.name,
-            ],
-            cwd=folder, check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
-        both = (folder / "key.pem").read_bytes() + self.certificate.read_bytes()
-        (folder / "both.pem").write_bytes(both)
-        self.server = Server(self._answer, certificate=folder / "both.pem")
+        self.certificate = certified(folder, f"DNS:{PROVIDER}")
+        both = self.certificate.with_name("both.pem")
+        self.server = Server(self._answer, certificate=both)
 
     async def _answer(self, exchange: Exchange) -> None:
         if urlsplit(exchange.target).path.endswith("/search"):
@@ -129,21 +120,6 @@ def test_the_search_that_is_there_by_default(
     assert (answer.status, answer.json()["code"]) == (404, "no_result"), answer.body
     assert set(ways) == {f"https://{PROVIDER}:443/"}
     assert provider.queries == [text]
-
-
-def test_a_search_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the guard at the way out, which the provider must pass like any page."""
-    ways: list[str] = []
-
-    async def judged(url: str, **_: Any) -> Judged:
-        ways.append(url)
-        raise URLRefusedError("the URL is refused: its host is not on the public Internet")
-
-    monkeypatch.setattr("polymux.downloads.proxy.ajudged", judged)
-    with PolymuxServer(tmp_path / "s") as server:
-        answer = server.json(PATH, {"query": "/ Danube"})
-    assert (answer.status, answer.json()["code"]) == (400, "url_refused"), answer.body
-    assert set(ways) == {f"https://{PROVIDER}:443/"}
 
 
 @pytest.mark.parametrize(
