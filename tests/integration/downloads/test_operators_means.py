@@ -109,12 +109,6 @@ def test_by_the_operators_proxy(site: Server, out_of_reach: Server, tmp_path: Pa
     assert {one.target for one in proxy.requests} == {out_of_reach.authority}
 
 
-def test_without_it_nobody_is_there(out_of_reach: Server, tmp_path: Path) -> None:
-    with AddressedServer(tmp_path, out_of_reach) as server:
-        told = server.failure("convert_to_mp3", out_of_reach.url("/low.mp4"))
-    assert told[:2] == (502, "upstream_failed")
-
-
 @pytest.mark.parametrize("redirected", [False, True])
 def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool) -> None:
     """Neither the proxy nor what lies within hears of it."""

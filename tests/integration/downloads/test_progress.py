@@ -114,13 +114,3 @@ def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operat
     shares = [progress_of(job) for job in told]
     assert shares[-1] == 1.0
     assert shares == sorted(shares)
-
-
-def test_who_waits_on_this_machine(held: tuple[HeldSite, Server], tmp_path: Path) -> None:
-    site = held[1]
-    seen = Seen(held)
-    with polymux.Local(tmp_path, backends=backends(site, tmp_path)) as local:
-        made = local.download_video(site.url("/page/low.mp4"), on_progress=seen.take)
-    assert len(made.read()) > 1000
-    assert seen.before
-    assert 0 < seen.before[0] < 1

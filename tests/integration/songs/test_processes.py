@@ -58,27 +58,6 @@ def test_what_one_adds_others_find_at_once(
         assert catalogue.identify(snippets[2]) is not None
 
 
-def test_a_second_writer_is_told_of_the_first(tmp_path: Path, music: Path) -> None:
-    folder = tmp_path / "catalogue"
-    with polymux.Catalogue(folder) as first, polymux.Catalogue(folder) as second:
-        found = threading.Event()
-        errors: list[Exception] = []
-
-        def meanwhile(_: object) -> None:
-            if found.is_set():
-                return
-            found.set()
-            try:
-                second.add(music)
-            except polymux.CatalogueError as error:
-                errors.append(error)
-
-        first.add(music, on_progress=meanwhile)
-        assert [one.code for one in errors] == ["catalogue_busy"]
-        assert str(os.getpid()) in str(errors[0])
-        assert second.add(music).unchanged == 4
-
-
 def test_many_ask_while_one_adds(
     tmp_path: Path, music: Path, many: Path, snippets: list[Path]
 ) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.songs.catalogue import Catalogue
-from polymux.songs.reader import Library, ReadCatalogue
+from polymux.songs.reader import ReadCatalogue
 from support import catalogue_songs, programs
 
 if TYPE_CHECKING:
@@ -222,15 +222,3 @@ def test_an_interrupted_look_leaves_nothing_twice(
                 catalogue.identify(snippets[0])
         assert catalogue.identify(snippets[0]) is not None
         assert catalogue.stats().index["postings"] == whole
-
-
-def test_a_library_counts_without_the_index(filled: Path) -> None:
-    library = Library(filled)
-    assert library.count() == 4
-    own = library.catalogue()
-    assert own is not None
-    assert own._index._native is None
-    with polymux.Catalogue(filled) as catalogue:
-        assert Library.of(catalogue).count() == 4
-        assert catalogue._index._native is None
-    library.close()
