@@ -12,10 +12,10 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.url_inputs import UrlFetcher
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import Limits
 from polymux.service.model import ProgressSink, Upload
 from polymux.service.store import Store
+from support.addressed_server import allowing
 from support.commands import run
 from support.conversions import wav
 from support.fetches import answering, wait_until
@@ -30,12 +30,8 @@ if TYPE_CHECKING:
 CONVERT = "/api/v1/convert2mp3"
 
 
-def policy(*servers: Server) -> FetchPolicy:
-    return FetchPolicy(allowed_hosts=tuple(one.authority for one in servers))
-
-
 def served(folder: Path, *sites: Server, **limits: Any) -> PolymuxServer:
-    return PolymuxServer(folder / "s", fetch=policy(*sites), limits=Limits(**limits))
+    return PolymuxServer(folder / "s", fetch=allowing(*sites), limits=Limits(**limits))
 
 
 def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
@@ -67,12 +63,14 @@ def test_it_is_what_the_same_file_is_when_it_is_sent(site: Server, tmp_path: Pat
         run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
         assert (tmp_path / "tone.mp3").read_bytes() == wanted
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
-    with polymux.Local(fetch=policy(site)) as local:
+    with polymux.Local(fetch=allowing(site)) as local:
         assert local.convert_to_mp3(url=site.url("/tone.wav")).read() == wanted
 
 
 def site_bytes(site: Server, name: str) -> bytes:
-    return bytes(polymux.fetch.fetcher.fetch(site.url(f"/{name}"), policy=policy(site)).data or b"")
+    return bytes(
+        polymux.fetch.fetcher.fetch(site.url(f"/{name}"), policy=allowing(site)).data or b""
+    )
 
 
 def test_both_and_neither_are_refused(site: Server, tmp_path: Path) -> None:
@@ -167,7 +165,7 @@ def test_pages_are_seen_as_such(tmp_path: Path, page: bytes, is_page: bool) -> N
     """Whatever stands before their first element, up to 64 KiB of blanks."""
 
     async def brought() -> Upload:
-        url_fetcher = UrlFetcher(policy(site), 1 << 20)
+        url_fetcher = UrlFetcher(allowing(site), 1 << 20)
         with closing(Store(tmp_path / "store")) as store:
             sink = ProgressSink(lambda: None, store.media.draft)
             return await url_fetcher.fetch(site.url("/x.wav"), sink, [])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pytest
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import EngineSettings, Limits
-from support.addressed_server import FILES, MUSIC, PAGES
+from support.addressed_server import allowing, fetched
 from support.chat_model import model_path
-from support.polymux_server import PolymuxServer, form
+from support.polymux_server import PolymuxServer
 from support.video_site import Site
 from support.web import Server
 from support.weights import whisper
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.polymux_server import Answer
     from support.web import Exchange
 
 #: Of videos that last three.
@@ -61,7 +59,6 @@ def lying(site_folder: Path) -> Iterator[Server]:
 def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
     """As anybody starts it; only the limit is another. No model is loaded for what is refused."""
     folder = tmp_path_factory.mktemp("limited")
-    fetch = FetchPolicy(allowed_hosts=(lying.authority,))
     limits = Limits(duration_s=MAX_S)
     engines = {
         "media": EngineSettings("media"),
@@ -70,19 +67,10 @@ def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     }
     download = DownloadSettings(music_search=lying.url("/{query}"))
     with PolymuxServer(
-        folder / "s", fetch=fetch, limits=limits, engines=engines, download=download
+        folder / "s", fetch=allowing(lying), limits=limits, engines=engines, download=download
     ) as running:
         running.answer_within_s = 60.0
         yield running
-
-
-def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
-    if operation in FILES:
-        body, headers = form(("url", url))
-        return server.ask("POST", FILES[operation], body, headers)
-    if operation == MUSIC:
-        return server.json("/api/v1/downloadmusic", {"query": urlsplit(url).path.lstrip("/")})
-    return server.json(PAGES[operation], {"url": url})
 
 
 @pytest.mark.parametrize(

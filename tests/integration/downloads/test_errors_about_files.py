@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.fetch.fetcher import FetchPolicy
-from support.addressed_server import MUSIC, AddressedServer
+from support.addressed_server import MUSIC, AddressedServer, allowing
 from support.fetches import showing
 from support.web import Server
 
@@ -39,7 +38,7 @@ def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
 
 def test_without_one() -> None:
     with Server(SCRIPT) as web:
-        policy = FetchPolicy(allowed_hosts=(web.authority,))
+        policy = allowing(web)
         with polymux.Local(fetch=policy) as local, pytest.raises(polymux.PolymuxError) as caught:
             local.download_video(web.url("/shows"))
     told = f"{caught.value} {caught.value.to_dict()}"

@@ -13,8 +13,7 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetcher import FetchPolicy
-from support.addressed_server import downloaders
+from support.addressed_server import allowing, downloaders
 from support.fetches import answering, showing, wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.video_site import PAGE
@@ -34,7 +33,7 @@ def decoy() -> Iterator[Server]:
 
 
 def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
-    policy = FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
+    policy = allowing(*sites)
     return PolymuxServer(folder / "s", fetch=policy, download=DownloadSettings(**download))
 
 

@@ -88,9 +88,5 @@ def test_what_ends_is_fetched(site_folder: Path, tmp_path: Path, path: str) -> N
     """And its list is asked for no more often than before."""
     part = (site_folder / "hls" / "list0.ts").read_bytes()
     with Server(site(SOURCE.format(path), part)) as web, AddressedServer(tmp_path, web) as server:
-        answer = server.fetches("convert_to_mp3", web.url("/page"))
-        assert answer.status == 200, answer.body
-        address = answer.json()["response"].removeprefix(server.url)
-        (tmp_path / "made").write_bytes(server.ask("GET", address, key=None).body)
-        assert polymux.probe(tmp_path / "made").duration_s > 0.5
+        assert polymux.probe(server.made("convert_to_mp3", web.url("/page"))).duration_s > 0.5
         assert [one.target for one in web.requests].count(path) <= 2

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import EngineSettings
 from polymux.summaries.settings import SummaryOptions
+from support.addressed_server import allowing
 from support.chat_model import model_path
 from support.commands import Shell, environment, run
 
@@ -22,14 +22,10 @@ if TYPE_CHECKING:
     from support.web import Server
 
 
-def policy(site: Server) -> FetchPolicy:
-    return FetchPolicy(allowed_hosts=(site.authority,))
-
-
 def test_music(site: Server, tmp_path: Path) -> None:
     """The search is the operator's, who is the caller here."""
     search = DownloadSettings(music_search=site.url("/find/{query}"))
-    with polymux.Local(fetch=policy(site), download=search) as local:
+    with polymux.Local(fetch=allowing(site), download=search) as local:
         path = local.download_music("Blue Danube").save(tmp_path / "music.mp3")
     assert polymux.probe(path).duration_s == pytest.approx(3.0, abs=0.2)
     assert site.requests[0].target == "/find/Blue%20Danube"
@@ -39,7 +35,7 @@ def test_a_summary(site: Server) -> None:
     """By a chat model of this machine, a small one."""
     chat = EngineSettings("chat", {"model": str(model_path()), "context": 1024}, threads=1)
     short = SummaryOptions(words=10)
-    with polymux.Local(fetch=policy(site), engines={"chat": chat}, summaries=short) as local:
+    with polymux.Local(fetch=allowing(site), engines={"chat": chat}, summaries=short) as local:
         text = local.summarize_video(site.url("/page/high.mp4")).text
     assert text.strip()
     assert len(text) < 1000

@@ -11,8 +11,8 @@ from PIL import Image
 from polymux import Client
 from polymux.downloads.engine import tags_of
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetcher import FetchPolicy
 from support import programs
+from support.addressed_server import allowing
 from support.polymux_server import PolymuxServer
 from support.video_site import Site
 
@@ -78,7 +78,7 @@ def client(
     music: tuple[MusicSite, Server], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
     _, running = music
-    policy = FetchPolicy(allowed_hosts=(running.authority,))
+    policy = allowing(running)
     search = DownloadSettings(music_search=running.url("/find/{query}"))
     folder = tmp_path_factory.mktemp("served")
     with (

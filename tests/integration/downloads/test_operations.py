@@ -11,12 +11,10 @@ from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.process.in_process import InProcessBackend
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import StoreSettings
-from polymux.service.backend import Backend
-from polymux.service.model import OperationResult
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
+from support.addressed_server import Writer, allowing
 from support.commands import run
 from support.polymux_server import PolymuxServer
 
@@ -24,24 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.model import OperationRequest, ProgressSink
+    from polymux.service.backend import Backend
     from support.web import Server
 
 
-class Writer(Backend):
-    """A chat model of one sentence."""
-
-    name = "writer"
-    operations = frozenset(("chat",))
-    models = ("small",)
-
-    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        message = {"role": "assistant", "content": "A river carries stones."}
-        return OperationResult({"choices": [{"index": 0, "message": message}]})
-
-
 def backends(site: Server, folder: Path) -> list[Backend]:
-    policy = FetchPolicy(allowed_hosts=(site.authority,))
+    policy = allowing(site)
     settings = DownloadSettings(music_search=site.url("/find/{query}"))
     pages = PageDownloader(settings, policy, folder / "drafts", 3600)
     media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)

@@ -13,6 +13,7 @@ from polymux.downloads.upstream_proxy import UpstreamProxy
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.model import ProgressSink
+from support.addressed_server import allowing
 from support.fetches import answering
 from support.web import Server
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANY_BYTES = 1 << 30
-
-
-def policy(*servers: Server) -> FetchPolicy:
-    return FetchPolicy(allowed_hosts=tuple(one.authority for one in servers))
 
 
 def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[bytes, int]:
@@ -49,7 +46,7 @@ def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[
 def test_it_never_hears_of_what_the_guard_refuses(tmp_path: Path) -> None:
     """Not even where it would let it through itself."""
     with Server(answering(200, b"secret")) as decoy:
-        data, received = asked(tmp_path, FetchPolicy(), policy(decoy), decoy.url("/"))
+        data, received = asked(tmp_path, FetchPolicy(), allowing(decoy), decoy.url("/"))
         assert decoy.connections == 0
     assert data.startswith(b"HTTP/1.1 403 ")
     assert received == 0
@@ -57,7 +54,7 @@ def test_it_never_hears_of_what_the_guard_refuses(tmp_path: Path) -> None:
 
 def test_what_it_refuses_itself(tmp_path: Path) -> None:
     with Server(answering(200, b"here")) as web:
-        data, _ = asked(tmp_path, policy(web), FetchPolicy(), web.url("/"))
+        data, _ = asked(tmp_path, allowing(web), FetchPolicy(), web.url("/"))
         assert web.connections == 0
     assert data.startswith(b"HTTP/1.1 502 ")
 
@@ -90,13 +87,13 @@ def test_a_page(site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """All of it comes by way of the proxy, whose password is in a variable."""
 
     async def body() -> None:
-        async with GuardedProxy(policy(site), MANY_BYTES) as far:
+        async with GuardedProxy(allowing(site), MANY_BYTES) as far:
             await far.start(tmp_path / "far")
             monkeypatch.setenv("THE_WAY_OUT", far.url)
             settings = DownloadSettings(proxy_environment="THE_WAY_OUT")
             folder = tmp_path / "drafts"
             folder.mkdir()
-            pages = PageDownloader(settings, policy(site), folder, 3600)
+            pages = PageDownloader(settings, allowing(site), folder, 3600)
             sink = ProgressSink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
             async with pages.downloaded(site.url("/page/low.mp4"), "video", sink) as found:
                 size_bytes = sum(one.stat().st_size for one in found.files)

@@ -12,10 +12,9 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.server.settings.settings import CompatSettings
 from replicate.exceptions import ModelError
-from support.addressed_server import downloaders
+from support.addressed_server import allowing, downloaders
 from support.fetches import answering, wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.programs import run
@@ -31,13 +30,9 @@ if TYPE_CHECKING:
 AT_DOOR = "polymux/convert-to-mp3"
 
 
-def policy(*servers: Server) -> FetchPolicy:
-    return FetchPolicy(allowed_hosts=tuple(one.authority for one in servers))
-
-
 def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
     settings = DownloadSettings(**download)
-    return PolymuxServer(folder / "s", fetch=policy(*sites), download=settings)
+    return PolymuxServer(folder / "s", fetch=allowing(*sites), download=settings)
 
 
 def test_a_video_that_its_site_calls_a_page(site_folder: Path, tmp_path: Path) -> None:
@@ -211,7 +206,7 @@ def test_at_the_door_in_replicates_form(site: Server, tmp_path: Path, reads_page
     download = DownloadSettings(enabled=reads_pages)
     asked = {"file": site.url("/page/high.mp4")}
     with PolymuxServer(
-        tmp_path / "s", fetch=policy(site), compat=compat, download=download
+        tmp_path / "s", fetch=allowing(site), compat=compat, download=download
     ) as server:
         if not reads_pages:
             with pytest.raises(ModelError, match="there is a page at this address"):

@@ -11,6 +11,7 @@ from polymux import Client
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy, Judged
+from support.addressed_server import allowing
 from support.fetches import answering
 from support.polymux_server import PolymuxServer
 from support.video_site import certified
@@ -26,7 +27,7 @@ PATH = "/api/v1/downloadmusic"
 
 
 def served(folder: Path, site: Server) -> PolymuxServer:
-    policy = FetchPolicy(allowed_hosts=(site.authority,))
+    policy = allowing(site)
     search = DownloadSettings(music_search=site.url("/find/{query}"))
     return PolymuxServer(folder / "s", fetch=policy, download=search)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import EngineSettings
 from support import programs
+from support.addressed_server import allowing
 from support.commands import run
 from support.polymux_server import PolymuxServer, form
 from support.video_site import Site
@@ -53,7 +53,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EngineSetting
 
 def test_every_way_in(speaking: Server, engines: dict[str, EngineSettings], tmp_path: Path) -> None:
     file, page = speaking.url("/said.wav"), speaking.url("/silent/said.mp4")
-    policy = FetchPolicy(allowed_hosts=(speaking.authority,))
+    policy = allowing(speaking)
     with PolymuxServer(tmp_path / "s", engines=engines, fetch=policy) as server:
         server.answer_within_s = 120.0
         body, headers = form(("url", file), ("language", "en"))

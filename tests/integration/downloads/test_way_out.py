@@ -15,6 +15,7 @@ import pytest
 from polymux.downloads import proxy as proxy_module
 from polymux.downloads.proxy import GuardedProxy
 from polymux.fetch.fetcher import FetchPolicy
+from support.addressed_server import allowing
 from support.fetches import answering, sending
 from support.web import Server
 
@@ -47,10 +48,6 @@ with socket.create_connection(("127.0.0.1", port), 5) as out:
 found["out"] = data.decode("latin-1")
 print(json.dumps(found))
 """
-
-
-def allowed(web: Server) -> FetchPolicy:
-    return FetchPolicy(allowed_hosts=(web.authority,))
 
 
 def get(url: str) -> bytes:
@@ -86,7 +83,7 @@ def test_a_process_with_one_way_out_reaches_nothing_else(tmp_path: Path) -> None
     with Server(answering(200, b"through the proxy")) as web:
 
         async def run() -> bytes:
-            async with GuardedProxy(allowed(web), 1 << 20) as proxy:
+            async with GuardedProxy(allowing(web), 1 << 20) as proxy:
                 await proxy.start(tmp_path / "out")
                 process = await asyncio.create_subprocess_exec(
                     sys.executable, "-c", _CONFINED, str(tmp_path / "out"), str(web.port),
@@ -125,17 +122,17 @@ def test_it_goes_to_whom_it_may(tmp_path: Path) -> None:
             f"GET {web.url('/a?b=c')} HTTP/1.1\r\nHost: {web.authority}\r\nProxy-Connection: x\r\n"
             "Connection: keep-alive\r\nX-Own: 1\r\n\r\n"
         )
-        data, _ = through(tmp_path, allowed(web), request.encode())
+        data, _ = through(tmp_path, allowing(web), request.encode())
         assert data.endswith(b"hello")
         assert web.requests[0].target == "/a?b=c"
         names = {name.lower(): value for name, value in web.requests[0].headers}
         assert names == {"host": web.authority, "x-own": "1", "connection": "close"}
         tunnel = f"CONNECT {web.authority} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"
-        data, _ = through(tmp_path, allowed(web), tunnel.encode())
+        data, _ = through(tmp_path, allowing(web), tunnel.encode())
         assert data.startswith(b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 200")
         assert data.endswith(b"hello")
         # On loopback a password is wanted.
-        data, _ = through(tmp_path, allowed(web), get(web.url("/")), key=False)
+        data, _ = through(tmp_path, allowing(web), get(web.url("/")), key=False)
         assert data.startswith(b"HTTP/1.1 407")
         assert web.connections == 2
 
@@ -153,7 +150,7 @@ def test_what_is_no_request(tmp_path: Path, request_line: str, status: int) -> N
 def test_too_much_and_too_slow(tmp_path: Path) -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     with Server(sending(head, bytes(1_000_000))) as web:
-        data, proxy = through(tmp_path, allowed(web), get(web.url("/")), max_bytes=100_000)
+        data, proxy = through(tmp_path, allowing(web), get(web.url("/")), max_bytes=100_000)
         assert len(data) <= 100_000 + 65_536
         assert proxy.received_bytes <= 100_000 + 65_536
     assert answered(tmp_path, head, then="stall") == (
@@ -167,7 +164,7 @@ def test_heads_of_answers_are_counted_too(tmp_path: Path) -> None:
     with Server(sending(head)) as web:
 
         async def asked() -> list[int]:
-            async with GuardedProxy(allowed(web), 100_000) as proxy:
+            async with GuardedProxy(allowing(web), 100_000) as proxy:
                 await proxy.start(tmp_path / "out")
                 lengths = []
                 for _ in range(5):
@@ -235,7 +232,7 @@ def test_heads_without_an_end(
 def answered(folder: Path, *pieces: bytes, then: str = "close") -> bytes:
     """What comes through the proxy of what a server sends."""
     with Server(sending(*pieces, then=then)) as web:
-        return through(folder, allowed(web), get(web.url("/")))[0]
+        return through(folder, allowing(web), get(web.url("/")))[0]
 
 
 def test_an_answer_is_the_last_of_its_connection(tmp_path: Path) -> None:
