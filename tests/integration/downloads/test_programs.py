@@ -1,18 +1,24 @@
-"""What comes by ways that yt-dlp has programs for: none is started, with a stranger's words."""
+"""Programs that yt-dlp would start: none but deno, which may do nothing but reckon."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import secrets
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from polymux.downloads.downloader import PageDownloader
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetch.fetcher import FetchPolicy
+from polymux.service.model import ProgressSink
 from support.addressed_server import AddressedServer
 from support.fetches import answering
+from support.odd_downloaders import SCRIPTS
+from support.supervised import TESTS
 from support.web import Server
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: It gives what it is asked for into its file, as the program would.
 STAND_IN = """#!/bin/sh
@@ -76,3 +82,32 @@ def test_no_program_but_that_for_scripts_is_started(tmp_path: Path) -> None:
         [sys.executable, "-c", _STARTS, str(deno)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has all that deno can allow; network, files and memory are the process's own bounds."""
+    monkeypatch.setattr("polymux.downloads.downloader._FAMILY", SCRIPTS)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    # Of this run alone: what another has left there says nothing of it.
+    written = Path("/tmp", f"polymux-was-here-{secrets.token_hex(8)}")
+    sink = ProgressSink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
+
+    async def ran(site: Server) -> None:
+        policy = FetchPolicy(allowed_hosts=(site.authority,))
+        pages = PageDownloader(DownloadSettings(), policy, tmp_path, 3600)
+        async with pages.downloaded(site.url(f"/{written.name}"), "audio", sink):
+            pass
+
+    # It is where the downloader may go by its proxy; a script knows of none.
+    with Server(answering(200, b"secret")) as site:
+        asyncio.run(ran(site))
+        assert site.connections == 0
+    version, said = sink.lines
+    assert version.startswith("deno 2.")
+    found = json.loads(said)
+    assert found.pop("reckoned") == "xumylop"
+    assert set(found) == {"reached", "read", "wrote"}
+    assert found["reached"] == "TypeError"
+    assert found["read"] in {"PermissionDenied", "NotCapable"}
+    assert found["wrote"] in {"PermissionDenied", "NotCapable"}
+    assert not written.exists()
