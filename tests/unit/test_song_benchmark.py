@@ -133,7 +133,7 @@ def test_what_is_counted() -> None:
     assert report.sweep(rows, [3.0])[-1] == "| 3 | nan / 50.0 / nan | 1 | 1 | 0 | 0 | 1 | 0 |"
 
 
-def told_row(
+def tried(
     kind: str, condition: str, seconds: float, *, named: bool, right: bool, score: float = 1.0
 ) -> Row:
     return Row(kind, condition, seconds, 0, "a", "rock", "a" if named else None, score, "a", right,
@@ -145,16 +145,14 @@ def rows(missed: set[tuple[str, float]], *, wrong: int = 0) -> list[Row]:
     found = []
     for name in report.TABLE:
         for seconds in LENGTHS_S:
-            found.append(told_row("inside", name, seconds, named=True, right=True))
+            found.append(tried("inside", name, seconds, named=True, right=True))
             refused = (name, seconds) in missed
-            found.append(told_row("inside", name, seconds, named=not refused, right=True))
-    found += [told_row("inside", "speed +4 % and telephone", 5.0, named=False, right=False)]
-    found += [
-        told_row("container", one, 5.0, named=True, right=True) for one in containers.CONTAINERS
-    ]
+            found.append(tried("inside", name, seconds, named=not refused, right=True))
+    found += [tried("inside", "speed +4 % and telephone", 5.0, named=False, right=False)]
+    found += [tried("container", one, 5.0, named=True, right=True) for one in containers.CONTAINERS]
     for kind in scorer.MUST_NOT_MATCH:
         found += [
-            told_row(kind, "clean", 5.0, named=number < wrong, right=False) for number in range(4)
+            tried(kind, "clean", 5.0, named=number < wrong, right=False) for number in range(4)
         ]
     return found
 
@@ -189,7 +187,7 @@ def test_seeds_stand_side_by_side_with_mean_and_worst() -> None:
 
 
 def test_snippets_that_raised_are_told_but_for_broken_ones() -> None:
-    fine = told_row("inside", "clean", 5.0, named=True, right=True)
+    fine = tried("inside", "clean", 5.0, named=True, right=True)
     assert "raised" not in report.summary({"a": [fine, replace(fine, kind="broken", error="x")]})
     assert "1 snippets that are not broken raised: x" in report.summary(
         {"a": [fine, replace(fine, error="x")]}
@@ -212,8 +210,8 @@ def test_features_are_what_the_regression_weighs() -> None:
 
 def test_rows_are_kept_whole_and_older_ones_are_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    kept = replace(told_row("inside", "clean", 5.0, named=True, right=True), basis=BASIS)
-    older = told_row("inside", "clean", 5.0, named=True, right=True)
+    kept = replace(tried("inside", "clean", 5.0, named=True, right=True), basis=BASIS)
+    older = tried("inside", "clean", 5.0, named=True, right=True)
     scorer.keep([kept, older], path)
     assert scorer.load(path) == [kept, older]
     path.write_text(path.read_text().replace(', "basis": null', ""))

@@ -108,6 +108,14 @@ def test_a_page_over_tls_may_lead_to_one_without(
     tmp_path: Path, certificate: Path, site_folder: Path
 ) -> None:
     """U26: by a redirect, and by what it shows; each connection is judged like any other."""
+
+    def redirect(to: Server) -> Script:
+        return answering(302, b"", f"Location: {to.url('/a')}")
+
+    def shown(to: Server) -> Script:
+        page = f'<html><video src="{to.url("/a")}"></video></html>'
+        return answering(200, page.encode(), "Content-Type: text/html")
+
     video = answering(200, (site_folder / "low.mp4").read_bytes(), "Content-Type: video/mp4")
     with (
         Server(video) as plain,
@@ -115,23 +123,12 @@ def test_a_page_over_tls_may_lead_to_one_without(
         Server(answering(), certificate=certificate.with_name("both.pem")) as safe,
         AddressedServer(tmp_path, plain, safe, bundle=certificate) as server,
     ):
-        for status, body in (
-            (302, b""), (200, b'<html><video src="%s"></video></html>' % plain.url("/a").encode()),
-        ):  # fmt: skip
-            fields = ["Content-Type: text/html"]
-            safe.script = answering(
-                status, body, *fields, *([f"Location: {plain.url('/a')}"] if status == 302 else [])
-            )
+        for leading in (redirect, shown):
+            safe.script = leading(plain)
             before = plain.connections
-            answer = server.fetches("download_video", safe.url("/page"))
-            assert answer.status == 200, answer.body
+            server.made("download_video", safe.url("/page"))
             assert plain.connections > before
-        shown = b'<html><video src="%s"></video></html>' % stranger.url("/a").encode()
-        for script in (
-            answering(302, b"", f"Location: {stranger.url('/a')}"),
-            answering(200, shown, "Content-Type: text/html"),
-        ):
-            safe.script = script
+            safe.script = leading(stranger)
             status, code, _ = server.failure("download_video", safe.url("/page"))
             assert (status, code) == (400, "url_refused")
         assert stranger.connections == 0
