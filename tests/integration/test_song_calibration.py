@@ -34,7 +34,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def columns(text: str, heading: str) -> list[list[str]]:
-    """The lines of the table that begins with this heading."""
     table = text[text.index(f"| {heading} |") :].split("\n\n")[0]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
 

@@ -141,7 +141,6 @@ def tried(
 
 
 def rows(missed: set[tuple[str, float]], *, wrong: int = 0) -> list[Row]:
-    """Two snippets of each condition and length; of those missed one stood first and no more."""
     found = []
     for name in report.TABLE:
         for seconds in LENGTHS_S:
@@ -158,7 +157,6 @@ def rows(missed: set[tuple[str, float]], *, wrong: int = 0) -> list[Row]:
 
 
 def cells(text: str, name: str) -> list[str]:
-    """The cells of the one line that begins so."""
     lines = [line for line in text.splitlines() if line.startswith(f"| {name}")]
     assert len(lines) == 1
     return [cell.strip() for cell in lines[0].split("|")[2:-1]]

@@ -162,8 +162,6 @@ def test_a_caller_who_leaves_ends_the_fetch(tmp_path: Path) -> None:
     ids=range(8),
 )
 def test_pages_are_seen_as_such(tmp_path: Path, page: bytes, is_page: bool) -> None:
-    """Whatever stands before their first element, up to 64 KiB of blanks."""
-
     async def brought() -> Upload:
         url_fetcher = UrlFetcher(allowing(site), 1 << 20)
         with closing(Store(tmp_path / "store")) as store:

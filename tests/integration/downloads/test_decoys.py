@@ -44,7 +44,6 @@ def test_nobody_was_reached(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("field", REQUESTS)
 def test_all_was_refused(found: dict[str, Any], field: str) -> None:
-    """Directly, and through redirects."""
     all_is_refused(found, field, SAMPLE)
     if field not in (*PAGES, *PROXIES):
         all_was_led_to(found[f"{field} redirected"], SAMPLE, found["said"])
@@ -58,7 +57,6 @@ def test_a_downloader_is_led_nowhere(found: dict[str, Any], field: str) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_the_whole_corpus_through_each_redirect() -> None:
-    """Every URL through every code, at every field but those that a downloader follows."""
     found = decoy_operations.run("everything")
     nobody_was_reached(found, least_requests=30_000)
     for field in REQUESTS:
@@ -73,7 +71,6 @@ def test_the_whole_corpus_through_each_redirect() -> None:
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("field", PAGES)
 def test_a_downloader_through_each_redirect(field: str, code: int) -> None:
-    """Every URL at the field itself, a process for each: 5 to 11 minutes."""
     found = decoy_operations.run(field, str(code))
     nobody_was_reached(found, least_requests=len(urls()))
     all_was_led_to(found, urls(), found["said"])
@@ -170,7 +167,6 @@ def test_every_field_is_asked_for() -> None:
 
 
 def fetched_by(fields: tuple[contract.Field, ...]) -> Iterator[str]:
-    """Paths to the fields of kind ``url``, within objects and lists of them."""
     for field in fields:
         if field.kind == "url":
             yield field.name

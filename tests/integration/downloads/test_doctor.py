@@ -23,7 +23,6 @@ NO_NETWORKS = (
 
 
 def installed(folder: Path, version: str) -> str:
-    """A folder of packages where yt-dlp is of that version, as packages say it."""
     place = folder / "packages" / f"yt_dlp-{version}.dist-info"
     place.mkdir(parents=True)
     (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: yt-dlp\nVersion: {version}\n")
@@ -45,7 +44,6 @@ def test_an_old_downloader(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("enforced", [True, False])
 def test_the_one_way_out(tmp_path: Path, enforced: bool) -> None:
-    """On this machine, and where its kernel lets no process leave the network."""
     limited = [find("unshare"), "--user", "--map-root-user", "sh", "-c", NO_NETWORKS, "sh"]
 
     def doctor(*words: str) -> str:

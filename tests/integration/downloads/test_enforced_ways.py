@@ -49,8 +49,6 @@ print(json.dumps({"in_force": in_force, "proxy": proxy, "decoy": reached(port),
 
 
 def confined(folder: Path, *, leaves: bool) -> tuple[dict[str, Any], int]:
-    """What such a process finds, and how many came to the decoy."""
-
     async def run(decoy: Server) -> bytes:
         async with GuardedProxy(FetchPolicy(), 1 << 20) as proxy:
             await proxy.start(folder / "out")
@@ -68,7 +66,6 @@ def confined(folder: Path, *, leaves: bool) -> tuple[dict[str, Any], int]:
 
 
 def test_a_network_of_its_own(tmp_path: Path) -> None:
-    """Its end is waited for with that of all who hold its output: the process beside ends too."""
     found, came = confined(tmp_path, leaves=True)
     if egress.tried() == egress.ONE_WAY_OUT:
         assert egress.ONE_WAY_OUT in found["in_force"]
@@ -102,7 +99,6 @@ def landlock_version() -> int:
 
 @pytest.mark.parametrize("version", [0, 3, 4, 6])
 def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
-    """The calls of each version of Landlock's interface, as landlock(7) has them."""
     calls: list[tuple[int, tuple[Any, ...]]] = []
 
     def syscall(number: int, *arguments: Any) -> int:
@@ -162,7 +158,6 @@ runpy.run_module("polymux.engines.process.egress", run_name="__main__")
 
 
 def test_what_is_found_where_no_process_may_leave() -> None:
-    """By the same process that doctor starts, on this machine's kernel."""
     command = [sys.executable, "-c", _STAYING]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     wanted = sandbox.ONLY_PORTS if landlock_version() >= 4 else ""

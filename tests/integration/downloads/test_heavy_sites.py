@@ -54,7 +54,6 @@ def _held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def sent() -> list[int]:
-    """Bytes of bodies, as a site could send them."""
     return [0]
 
 
@@ -100,7 +99,6 @@ def test_a_page_without_end(tmp_path: Path, sent: list[int]) -> None:
 
 
 def packed_page() -> bytes:
-    """A gibibyte of a page, in 1 MiB."""
     more = gzip.compress(bytes(64 * _MIB))
     return gzip.compress(b"<html>" + bytes(64 * _MIB)) + more * 15
 
@@ -160,7 +158,6 @@ TEMPLATES = {
     [("convert_to_mp3", "a billion"), *(("download_video", name) for name in TEMPLATES)],
 )
 def test_lists_of_parts(tmp_path: Path, operation: str, template: str) -> None:
-    """U40."""
     text = LIST.format(template=TEMPLATES[template])
     script = showing({"/list.mpd": ("application/dash+xml", text)})
     with (

@@ -27,7 +27,6 @@ SECRET = b"secret-canary"
 
 @pytest.fixture
 def decoy() -> Iterator[Server]:
-    """Somebody within; whoever reaches it has failed."""
     with Server(answering(200, SECRET)) as running:
         yield running
 
@@ -96,7 +95,6 @@ HARMFUL = {
 
 @pytest.mark.parametrize("name", HARMFUL)
 def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name: str) -> None:
-    """U38 to U40, U42, U45."""
     kind, text = HARMFUL[name]
     text = text.replace("DECOY", f"http://{decoy.authority}")
     with Server(showing({"/page": (kind, text), "/low.mp4": low(site_folder)})) as site:
@@ -114,7 +112,6 @@ def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name
     "title", ["../../../etc/x", "%(id)s\nb\rc\u202egpj.exe", "-o" + "x" * 4000]
 )
 def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path, title: str) -> None:
-    """U43."""
     page = HTML, PAGE.format(title=title, source="/low.mp4", more="")
     with (
         Server(showing({"/page": page, "/low.mp4": low(site_folder)})) as site,
@@ -142,7 +139,6 @@ def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> Non
 
 
 def watched_environments(site: Server) -> list[bytes]:
-    """What the downloaders that run while a site is asked have been given as environment."""
     found: list[bytes] = []
     answer = site.script
 
@@ -271,7 +267,6 @@ def test_cookies_of_one_download_are_not_anothers(site_folder: Path, tmp_path: P
 
 
 def test_resolutions_that_are_none(site: Server, tmp_path: Path) -> None:
-    """U51."""
     with served(tmp_path, site) as server:
         for resolution in (
             "-1", "99999p", "best[height<=1]/x", "720;id", "7" * 1_000_000, "143", "720i",

@@ -34,8 +34,6 @@ def is_browser(exchange: Exchange) -> bool:
 
 
 def picky(video: bytes, seen: list[bool], *, lets_through: bool = True) -> Script:
-    """A site that wants a browser for its page and for its video."""
-
     async def script(exchange: Exchange) -> None:
         seen.append(is_browser(exchange))
         if not (lets_through and seen[-1]):
@@ -84,7 +82,6 @@ def test_it_is_asked_again_as_by_a_browser(
 def test_one_that_wants_more_than_a_browser(
     site: Server, certificate: Path, tmp_path: Path
 ) -> None:
-    """It is asked once more, not for ever; what the site says is told."""
     seen: list[bool] = []
     site.script = picky(b"", seen, lets_through=False)
     with AddressedServer(tmp_path, site, bundle=certificate) as server:
@@ -125,7 +122,6 @@ def test_a_browser_is_led_nowhere_else(
 
 
 def test_its_certificates_are_looked_at(certificate: Path, tmp_path: Path) -> None:
-    """A site that nobody vouches for is not asked as by a browser either."""
     seen: list[bool] = []
     with (
         Server(picky(b"", seen), certificate=certificate.with_name("both.pem")) as site,
@@ -138,8 +134,6 @@ def test_its_certificates_are_looked_at(certificate: Path, tmp_path: Path) -> No
 
 
 def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
-    """Of a site that is asked plainly."""
-
     async def script(exchange: Exchange) -> None:
         if exchange.target == "/page":
             fields = ("Content-Encoding: br", "Content-Type: text/html")
@@ -177,7 +171,6 @@ def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_where_nothing_imitates_browsers(tmp_path: Path) -> None:
-    """What is missing, and what brings it; the site is asked no more."""
     seen: list[bool] = []
     with Server(picky(b"", seen)) as site, YoutubeDL({"quiet": True, "proxy": ""}) as library:
         library._request_director.handlers.pop("CurlCFFI")

@@ -45,7 +45,6 @@ LIVE = {
 
 
 def site(page: str, part: bytes = b"") -> Script:
-    """Parts that nobody may ask for are there, too."""
     lists = {
         "/live": PARTS.format(more=""),
         "/event": PARTS.format(more="#EXT-X-PLAYLIST-TYPE:EVENT\n"),
@@ -75,7 +74,6 @@ def test_no_piece_of_it_is_fetched(tmp_path: Path, name: str) -> None:
 
 
 def test_a_list_of_lists_in_the_place_of_parts(tmp_path: Path) -> None:
-    """It names itself, and is no live stream."""
     page = SOURCE.format("/itself.m3u8")
     with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
         status, code, words = server.failure("convert_to_mp3", web.url("/page"))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def test_music(site: Server, tmp_path: Path) -> None:
-    """The search is the operator's, who is the caller here."""
     search = DownloadSettings(music_search=site.url("/find/{query}"))
     with polymux.Local(fetch=allowing(site), download=search) as local:
         path = local.download_music("Blue Danube").save(tmp_path / "music.mp3")
@@ -32,7 +31,6 @@ def test_music(site: Server, tmp_path: Path) -> None:
 
 
 def test_a_summary(site: Server) -> None:
-    """By a chat model of this machine, a small one."""
     chat = EngineSettings("chat", {"model": str(model_path()), "context": 1024}, threads=1)
     short = SummaryOptions(words=10)
     with polymux.Local(fetch=allowing(site), engines={"chat": chat}, summaries=short) as local:
@@ -51,7 +49,6 @@ def test_options_of_summaries_are_heard(site: Server) -> None:
 
 
 def test_loopback_is_nobodys_without_leave(site: Server, tmp_path: Path) -> None:
-    """Nor the command's, whose user has said nothing of this machine's network."""
     with polymux.Local() as local, pytest.raises(polymux.BadRequestError) as caught:
         local.download_video(site.url("/page/low.mp4"))
     assert caught.value.code == "url_refused"
@@ -76,7 +73,6 @@ sys.exit(cli.main(["convert-to-mp3", *sys.argv[2:]]))
 
 
 def converted(site: Server, path: str, *words: str, cwd: Path, code: int = 0) -> tuple[bytes, str]:
-    """What the command says of an address: on standard output, and on standard error."""
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, site.authority, "--url", site.url(path), *words],
         cwd=cwd, env=environment(cwd), capture_output=True, check=False, timeout=60,
@@ -110,7 +106,6 @@ def test_a_conversion_by_its_command(site: Server, site_folder: Path, tmp_path: 
 def test_a_conversion_that_is_interrupted(
     site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It shows how long it has taken, and ends with its command: no job goes on."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     words = [sys.executable, "-c", COMMAND, site.authority, "--url", site.url("/slow/tone.wav")]

@@ -35,8 +35,6 @@ def picture(kind: str, side: int = 32) -> bytes:
 
 
 class MusicSite(Site):
-    """Finds one recording, whose page shows a picture."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.poster = b""

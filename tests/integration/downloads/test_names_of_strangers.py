@@ -40,7 +40,6 @@ def called(data: bytes, kind: str, name: str) -> Script:
 
 
 def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
-    """U44."""
     with Server(called(wav(1), "audio/wav", "")) as site, AddressedServer(tmp_path, site) as server:
         for name in NAMES:
             site.script = called(wav(1), "audio/wav", name)

@@ -51,7 +51,6 @@ def asked(caller: Any, operation: str, site: Server) -> Any:
 
 
 def seen(made: Any) -> Any:
-    """What all ways must give alike."""
     return made.text if hasattr(made, "text") else made.read()
 
 

@@ -69,8 +69,6 @@ def test_without_them_the_first_answer_is_told(tmp_path: Path, status: int) -> N
 
 
 def leading(*to: Server) -> Script:
-    """A proxy from which the first of these is reached, whatever is asked for."""
-
     async def script(exchange: Exchange) -> None:
         reader, writer = await asyncio.open_connection(to[0].host, to[0].port)
         await exchange.send(b"HTTP/1.1 200 OK\r\n\r\n")

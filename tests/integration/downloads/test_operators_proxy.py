@@ -24,8 +24,6 @@ MANY_BYTES = 1 << 30
 
 
 def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[bytes, int]:
-    """What comes through both proxies, and how much the far one received."""
-
     async def body() -> tuple[bytes, int]:
         async with GuardedProxy(far, MANY_BYTES) as behind:
             await behind.start(folder / "far")
@@ -44,7 +42,6 @@ def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[
 
 
 def test_it_never_hears_of_what_the_guard_refuses(tmp_path: Path) -> None:
-    """Not even where it would let it through itself."""
     with Server(answering(200, b"secret")) as decoy:
         data, received = asked(tmp_path, FetchPolicy(), allowing(decoy), decoy.url("/"))
         assert decoy.connections == 0
@@ -118,7 +115,6 @@ def test_what_is_no_proxy(given: str) -> None:
 
 
 def test_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are no part of settings, and shown nowhere."""
     with pytest.raises(InvalidRequestError, match="proxy_environment") as caught:
         DownloadSettings(proxy="http://me:canary-77@proxy.example:8080")
     assert "canary-77" not in str(caught.value)

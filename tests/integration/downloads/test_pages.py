@@ -52,7 +52,6 @@ def test_a_video_that_its_site_calls_a_page(site_folder: Path, tmp_path: Path) -
 
 
 def probed(kept: Path) -> tuple[dict[str, Any], float]:
-    """What ffprobe says of each kind of stream, and how long it all lasts."""
     entries = "stream=codec_type,codec_name,height:format=duration"
     words = ("-v", "error", "-show_entries", entries, "-of", "json")
     found = json.loads(run("ffprobe", *words, kept).stdout)
@@ -155,7 +154,6 @@ def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
 
 
 def processes() -> list[int]:
-    """Downloaders, and their ways out."""
     return downloaders("polymux.downloads.engine")
 
 

@@ -33,7 +33,6 @@ def served(folder: Path, site: Server) -> PolymuxServer:
 
 
 def test_texts_that_are_none(site: Server, tmp_path: Path) -> None:
-    """O02."""
     texts = ["", " ", "\t\n", "\x00", "\u202e", "x" * 301, "x" * 1_000_000, 5, None, ["x"]]
     with served(tmp_path, site) as server:
         for query in texts:

@@ -29,7 +29,6 @@ HEARD = {"fine", "today"}
 
 @pytest.fixture(scope="module")
 def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A site with a recording, and a video in which the same is said."""
     folder = tmp_path_factory.mktemp("speaking")
     sound = folder / "said.wav"
     subprocess.run(["espeak-ng", "-s", "140", "-w", str(sound), SAID], check=True)

@@ -48,7 +48,6 @@ def test_captions_of_very_many_lines(told_site: tuple[ToldSite, Server], tmp_pat
 def test_the_server_answers_while_captions_are_at_work(
     site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """However long it takes: here until others were answered."""
     begun, answered = threading.Event(), threading.Event()
 
     def held(work: Callable[..., Any]) -> Callable[..., Any]:

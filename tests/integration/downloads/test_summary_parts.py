@@ -65,8 +65,6 @@ def test_left_at_any_part(site: Server, tmp_path: Path, operation: str, number: 
 
 
 class Listened(Served):
-    """Its speech is heard by an engine in a process."""
-
     def _backends(self) -> list[Backend]:
         options = {"folder": str(self.settings.store.folder.parent)}
         family = "support.summaries:Listening"
@@ -90,7 +88,6 @@ def test_left_while_an_engine_hears_speech(
 
 
 def test_chapters_are_parts_with_titles(told_site: tuple[ToldSite, Server], tmp_path: Path) -> None:
-    """From the page's own words to the model's, by way of the downloader."""
     site, web = told_site
     with Served(tmp_path, web, part_characters=500) as server:
         model = server.model

@@ -62,8 +62,6 @@ def through(
     max_bytes: int = 1 << 20,
     key: bool = True,
 ) -> tuple[bytes, GuardedProxy]:
-    """What a proxy answers on loopback."""
-
     async def asked() -> tuple[bytes, GuardedProxy]:
         async with GuardedProxy(policy, max_bytes, idle_s=1.0) as proxy:
             await proxy.start(folder / "out")
@@ -224,7 +222,6 @@ def test_heads_without_an_end(
 
 
 def answered(folder: Path, *pieces: bytes, then: str = "close") -> bytes:
-    """What comes through the proxy of what a server sends."""
     with Server(sending(*pieces, then=then)) as web:
         return through(folder, allowing(web), get(web.url("/")))[0]
 

@@ -91,7 +91,6 @@ def test_files_that_are_no_music_stop_nothing(tmp_path: Path, music: Path) -> No
 
 
 def test_names_of_any_bytes_are_exported_and_removed(tmp_path: Path, originals: Path) -> None:
-    """Links in a circle: `test_odd_inputs.py`."""
     music = tmp_path / "music" / "a"
     music.mkdir(parents=True)
     odd = os.fsencode(music) + b"/\xff\xfe odd \n.flac"
@@ -353,7 +352,6 @@ def test_a_full_disk_is_no_damage(of_one: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_names_that_are_not_found_are_damage(of_one: Path) -> None:
-    """A song that the tables of the search by name do not have."""
     with polymux.Catalogue(of_one) as catalogue:
         with catalogue._database.transaction():
             catalogue._database.writer.rows("UPDATE songs SET title_folded = 'else'")

@@ -93,7 +93,6 @@ def test_songs_are_identified(filled: Path, snippets: list[Path]) -> None:
 def test_options_that_the_catalogue_has_no_use_for(
     filled: Path, words: tuple[str, ...], how: tuple[str, ...], option: tuple[str, str]
 ) -> None:
-    """Also where --local alone is said, and the catalogue is the usual one."""
     code, told, said = polymux(*words, *how, *option, POLYMUX_CATALOGUE=str(filled))
     assert (code, told) == (2, "")
     assert f"no use for {option[0]}: the catalogue of this computer" in said
@@ -108,7 +107,6 @@ def test_songs_are_searched(filled: Path, tmp_path: Path) -> None:
 
 
 def recorders(folder: Path, programs: dict[str, str]) -> dict[str, str]:
-    """An environment with these shell scripts and no other program."""
     folder.mkdir()
     for name, script in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}")
@@ -156,7 +154,6 @@ def test_listening_with_any_recorder(
 
 
 def test_listening_that_nobody_can(filled: Path, tmp_path: Path) -> None:
-    """Each recorder is tried, and each says why."""
     words = ("identify-song", "--listen", "1", "--catalogue", filled)
     code, _, said = polymux(*words, **recorders(tmp_path / "none", {}))
     assert code == 3

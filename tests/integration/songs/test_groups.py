@@ -63,7 +63,6 @@ def test_of_several_files_of_a_recording_the_first_is_named(
 
 
 def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, object]]:
-    """What the index itself says."""
     from polymux._native.media import media
 
     query = media.song_query(("path", str(snippet).encode(), "a"), media.Limits())["query"]

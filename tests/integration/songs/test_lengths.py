@@ -19,7 +19,6 @@ PIECE_S = 60
 
 
 def written(path: Path, pieces: Iterable[numpy.ndarray]) -> Path:
-    """A WAV file of these, one after another."""
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -30,7 +29,6 @@ def written(path: Path, pieces: Iterable[numpy.ndarray]) -> Path:
 
 
 def mix(path: Path, pieces: int) -> Path:
-    """Different songs, a minute each."""
     sounds = (catalogue_songs.sound(1_000 + seed, PIECE_S) for seed in range(pieces))
     return written(path, sounds)
 
@@ -95,7 +93,6 @@ def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
 
 
 def test_a_snippet_that_is_longer_than_its_jingle_names_it(tmp_path: Path) -> None:
-    """Silence stands around it, as in a recording of a station."""
     jingle = catalogue_songs.sound(2_100, 4.0)
     path = catalogue_songs.write(tmp_path / "jingle.wav", jingle)
     around = numpy.zeros(5 * RATE)

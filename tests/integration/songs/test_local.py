@@ -106,7 +106,6 @@ def test_an_open_catalogue_stays_open(tmp_path: Path, music: Path, snippets: lis
 def test_a_catalogue_that_is_not_there_yet(
     folder: Path, tmp_path: Path, snippets: list[Path]
 ) -> None:
-    """It is found when it is there, and another one that is put in its place, too."""
     place = tmp_path / "later"
     with local(place) as here:
         with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
@@ -153,7 +152,6 @@ def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
 def test_its_owner_is_told_what_is_wrong_with_it(
     filled: Path, snippets: list[Path], statement: str
 ) -> None:
-    """It is damaged, or another program's."""
     if statement:
         with sqlite3.connect(filled / "songs.sqlite3") as connection:
             connection.execute(statement)

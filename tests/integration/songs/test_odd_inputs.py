@@ -236,8 +236,6 @@ def test_whoever_gives_a_question_up_has_the_search_end(
         index = catalogue._index.current()
 
         class Slow:
-            """As an index of so many songs that the search takes a while."""
-
             def identify(self, query: bytes, gone: list[int], on_wait: Any, _: Any) -> Any:
                 while True:
                     index.identify(query, gone, on_wait)

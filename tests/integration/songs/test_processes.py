@@ -31,7 +31,6 @@ def adding(folder: Path, music: Path, *before: str, library: str = "apsw") -> su
 
 @pytest.fixture(scope="session")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve short songs."""
     folder = tmp_path_factory.mktemp("many")
     for seed in range(100, 112):
         samples = catalogue_songs.sound(seed, 6)
@@ -213,7 +212,6 @@ def test_segments_of_another_catalogue_are_not_used(
 
 @pytest.mark.parametrize("damage", ["garbage", "cut", "middle"])
 def test_a_damaged_database_is_refused_and_stays(filled: Path, damage: str) -> None:
-    """D09."""
     path = filled / "songs.sqlite3"
     if damage == "garbage":
         path.write_bytes(os.urandom(50_000))

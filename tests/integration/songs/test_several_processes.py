@@ -140,7 +140,6 @@ def damage(folder: Path) -> None:
 def test_who_has_seen_damage_uses_what_another_has_made_whole(
     filled: Path, snippets: list[Path]
 ) -> None:
-    """A server lives long, and writes no segments."""
     with ReadCatalogue(filled) as reader:
         assert reader.identify(snippets[0]) is not None
         assert reader.stats().index["memory_bytes"] == 0

@@ -101,7 +101,6 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A server that is alone with it has nobody else who would see it."""
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     monkeypatch.setattr(songs_reader, "VERIFIED_EVERY_S", 1.0)
     with ReadCatalogue(filled) as reader:
@@ -141,7 +140,6 @@ class Slow:
 def test_closing_ends_it(
     filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it waits for its time, and while it reads; and nobody who asks waits for it."""
     with ReadCatalogue(filled) as reader:
         assert named(reader, snippets) == ALL
         assert reader._index.verification is not None

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class Scripted(ScriptedSource, ShazamRecognition):
-    """Knows every recording, or none."""
-
     def __init__(self, name: str = "only", rate: Rate = MANY) -> None:
         super().__init__(name, Song(f"of {name}", "", ""), rate)
 

@@ -36,7 +36,6 @@ ALL = [itunes(), musicbrainz(), shazam()]
 
 
 def framed(source: SongSource, entries: Any) -> Any:
-    """An answer of that catalogue with these entries."""
     if source.name == "itunes":
         return {"resultCount": 1, "results": entries}
     if source.name == "musicbrainz":

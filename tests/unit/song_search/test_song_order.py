@@ -17,8 +17,6 @@ from support.scripted_sources import FAILED, LATE, LIMITED, MANY, REFUSED, Scene
 
 
 class Scripted(ScriptedSource, SongSource):
-    """Gives so many songs."""
-
     def __init__(self, name: str = "only", count: int = 1, rate: Rate = MANY) -> None:
         super().__init__(name, [Song(f"{name} {n}", "", "") for n in range(count)], rate)
 
@@ -49,7 +47,6 @@ def two(first_count: int = 1, second_count: int = 1) -> tuple[Scripted, Scripted
 
 
 def test_the_first_that_has_any_song() -> None:
-    """Results are not mixed."""
     first, second = two(2, 3)
     found = Searching(first, second).search(limit=5)
     assert (found.source, len(found.songs), found.others) == ("first", 2, ())
@@ -180,7 +177,6 @@ def test_who_leaves_has_the_next_ask() -> None:
 
 
 def test_the_deadline_ends_an_answer_and_who_waits_for_anothers() -> None:
-    """And is no reason for a pause."""
     slow = Scripted("slow")
 
     async def never() -> None:

@@ -20,8 +20,6 @@ FAILED = ProviderError(ErrorKind.FAILED, "it answered with status 500")
 
 
 class Turns:
-    """A bucket on a clock that goes on while all wait, and when each turn came."""
-
     def __init__(self, rate: Rate) -> None:
         self.clock = MovedClock()
         self.bucket = TokenBucket(rate, self.clock, self.clock.sleep)

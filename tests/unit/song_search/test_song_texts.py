@@ -35,7 +35,8 @@ def test_names_are_of_bounded_length() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["javascript:alert(1)", "data:image/png;base64,AA", "//site.example/", "/1", "http:///x", "https://user@site.example/", "https://u:p@site.example/",
+    ["javascript:alert(1)", "data:image/png;base64,AA", "//site.example/", "/1", "http:///x",
+     "https://user@site.example/", "https://u:p@site.example/",
      "https://site.example/\n", "https://site.example/ x", "https://site.example/\"onload=",
      "https://site.example/<script>", "https://site.example/\u202e", "https://[::1", "https://a:b/",
      "https://a:99999/", "https://site.example/{w}", "https://s\\@site.example/", 5, None, [],
