@@ -54,7 +54,11 @@ def site(page: str, part: bytes = b"") -> Script:
         "/apart": APART,
     }
     return showing(
-        {"/page": ("text/html", page), "/part.ts": ("video/mp2t", part), "/part.m4s": ("a/b", part)}
+        {
+            "/page": ("text/html", page),
+            "/part.ts": ("video/mp2t", part),
+            "/part.m4s": ("video/mp2t", part),
+        }
         | {f"{name}.m3u8": ("application/vnd.apple.mpegurl", one) for name, one in lists.items()}
         | {
             f"/{kind}.mpd": ("application/dash+xml", MANIFEST.format(kind=kind))
