@@ -152,13 +152,14 @@ def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
 def test_its_owner_is_told_what_is_wrong_with_it(
     filled: Path, snippets: list[Path], statement: str
 ) -> None:
+    place = filled.rename(filled.with_name("broken"))
     if statement:
-        with sqlite3.connect(filled / "songs.sqlite3") as connection:
+        with sqlite3.connect(place / "songs.sqlite3") as connection:
             connection.execute(statement)
         connection.close()
     else:
-        (filled / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
-    with local(filled) as here, pytest.raises(polymux.CatalogueError, match="catalogue"):
+        (place / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
+    with local(place) as here, pytest.raises(polymux.CatalogueError, match="broken"):
         here.identify_song(snippets[2])
 
 

@@ -246,7 +246,11 @@ def test_an_empty_database_begins_anew(filled: Path, music: Path, snippets: list
 
 @pytest.mark.parametrize(
     ("statement", "told"),
-    [("PRAGMA application_id = 7", "another program"), ("PRAGMA user_version = 99", "version 99")],
+    [
+        ("PRAGMA application_id = 7", "another program"),
+        ("PRAGMA application_id = 0", "another program"),
+        ("PRAGMA user_version = 99", "version 99"),
+    ],
 )
 def test_another_program_s_database_and_a_newer_one_are_refused(
     filled: Path, statement: str, told: str
