@@ -149,8 +149,7 @@ def test_listening_with_any_recorder(
     for name in programs:
         words = (tmp_path / f"{name}.words").read_text().splitlines()
         assert all(line.endswith(".wav") for line in words)
-        if name != "arecord":
-            assert ("-t 1 " in words[-1]) == (name == "ffmpeg")
+        assert ("-t 1 " in words[-1]) == (name == "ffmpeg")
 
 
 def test_listening_that_nobody_can(filled: Path, tmp_path: Path) -> None:
