@@ -23,20 +23,27 @@ if TYPE_CHECKING:
 MANY_BYTES = 1 << 30
 
 
+async def come_through(
+    folder: Path, near: FetchPolicy, upstream_proxy: UpstreamProxy | None, url: str
+) -> bytes:
+    """What the guard answers that has this proxy behind it."""
+    async with GuardedProxy(near, MANY_BYTES, upstream_proxy=upstream_proxy, idle_s=5) as guard:
+        await guard.start(folder / "near")
+        reader, writer = await asyncio.open_unix_connection(folder / "near")
+        writer.write(f"GET {url} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        data = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        return data
+
+
 def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[bytes, int]:
+    """What comes through both proxies, and how much the far one received."""
+
     async def body() -> tuple[bytes, int]:
         async with GuardedProxy(far, MANY_BYTES) as behind:
             await behind.start(folder / "far")
-            upstream_proxy = UpstreamProxy.of(behind.url)
-            async with GuardedProxy(
-                near, MANY_BYTES, upstream_proxy=upstream_proxy, idle_s=5
-            ) as before:
-                await before.start(folder / "near")
-                reader, writer = await asyncio.open_unix_connection(folder / "near")
-                writer.write(f"GET {url} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
-                data = await asyncio.wait_for(reader.read(), 20)
-                writer.close()
-                return data, behind.received_bytes
+            data = await come_through(folder, near, UpstreamProxy.of(behind.url), url)
+            return data, behind.received_bytes
 
     return asyncio.run(body())
 
@@ -69,13 +76,8 @@ def test_one_that_speaks_otherwise(tmp_path: Path, said: bytes) -> None:
         odd = await asyncio.start_server(talk, "127.0.0.1", 0)
         upstream_proxy = UpstreamProxy("127.0.0.1", odd.sockets[0].getsockname()[1])
         near = FetchPolicy(allowed_hosts=("127.0.0.1:9",))
-        async with odd, GuardedProxy(near, MANY_BYTES, upstream_proxy=upstream_proxy) as before:
-            await before.start(tmp_path / "near")
-            reader, writer = await asyncio.open_unix_connection(tmp_path / "near")
-            writer.write(b"GET http://127.0.0.1:9/ HTTP/1.1\r\nHost: h\r\n\r\n")
-            data = await asyncio.wait_for(reader.read(), 20)
-            writer.close()
-            return data
+        async with odd:
+            return await come_through(tmp_path, near, upstream_proxy, "http://127.0.0.1:9/")
 
     assert asyncio.run(body()).startswith(b"HTTP/1.1 502 ")
 

@@ -56,6 +56,11 @@ def check_released(act: Callable[[], object]) -> None:
     assert counted > 5 + 20 * took_s, f"{counted} in {took_s:.2f} s"
 
 
+def test_who_keeps_the_lock_is_seen() -> None:
+    with pytest.raises(AssertionError):
+        check_released(lambda: pow(3, 3_000_000))
+
+
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten minutes in which there is something everywhere."""
