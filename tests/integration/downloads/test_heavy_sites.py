@@ -71,26 +71,21 @@ def pouring(head: str, sent: list[int]) -> Script:
 
 
 @pytest.mark.parametrize(
-    ("operation", "kind", "told"),
-    [
-        ("convert_to_mp3", "video/mp4", (413, "too_large")),
-        ("transcribe", PAGE, (413, "too_large")),
-        ("download_video", "video/mp4", (413, "too_large")),
-        ("download_video", PAGE, (502, "upstream_failed")),
-    ],
+    ("operation", "kind"),
+    [("convert_to_mp3", "video/mp4"), ("transcribe", PAGE), ("download_video", "video/mp4")],
 )
 def test_ten_gibibytes_are_refused_before_they_come(
-    tmp_path: Path, sent: list[int], operation: str, kind: str, told: tuple[int, str]
+    tmp_path: Path, sent: list[int], operation: str, kind: str
 ) -> None:
-    """U34. How long a page may be nobody knows; all that comes for a download is counted."""
+    """U34."""
     script = pouring(f"Content-Type: {kind}\r\nContent-Length: {10 << 30}", sent)
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
-        assert server.failure(operation, site.url("/a"))[:2] == told
-    assert sent[0] < _UNDER_WAY_BYTES + (told[0] == 502) * _PAGES_BYTES
+        assert server.failure(operation, site.url("/a"))[:2] == (413, "too_large")
+    assert sent[0] < _UNDER_WAY_BYTES
 
 
 def test_a_page_without_end(tmp_path: Path, sent: list[int]) -> None:
-    """U33: as with any page, all that comes is counted."""
+    """U33. How long a page may be nobody knows; all that comes for a download is counted."""
     script = pouring(f"Content-Type: {PAGE}", sent)
     with Server(script) as site, AddressedServer(tmp_path, site) as server, Watched() as watched:
         status, code, words = server.failure("summarize_video", site.url("/page"))

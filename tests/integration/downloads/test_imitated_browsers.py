@@ -121,18 +121,6 @@ def test_a_browser_is_led_nowhere_else(
         assert decoy.connections == 0
 
 
-def test_its_certificates_are_looked_at(certificate: Path, tmp_path: Path) -> None:
-    seen: list[bool] = []
-    with (
-        Server(picky(b"", seen), certificate=certificate.with_name("both.pem")) as site,
-        AddressedServer(tmp_path, site) as server,
-    ):
-        status, code, words = server.failure("download_video", site.url("/page"))
-    assert (status, code) == (502, "upstream_failed")
-    assert "certificate" in words.lower()
-    assert seen == []
-
-
 def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
     async def script(exchange: Exchange) -> None:
         if exchange.target == "/page":

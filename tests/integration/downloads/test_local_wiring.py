@@ -14,7 +14,7 @@ from polymux.runtime.settings import EngineSettings
 from polymux.summaries.settings import SummaryOptions
 from support.addressed_server import allowing
 from support.chat_model import model_path
-from support.commands import Shell, environment, run
+from support.commands import Shell, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,18 +46,6 @@ def test_options_of_summaries_are_heard(site: Server) -> None:
     told = pytest.raises(polymux.NoBackendError, match="nobody")
     with polymux.Local(engines={"chat": chat}, summaries=wishes) as local, told:
         local.summarize_video(site.url("/page/high.mp4"))
-
-
-def test_loopback_is_nobodys_without_leave(site: Server, tmp_path: Path) -> None:
-    with polymux.Local() as local, pytest.raises(polymux.BadRequestError) as caught:
-        local.download_video(site.url("/page/low.mp4"))
-    assert caught.value.code == "url_refused"
-    words = ["download-video", site.url("/page/low.mp4"), "--local", "--output-dir", "kept"]
-    done = run(*words, cwd=tmp_path, code=None)
-    assert done.returncode != 0
-    assert b"the URL is refused" in done.stderr
-    assert list((tmp_path / "kept").glob("*")) == []
-    assert site.requests == []
 
 
 #: The command as its user has it, but for what it may reach: a site of this machine.

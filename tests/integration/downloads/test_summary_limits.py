@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
@@ -19,29 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from support.summaries import ToldSite
     from support.web import Server
 
 #: Far more than it takes, and far less than what grows with the square of the lines.
 _SOON_S = 30.0
 _HELD_S = 30.0
 TOO_LONG = r"10 parts.* 3 are read.*max_parts"
-
-
-def test_captions_of_very_many_lines(told_site: tuple[ToldSite, Server], tmp_path: Path) -> None:
-    """Two cues of lines that are all different: a site's answer to those who compare them."""
-    site, web = told_site
-    cues = [
-        f"00:0{cue}.000 --> 00:0{cue + 1}.000\n"
-        + "\n".join(f"{name}{number}" for number in range(60_000))
-        for cue, name in enumerate("ab")
-    ]
-    site.captions = 200, ("WEBVTT\n\n" + "\n\n".join(cues)).encode()
-    with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
-        began = time.monotonic()
-        assert client.summarize_video(web.url("/page/high.mp4")).text
-        assert time.monotonic() - began < _SOON_S
-        assert server.model.material(0).startswith("a0 a1 a2")
 
 
 @pytest.mark.parametrize("step", ["read", "cut"])

@@ -97,23 +97,6 @@ def test_a_process_with_one_way_out_reaches_nothing_else(tmp_path: Path) -> None
         assert web.connections == 1
 
 
-def test_what_the_guard_refuses(tmp_path: Path) -> None:
-    """All of the corpus: `test_decoys_by_the_way_out`."""
-    with Server(answering(200, b"secret")) as decoy:
-        for target in (
-            f"http://{decoy.authority}/", f"http://localhost:{decoy.port}/", "http://[::1]/",
-            "file:///etc/passwd", "ftp://127.0.0.1/",
-        ):  # fmt: skip
-            data, proxy = through(tmp_path, FetchPolicy(), get(target))
-            assert data.startswith(b"HTTP/1.1 403"), (target, data)
-            assert proxy.refusals
-        for target in (decoy.authority, "localhost:443", "a b:443", "[::1]:443"):
-            tunnel = f"CONNECT {target} HTTP/1.1\r\n\r\n".encode()
-            data, _ = through(tmp_path, FetchPolicy(), tunnel)
-            assert data.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400")), (target, data)
-        assert decoy.connections == 0
-
-
 def test_it_goes_to_whom_it_may(tmp_path: Path) -> None:
     with Server(answering(200, b"hello")) as web:
         request = (

@@ -38,25 +38,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_what_one_adds_others_find_at_once(
-    tmp_path: Path, music: Path, snippets: list[Path]
-) -> None:
-    folder = tmp_path / "catalogue"
-    with polymux.Catalogue(folder) as catalogue:
-        assert catalogue.identify(snippets[1]) is None
-        assert catalogue.search("Title 1") == []
-        with adding(folder, music) as process:
-            told = process.communicate(timeout=120)[0]
-        assert "done 4" in told
-        match = catalogue.identify(snippets[1])
-        assert match is not None
-        assert [song.id for song in catalogue.search("Title 1", 1)] == [match.song.id]
-        with polymux.Catalogue(folder) as other:
-            other.remove(match.song)
-        assert catalogue.identify(snippets[1]) is None
-        assert catalogue.identify(snippets[2]) is not None
-
-
 def test_many_ask_while_one_adds(
     tmp_path: Path, music: Path, many: Path, snippets: list[Path]
 ) -> None:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.songs.catalogue import Catalogue
-from polymux.songs.reader import ReadCatalogue
 from support import catalogue_songs, programs
 
 if TYPE_CHECKING:
@@ -126,35 +124,6 @@ def is_free(lock: Any) -> bool:
     except OSError:
         return False
     return True
-
-
-def damage(folder: Path) -> None:
-    """Replaces segments: they are never written to while somebody may have them mapped."""
-    for one in (folder / "segments").iterdir():
-        if one.name != "manifest":
-            size = one.stat().st_size
-            one.unlink()
-            one.write_bytes(bytes(size))
-
-
-def test_who_has_seen_damage_uses_what_another_has_made_whole(
-    filled: Path, snippets: list[Path]
-) -> None:
-    with ReadCatalogue(filled) as reader:
-        assert reader.identify(snippets[0]) is not None
-        assert reader.stats().index["memory_bytes"] == 0
-    damage(filled)
-    with ReadCatalogue(filled) as reader:
-        for _ in range(2):
-            assert reader.identify(snippets[0]) is not None
-            assert reader.stats().index["memory_bytes"] > 0
-        with Catalogue(filled) as other:
-            assert other.identify(snippets[1]) is not None
-            assert other.stats().index["memory_bytes"] == 0
-        assert reader.identify(snippets[2]) is not None
-        assert reader.identify(snippets[4]) is None
-        assert reader.stats().index["memory_bytes"] == 0
-        assert reader.stats().index["songs"] == 4
 
 
 def test_want_of_open_files_is_no_damage(filled: Path, snippets: list[Path]) -> None:

@@ -5,18 +5,15 @@ Turns, pauses and deadlines are `ProviderScheduler`'s: `tests/unit/song_search/t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from polymux.errors import APIStatusError, InternalServerError, RateLimitError
+from polymux.errors import InternalServerError, RateLimitError
 from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
 from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song
 from support.scripted_sources import FAILED, LATE, LIMITED, MANY, Scene, ScriptedSource
-
-if TYPE_CHECKING:
-    from polymux.upstreams.song_search.errors import ProviderError
 
 
 class Scripted(ScriptedSource, ShazamRecognition):
@@ -53,30 +50,15 @@ def test_the_first_that_knows_the_song() -> None:
     assert Recognising(first, second).recognise() is None
 
 
-@pytest.mark.parametrize(
-    ("troubles", "kind", "status", "code", "retry_after"),
-    [
-        ((FAILED, LATE), InternalServerError, 502, "upstream_failed", None),
-        ((LATE, LATE), InternalServerError, 504, "upstream_timeout", None),
-        ((FAILED, LIMITED), RateLimitError, 429, "rate_limited", "20"),
-    ],
-)
-def test_what_is_told_where_all_fail(
-    troubles: tuple[ProviderError, ProviderError],
-    kind: type[APIStatusError],
-    status: int,
-    code: str,
-    retry_after: str | None,
-) -> None:
+def test_what_is_told_where_all_fail() -> None:
+    """Other failures: `tests/unit/song_search/test_song_order.py`."""
     sources = Scripted("first"), Scripted("second")
-    for one, trouble in zip(sources, troubles, strict=True):
-        one.trouble = trouble
-    with pytest.raises(kind, match="no recogniser of songs has answered: first: ") as caught:
+    sources[0].trouble, sources[1].trouble = FAILED, LATE
+    told = "no recogniser of songs has answered: first: "
+    with pytest.raises(InternalServerError, match=told) as caught:
         Recognising(*sources).recognise()
-    error = caught.value
-    found = error.status, error.code, error.headers.get("retry-after")
-    assert found == (status, code, retry_after)
-    assert f"second: {troubles[1].reason}" in str(error)
+    assert (caught.value.status, caught.value.code) == (502, "upstream_failed")
+    assert f"second: {LATE.reason}" in str(caught.value)
 
 
 def test_turns_are_waited_for_until_the_deadline() -> None:
@@ -138,9 +120,3 @@ def test_those_who_ask_the_same_at_once_are_answered_by_one_request() -> None:
     only.trouble = FAILED
     assert [one.status for one in scene.all_of(["c"] * 5)] == [502] * 5
     assert only.asked.count("c") == 1
-
-
-def test_all_are_closed() -> None:
-    scene = Recognising(Scripted("first"), Scripted("second"))
-    scene.made.close()
-    assert [one.closed for one in scene.sources] == [True, True]
