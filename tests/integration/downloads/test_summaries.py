@@ -1,9 +1,11 @@
-"""Summaries: captions or speech of a page, told in short by whatever chat model is there."""
+"""Summaries: captions or speech of a page, told in short, and what one may cost."""
 
 from __future__ import annotations
 
 import json
 import re
+import threading
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,16 +13,21 @@ from polymux import Client, errors
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.fetch.fetcher import FetchPolicy
+from polymux.summaries import backend
 from polymux.summaries.backend import SummaryBackend
+from polymux.summaries.captions import read_captions
+from polymux.summaries.prompts import Writer
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.client import UpstreamServer
 from polymux.upstreams.openai.backend import OpenAIUpstream
 from servers import steps
 from servers.misbehaving import MisbehavingServer
+from support.fetches import wait_until
 from support.polymux_server import PolymuxServer
 from support.summaries import SUMMARIZE, Served
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from polymux.service.backend import Backend
@@ -149,3 +156,75 @@ def test_what_an_upstream_writes_nothing_for(site: Server, tmp_path: Path) -> No
             answer = running.json(SUMMARIZE, {"url": site.url("/page/high.mp4")})
             assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
             assert "wrote nothing" in answer.json()["error"]
+
+
+#: Far more than it takes, and far less than what grows with the square of the lines.
+_SOON_S = 30.0
+_HELD_S = 30.0
+TOO_LONG = r"10 parts.* 3 are read.*max_parts"
+
+
+@pytest.mark.parametrize("step", ["read", "cut"])
+def test_the_server_answers_while_captions_are_at_work(
+    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    begun, answered = threading.Event(), threading.Event()
+
+    def held(work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            begun.set()
+            answered.wait(_HELD_S)
+            return work(*given)
+
+        return run
+
+    if step == "read":
+        monkeypatch.setattr(backend, "read_captions", held(read_captions))
+    else:
+        monkeypatch.setattr(Writer, "parts", held(Writer.parts))
+    with Served(tmp_path, site) as server, Client(server.url, server.key) as client:
+        body = {"url": site.url("/page/high.mp4")}
+        begun_job = server.json(SUMMARIZE, body, [("Prefer", "respond-async")]).json()
+        assert begun.wait(_HELD_S)
+        with urllib.request.urlopen(f"{server.url}/healthz", timeout=_HELD_S / 3) as answer:
+            assert answer.status == 200
+        answered.set()
+        assert client.predictions.wait(begun_job["id"]).output == "summary 1"
+
+
+def test_a_transcript_of_too_many_parts(site: Server, tmp_path: Path) -> None:
+    with Served(tmp_path, site, part_characters=500, max_parts=3) as server:
+        sentence = "The river carries every stone down to the sea."
+        server.model.heard = [
+            {"timestamp": [float(n), n + 1.0], "text": sentence} for n in range(100)
+        ]
+        with Client(server.url, server.key) as client:
+            with pytest.raises(errors.RequestTooLargeError, match=TOO_LONG) as caught:
+                client.summarize_video(site.url("/silent/high.mp4"))
+            assert (caught.value.status, caught.value.code) == (413, "too_large")
+            assert server.model.chats == []
+            server.model.heard = server.model.heard[:30]
+            assert client.summarize_video(site.url("/silent/high.mp4")).text == "summary 4"
+
+
+def test_time_for_all_of_it(site: Server, tmp_path: Path) -> None:
+    """Chats count, as the download does; what is at work is ended."""
+    with Served(tmp_path, site, total_s=15.0) as server:
+        server.model.holds(server, "chat")
+        told = pytest.raises(errors.InternalServerError, match=r"15 s.*total_s")
+        with Client(server.url, server.key) as client, told as caught:
+            client.summarize_video(site.url("/silent/high.mp4"))
+        assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
+        wait_until(lambda: server.model.ended)
+        assert [one.operation for one in server.model.asked] == ["transcribe", "chat"]
+        assert server.model.ended == ["cancelled"]
+
+
+def test_a_model_that_nobody_has(site: Server, tmp_path: Path) -> None:
+    """No fault of the caller's, and known before anything is fetched."""
+    with Served(tmp_path, site, model="typo") as server, Client(server.url, server.key) as client:
+        with pytest.raises(errors.NoBackendError) as caught:
+            client.summarize_video(site.url("/page/high.mp4"))
+        assert caught.value.status == 501
+        assert all(word in str(caught.value) for word in ("[summaries]", "typo", "small"))
+    assert site.requests == []
