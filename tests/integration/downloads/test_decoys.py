@@ -12,7 +12,7 @@ from polymux import contract
 from support import decoy_operations
 from support.decoy_network import CODES
 from support.decoy_operations import NAMED, PAGES, PROXIES, REQUESTS
-from support.url_corpus import ADDRESSES, PUBLIC, SAMPLE, urls
+from support.url_corpus import PLAIN, PUBLIC, SAMPLE, urls
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -37,7 +37,7 @@ def nobody_was_reached(found: dict[str, Any], *, least_requests: int) -> None:
 
 
 def test_nobody_was_reached(found: dict[str, Any]) -> None:
-    nobody_was_reached(found, least_requests=12 * len(SAMPLE))
+    nobody_was_reached(found, least_requests=10 * len(SAMPLE))
     assert found["good"] == dict.fromkeys(REQUESTS, "succeeded"), found["said"]
     assert set(SAMPLE) <= set(urls())
 
@@ -78,7 +78,7 @@ def test_a_downloader_through_each_redirect(field: str, code: int) -> None:
 
 def all_is_refused(found: dict[str, Any], field: str, corpus: Collection[str]) -> None:
     assert set(corpus) <= set(found[field])
-    assert {found[field][url] for url in ADDRESSES} == {"url_refused"}
+    assert {found[field][url] for url in PLAIN} == {"url_refused"}
     # An empty field of a form is none: nothing is asked for.
     direct = [code for url, code in found[field].items() if url or code != "succeeded"]
     assert len(direct) >= len(corpus) - 1
@@ -94,8 +94,8 @@ def all_was_led_to(found: dict[str, Any], corpus: Collection[str], said: str) ->
     # What ended before it came to its redirect, and was asked for again.
     assert len(found["early"]) <= 0.01 * len(led) + 1, found["early"]
     for code, url in zip(led.values(), corpus, strict=True):
-        assert code == "url_refused" or url not in ADDRESSES, (code, url)
-    assert list(led.values()).count("url_refused") > 0.7 * len(led)
+        assert code == "url_refused" or url not in PLAIN, (code, url)
+    assert list(led.values()).count("url_refused") > 0.6 * len(led)
     assert set(led.values()) <= LED, (set(led.values()), said)
 
 
@@ -113,14 +113,15 @@ def all_else_is_refused(
         assert (len(direct), len(led)) == (len(corpus), times * len(corpus)), name
         # An upstream that names such an address has failed its caller.
         refused = "upstream_failed" if name == "output_of_an_upstream" else "url_refused"
-        assert {direct[url] for url in ADDRESSES} == {refused}, name
+        assert {direct[url] for url in PLAIN} == {refused}, name
+        assert list(direct.values()).count(refused) > 0.7 * len(direct), (name, direct)
         if name == "webhook":  # Some of what they lead to is no answer of HTTP, or too long.
             statuses = {f"status {code}" for code in CODES}
             assert statuses <= set(led) <= statuses | {"upstream_failed", "status 502"}
         elif name in JUDGED:  # And not fetched: here nobody follows anything.
             assert set(led) == {"upstream_failed"}
         else:  # What is no address by itself is a path at the site that leads there.
-            assert led.count(refused) > 0.7 * len(led), (name, led)
+            assert led.count(refused) > 0.6 * len(led), (name, led)
             assert set(led) <= LED - {"invalid_request"}, (name, set(led))
 
 
