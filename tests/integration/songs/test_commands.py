@@ -106,12 +106,12 @@ def test_songs_are_searched(filled: Path, tmp_path: Path) -> None:
     assert "nothing was found" in said
 
 
-def recorders(folder: Path, programs: dict[str, str]) -> dict[str, str]:
+def recorders(folder: Path, programs: dict[str, str]) -> str:
     folder.mkdir()
     for name, script in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}")
         (folder / name).chmod(0o755)
-    return {"PATH": str(folder)}
+    return str(folder)
 
 
 FAILS = "echo 'no such device' >&2\nexit 1\n"
@@ -139,12 +139,8 @@ def test_listening_with_any_recorder(
         begin = f"echo \"$*\" >>'{tmp_path}/{name}.words'\nfor last; do :; done\n"
         return begin + act.format(heard=snippets[2])
 
-    environment = recorders(
-        tmp_path / "bin", {name: script(name, act) for name, act in programs.items()}
-    )
-    code, told, said = polymux(
-        "identify-song", "--listen", "1", "--catalogue", filled, **environment
-    )
+    path = recorders(tmp_path / "bin", {name: script(name, act) for name, act in programs.items()})
+    code, told, said = polymux("identify-song", "--listen", "1", "--catalogue", filled, PATH=path)
     assert (code, told.split("\t")[0]) == (0, "Title 2 - Artist 2"), said
     for name in programs:
         words = (tmp_path / f"{name}.words").read_text().splitlines()
@@ -154,12 +150,12 @@ def test_listening_with_any_recorder(
 
 def test_listening_that_nobody_can(filled: Path, tmp_path: Path) -> None:
     words = ("identify-song", "--listen", "1", "--catalogue", filled)
-    code, _, said = polymux(*words, **recorders(tmp_path / "none", {}))
+    code, _, said = polymux(*words, PATH=recorders(tmp_path / "none", {}))
     assert code == 3
     assert "arecord" in said
     names = ("arecord", "parecord", "pw-record", "ffmpeg")
     failing = {name: f"echo 'none for {name}' >&2\nexit 1\n" for name in names}
-    code, _, said = polymux(*words, **recorders(tmp_path / "failing", failing))
+    code, _, said = polymux(*words, PATH=recorders(tmp_path / "failing", failing))
     assert code == 1
     assert all(f"none for {name}" in said for name in names)
     assert polymux("identify-song", "--listen", "0")[0] == 2
