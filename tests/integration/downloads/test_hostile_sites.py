@@ -82,13 +82,11 @@ HARMFUL = {
     "file key": (M3U8, PARTS.format(KEY.format(PASSWORDS), "/low.mp4")),
     "map": (M3U8, PARTS.format(MAP.format("DECOY/init.mp4"), "DECOY/1.m4s")),
     "file map": (M3U8, PARTS.format(MAP.format(PASSWORDS), "/low.mp4")),
-    "itself": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/page\n"),
     "nested": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nDECOY/list.m3u8\n"),
     "base": (MPD, MANIFEST.format("DECOY", "a.mp4")),
     "file base": (MPD, MANIFEST.format("file:///etc", "passwd")),
     "live": (M3U8, "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/low.mp4\n"),
     "html as mp4": ("video/mp4", "<html>this is no video</html>"),
-    "empty": (M3U8, "#EXTM3U\n"),
     "bomb": (MPD, f'<!DOCTYPE a [<!ENTITY b "{"x" * 10_000}">]><MPD>&b;&b;&b;</MPD>'),
 }
 
