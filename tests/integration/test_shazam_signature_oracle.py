@@ -26,7 +26,6 @@ SEGMENT = 10 * RATE_HZ
 
 
 def ours(path: Path) -> tuple[str, int, int]:
-    """The address, how many samples it is of, and how many peaks it has."""
     made = media.shazam_signature(native_source(path), native_limits(polymux.Limits()))
     return made["uri"], made["sample_count"], made["peak_count"]
 
@@ -38,7 +37,6 @@ def theirs(paths: list[Path]) -> list[str]:
 
 
 def difference(uri: str, expected: str) -> str:
-    """Where two signatures part, for people; empty where they are equal."""
     found, wanted = (base64.b64decode(one.partition(",")[2]) for one in (uri, expected))
     if (uri, found) == (expected, wanted):
         return ""

@@ -45,6 +45,21 @@ MUSIC = "download_music"
 _MAX_S = 3600.0
 
 
+def allowing(*sites: Server) -> FetchPolicy:
+    """A policy by which these sites of this machine may be fetched from."""
+    return FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
+
+
+def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
+    """What an operation answers that is asked for an address."""
+    if operation in FILES:
+        body, headers = form(("url", url))
+        return server.ask("POST", FILES[operation], body, headers)
+    if operation == MUSIC:
+        return server.json("/api/v1/downloadmusic", {"query": urlsplit(url).path.lstrip("/")})
+    return server.json(PAGES[operation], {"url": url})
+
+
 class Writer(Backend):
     """A chat model of one sentence."""
 
@@ -119,13 +134,18 @@ class AddressedServer(PolymuxServer):
         ]
 
     def fetches(self, operation: str, url: str) -> Answer:
-        """What an operation answers that is asked for an address."""
-        if operation in FILES:
-            body, headers = form(("url", url))
-            return self.ask("POST", FILES[operation], body, headers)
-        if operation == MUSIC:
-            return self.json("/api/v1/downloadmusic", {"query": urlsplit(url).path.lstrip("/")})
-        return self.json(PAGES[operation], {"url": url})
+        """See `fetched`."""
+        return fetched(self, operation, url)
+
+    def made(self, operation: str, url: str) -> bytes:
+        """The file that it makes of what is there."""
+        return self.file(self.fetches(operation, url))
+
+    def file(self, answer: Answer) -> bytes:
+        """The file that an answer leads to."""
+        assert answer.status == 200, answer.body
+        address = str(answer.json()["response"]).removeprefix(self.url)
+        return self.ask("GET", address, key=None).body
 
     def failure(self, operation: str, url: str) -> tuple[int, str, str]:
         """Status, code and words of a failure that has left nothing behind."""
@@ -142,15 +162,20 @@ class AddressedServer(PolymuxServer):
         assert list(Path(self._temporary.name).iterdir()) == []
 
 
-def downloaders() -> list[int]:
-    """The process ids of this process's engines, all of them downloaders, and of their ways out."""
+def downloaders(named: str = "polymux.engines.process.child") -> list[int]:
+    """The process ids of this process's engines, and of downloaders' ways out.
+
+    Args:
+        named: Words of their command line. Default: those of any engine, as of an
+            `AddressedServer`, where all of them are downloaders.
+    """
     found = [os.getpid()]
     for pid in found:
         with suppress(OSError):  # It may have gone.
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
                 found += [int(one) for one in _text(task).split()]
     words = {pid: _text(Path(f"/proc/{pid}/cmdline")) for pid in found[1:]}
-    return [pid for pid, line in words.items() if "polymux.engines.process.child" in line]
+    return [pid for pid, line in words.items() if named in line]
 
 
 def _text(path: Path) -> str:

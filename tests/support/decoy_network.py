@@ -88,29 +88,11 @@ class Decoys:
                 b"HTTP/1.1 %s Moved\r\nLocation: %s\r\n\r\n" % (match[1].encode(), location)
             )
             self.redirects[target] += 1
-        elif target.startswith("/page/"):
-            body = page(target)
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s"
-                % (len(body), body)
-            )
         elif "/search?" in target:  # A catalogue of songs that has none.
             writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"results": []}')
         else:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npublic")
         writer.close()
-
-
-def page(target: str) -> bytes:
-    """A page that shows lists of parts, each of which a redirect leads to.
-
-    Its path names them, as ``/page/301/5,302/6``.
-    """
-    sources = "".join(
-        f'<source src="/redirect/{place}" type="application/x-mpegURL">'
-        for place in target.removeprefix("/page/").split(",")
-    )
-    return f"<html><body><video>{sources}</video></body></html>".encode()
 
 
 def records(name: str, kind: int, asked: int) -> list[tuple[int, str, str]] | int | None:

@@ -13,6 +13,8 @@ from polymux import errors
 from polymux.fetch.fetcher import Fetched, FetchPolicy, fetch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from support.web import Exchange, Script, Server
 
 ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f]*:")
@@ -42,6 +44,18 @@ def failure(
 def answering(status: int = 200, body: bytes = b"", *headers: str) -> Script:
     async def script(exchange: Exchange) -> None:
         await exchange.answer(status, body, *headers)
+
+    return script
+
+
+def showing(files: Mapping[str, tuple[str, str | bytes]]) -> Script:
+    """Path to type and content; another path is not there."""
+
+    async def script(exchange: Exchange) -> None:
+        path = exchange.target.partition("?")[0]
+        kind, content = files.get(path, ("text/html", b"<html>nothing</html>"))
+        data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+        await exchange.answer(200 if path in files else 404, data, f"Content-Type: {kind}")
 
     return script
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 LOUD = "support.odd_downloaders:LoudDownloader"
 ENDLESS_LINE = "support.odd_downloaders:EndlessLineDownloader"
 SCRIPTS = "support.odd_downloaders:ScriptRunner"
-#: What they say before they fetch.
-SAID_BYTES = 1 << 30
+#: What they say before they fetch: in lines, and in a line without an end.
+LINES_BYTES, LINE_BYTES = 1 << 27, 1 << 30
 _PIECE_BYTES = 1 << 20
 #: Reckons, and tries what a site's script should not: to reach, to read, to write and to signal.
 SCRIPT = """
@@ -36,20 +36,22 @@ console.log(JSON.stringify(found));
 
 
 class LoudDownloader(DownloadEngine):
-    """Says a gibibyte on its standard error, in lines of 64 bytes."""
+    """Says much on its standard error, in lines of 64 bytes."""
 
+    said_bytes = LINES_BYTES
     piece = (b"w" * 63 + b"\n") * (_PIECE_BYTES // 64)
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        left_bytes = SAID_BYTES
+        left_bytes = self.said_bytes
         while left_bytes > 0:
             left_bytes -= os.write(2, self.piece)
         return super().run(request, sink, token)
 
 
 class EndlessLineDownloader(LoudDownloader):
-    """The same, without the end of a line."""
+    """A gibibyte without the end of a line."""
 
+    said_bytes = LINE_BYTES
     piece = b"w" * _PIECE_BYTES
 
 

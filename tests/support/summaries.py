@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
 
 from support.polymux_server import PolymuxServer
+from support.video_site import CAPTIONS, PAGE, Site
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token
     from polymux.service.model import OperationRequest, ProgressSink
 
-    from support.web import Server
+    from support.web import Exchange, Server
 
 SUMMARIZE = "/api/v1/videosummarization"
 
@@ -95,6 +97,49 @@ class Model(Backend):
             self.hold.clear()
 
         server.loop.call_soon_threadsafe(step)
+
+
+class ToldSite(Site):
+    """Its captions are what a test says, and so are the chapters of ``/chapters/NAME``.
+
+    ``/shows/ADDRESS`` is a page whose video's captions are there; those of the site are at
+    ``/captions.vtt``, and at ``/given?id=5``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.captions: tuple[int, bytes] = 200, CAPTIONS.encode()
+        self.chapters = {"Stones": 0, "Sand": 2}
+
+    async def answer(self, exchange: Exchange) -> None:
+        kind, _, name = exchange.target.lstrip("/").partition("/")
+        if exchange.target in ("/captions.vtt", "/given?id=5"):
+            status, data = self.captions
+            await exchange.answer(status, data, "Content-Type: text/vtt")
+        elif kind == "shows":
+            more = f'<track kind="captions" src="{name}" srclang="en">'
+            page = PAGE.format(title="A talk", source="/high.mp4", more=more)
+            await exchange.answer(200, page.encode(), "Content-Type: text/html; charset=utf-8")
+        elif kind == "chapters":
+            page = self._chaptered(exchange, name)
+            await exchange.answer(200, page.encode(), "Content-Type: text/html")
+        else:
+            await super().answer(exchange)
+
+    def _chaptered(self, exchange: Exchange, name: str) -> str:
+        """A page as search engines want it (https://schema.org/Clip)."""
+        host = {key.lower(): value for key, value in exchange.headers}["host"]
+        starts = [*self.chapters.values(), 3]
+        clips = [
+            {"@type": "Clip", "name": title, "startOffset": start_s, "endOffset": end_s}
+            for (title, start_s), end_s in zip(self.chapters.items(), starts[1:], strict=True)
+        ]
+        video = {
+            "@context": "https://schema.org", "@type": "VideoObject", "name": "Rivers",
+            "duration": "PT3S", "contentUrl": f"http://{host}/{name}", "hasPart": clips,
+        }  # fmt: skip
+        script = f'<script type="application/ld+json">{json.dumps(video)}</script>'
+        return f"<!doctype html><html><head><title>t</title>{script}</head></html>"
 
 
 class Listening(Engine):

@@ -202,3 +202,19 @@ def proxies() -> list[str]:
         ):  # fmt: skip
             found += [form.format(p=PUBLIC, i=inner)]
     return list(dict.fromkeys(found))
+
+
+#: Addresses within as anybody writes them, one of each class.
+PLAIN = (
+    "http://127.0.0.1/", "http://[::1]/", "http://10.0.0.1/", "http://192.168.0.1/",
+    "http://100.64.0.1/", "http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fe80::1]/",
+)  # fmt: skip
+#: What runs ask for that are not ``--long``: these, other ways to write them, and other schemes.
+SAMPLE = (
+    *PLAIN, "http://0/", "http://2130706433/", "http://0x7f.0x0.0x0.0x1/", "http://0177.00.00.01/",
+    "http://\uff11\uff12\uff17\u3002\uff10\u3002\uff10\u3002\uff11/", "http://127%2e0%2e0%2e1/",
+    "http://[::ffff:127.0.0.1]/", "http://[64:ff9b::127.0.0.1]/", "http://localhost/",
+    "http://metadata.google.internal/", f"http://{PUBLIC}:6379/", f"http://{PUBLIC}@127.0.0.1/",
+    f"http://{PUBLIC}\\@127.0.0.1/", "http:/127.0.0.1/", "file:///etc/passwd", "ftp://127.0.0.1/",
+    "concat:a|b", "--exec=touch canary", "",
+)  # fmt: skip

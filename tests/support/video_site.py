@@ -65,6 +65,24 @@ def _ffmpeg(*words: str) -> None:
     subprocess.run([find("ffmpeg"), "-nostdin", "-v", "error", "-y", *words], check=True)
 
 
+def certified(folder: Path, subject: str) -> Path:
+    """A certificate for that, such as ``IP:127.0.0.1``, signed by itself.
+
+    Its key is beside it in ``both.pem``.
+    """
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=polymux test", "-addext", f"subjectAltName={subject}",
+            "-keyout", "key.pem", "-out", "certificate.pem",
+        ],
+        cwd=folder, check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    both = b"".join((folder / f"{name}.pem").read_bytes() for name in ("key", "certificate"))
+    (folder / "both.pem").write_bytes(both)
+    return folder / "certificate.pem"
+
+
 class Site:
     """Serves the files of a folder, and what a path says.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from support.hostile_check import SANITIZED
-from support.video_site import Site, made
+from support.summaries import ToldSite
+from support.video_site import Site, certified, made
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,21 +31,17 @@ def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """For 127.0.0.1, signed by itself; its key is beside it in ``both.pem``."""
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", "/CN=polymux test", "-addext", "subjectAltName=IP:127.0.0.1",
-            "-keyout", "key.pem", "-out", "certificate.pem",
-        ],
-        cwd=folder, check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    both = b"".join((folder / f"{name}.pem").read_bytes() for name in ("key", "certificate"))
-    (folder / "both.pem").write_bytes(both)
-    return folder / "certificate.pem"
+    return certified(tmp_path_factory.mktemp("tls"), "IP:127.0.0.1")
 
 
 @pytest.fixture
 def site(site_folder: Path) -> Iterator[Server]:
     with Site(site_folder).server() as running:
         yield running
+
+
+@pytest.fixture
+def told_site(site_folder: Path) -> Iterator[tuple[ToldSite, Server]]:
+    site = ToldSite(site_folder)
+    with site.server() as running:
+        yield site, running

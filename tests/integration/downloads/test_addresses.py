@@ -12,10 +12,10 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.url_inputs import UrlFetcher
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import Limits
 from polymux.service.model import ProgressSink, Upload
 from polymux.service.store import Store
+from support.addressed_server import allowing
 from support.commands import run
 from support.conversions import wav
 from support.fetches import answering, wait_until
@@ -25,18 +25,13 @@ from support.web import Server
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from polymux.service.temporary_files import TempFile
     from support.web import Exchange
 
 CONVERT = "/api/v1/convert2mp3"
 
 
-def policy(*servers: Server) -> FetchPolicy:
-    return FetchPolicy(allowed_hosts=tuple(one.authority for one in servers))
-
-
 def served(folder: Path, *sites: Server, **limits: Any) -> PolymuxServer:
-    return PolymuxServer(folder / "s", fetch=policy(*sites), limits=Limits(**limits))
+    return PolymuxServer(folder / "s", fetch=allowing(*sites), limits=Limits(**limits))
 
 
 def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
@@ -68,12 +63,14 @@ def test_it_is_what_the_same_file_is_when_it_is_sent(site: Server, tmp_path: Pat
         run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
         assert (tmp_path / "tone.mp3").read_bytes() == wanted
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
-    with polymux.Local(fetch=policy(site)) as local:
+    with polymux.Local(fetch=allowing(site)) as local:
         assert local.convert_to_mp3(url=site.url("/tone.wav")).read() == wanted
 
 
 def site_bytes(site: Server, name: str) -> bytes:
-    return bytes(polymux.fetch.fetcher.fetch(site.url(f"/{name}"), policy=policy(site)).data or b"")
+    return bytes(
+        polymux.fetch.fetcher.fetch(site.url(f"/{name}"), policy=allowing(site)).data or b""
+    )
 
 
 def test_both_and_neither_are_refused(site: Server, tmp_path: Path) -> None:
@@ -85,46 +82,39 @@ def test_both_and_neither_are_refused(site: Server, tmp_path: Path) -> None:
     assert site.requests == []
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "code", "says"),
-    [
-        ("/status/404", 404, "gone", "404"),
-        ("/status/410", 404, "gone", "410"),
-        ("/status/401", 502, "upstream_failed", "401"),
-        ("/status/403", 502, "upstream_failed", "403"),
-        ("/status/429", 502, "upstream_failed", "429"),
-        ("/status/500", 502, "upstream_failed", "500"),
-        ("/lying/tone.wav", 502, "upstream_failed", "cannot be fetched"),
-        ("/captions.txt", 415, "unsupported_media", ""),
-        ("/leads/http%3A%2F%2F169.254.169.254%2F", 400, "url_refused", "redirect 1"),
-        ("/leads/file%3A%2F%2F%2Fetc%2Fpasswd", 400, "url_refused", "redirect 1"),
-    ],
-)
-def test_what_lies_there_may_be_wrong(
-    site: Server, site_folder: Path, tmp_path: Path, path: str, status: int, code: str, says: str
-) -> None:
+WRONG = {
+    "/status/404": (404, "gone", "404"),
+    "/status/410": (404, "gone", "410"),
+    "/status/403": (502, "upstream_failed", "403"),
+    "/status/500": (502, "upstream_failed", "500"),
+    "/lying/tone.wav": (502, "upstream_failed", "cannot be fetched"),
+    "/captions.txt": (415, "unsupported_media", ""),
+    "/leads/http%3A%2F%2F169.254.169.254%2F": (400, "url_refused", "redirect 1"),
+    "/leads/file%3A%2F%2F%2Fetc%2Fpasswd": (400, "url_refused", "redirect 1"),
+}
+
+
+def test_what_lies_there_may_be_wrong(site: Server, site_folder: Path, tmp_path: Path) -> None:
     (site_folder / "captions.txt").write_text("just words\n" * 100)
     with served(tmp_path, site) as server:
-        error = failure(server, site.url(path))
-        assert (error.status, error.code) == (status, code), error
-        assert says in str(error)
-        assert "127.0.0.1" not in str(error)
-        assert list((tmp_path / "s" / "drafts").iterdir()) == []
+        for path, (status, code, says) in WRONG.items():
+            error = failure(server, site.url(path))
+            assert (error.status, error.code) == (status, code), (path, error)
+            assert error.param == "url" or code != "url_refused"
+            assert says in str(error)
+            assert "127.0.0.1" not in str(error)
+            assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
 def test_strangers_addresses_are_judged(site: Server, tmp_path: Path) -> None:
     with PolymuxServer(tmp_path / "s") as server:
-        for url in (
-            site.url("/tone.wav"),
-            "http://localhost/",
-            "http://[::1]/",
-            "http://10.0.0.1/",
-        ):
+        for url in (site.url("/tone.wav"), "http://localhost/", "http://[::1]/"):
             error = failure(server, url)
-            assert (error.status, error.code) == (400, "url_refused")
-    assert site.requests == []
-    with polymux.Local() as local, pytest.raises(errors.BadRequestError, match="refused"):
+            assert (error.status, error.code, error.param) == (400, "url_refused", "url")
+    with polymux.Local() as local, pytest.raises(errors.BadRequestError, match="refused") as caught:
         local.convert_to_mp3(url=site.url("/tone.wav"))
+    assert (caught.value.code, caught.value.param) == ("url_refused", "url")
+    assert site.requests == []
 
 
 def test_too_much(site: Server, tmp_path: Path) -> None:
@@ -151,7 +141,6 @@ def test_a_caller_who_leaves_ends_the_fetch(tmp_path: Path) -> None:
                      *(f"{name}: {value}" for name, value in headers), "", ""]  # fmt: skip
             connection.sendall("\r\n".join(lines).encode() + body)
             wait_until(lambda: slow.requests)
-            time.sleep(0.2)
             assert not gone.is_set()
         began = time.monotonic()
         wait_until(gone.is_set)
@@ -160,35 +149,32 @@ def test_a_caller_who_leaves_ends_the_fetch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("blanks", "begins", "is_page"),
-    [(1_500, b"<html>", True), (60_000, b"#EXTM3U", True), (1_500, b"RIFF", False),
-     (70_000, b"<html>", False)],
-)  # fmt: skip
-def test_pages_begin_behind_many_blanks(
-    tmp_path: Path, blanks: int, begins: bytes, is_page: bool
-) -> None:
-    """As templates leave them. What a reader makes of them, each site's own decides."""
+    ("page", "is_page"),
+    [
+        (b"\r\n" * 750 + b"<html>", True),
+        (b"\r\n" * 30_000 + b"#EXTM3U", True),
+        (b"\r\n" * 750 + b"RIFF", False),
+        (b"\r\n" * 35_000 + b"<html>", False),
+        (b"Warning: something is wrong\n<html><body>", True),
+        (b"\xef\xbb\xbf<!-- a comment --><p>", True),
+        (b"\xef\xbb\xbfHello <!DOCTYPE html>", True),
+        (b"\xef\xbb\xbf#EXTM3U\n", True),
+    ],
+    ids=range(8),
+)
+def test_pages_are_seen_as_such(tmp_path: Path, page: bytes, is_page: bool) -> None:
+    async def brought() -> Upload:
+        url_fetcher = UrlFetcher(allowing(site), 1 << 20)
+        with closing(Store(tmp_path / "store")) as store:
+            sink = ProgressSink(lambda: None, store.media.draft)
+            return await url_fetcher.fetch(site.url("/x.wav"), sink, [])
 
-    class Reader:
-        has_proxy = False
-        asked: list[str]
-
-        async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
-            self.asked.append(url)
-            return Upload(drafts[0].path, "sound", "", 0)
-
-    async def bring() -> tuple[Upload, list[str]]:
-        pages = Reader()
-        pages.asked = []
-        url_fetcher = UrlFetcher(policy(web), 1 << 20, pages=pages)
-        sink = ProgressSink(lambda: None, store.media.draft)
-        return await url_fetcher.fetch(web.url("/a.wav"), sink, []), pages.asked
-
-    answer = answering(200, b"\r\n" * (blanks // 2) + begins)
-    with Server(answer) as web, closing(Store(tmp_path / "s")) as store:
-        brought, asked = asyncio.run(bring())
-        assert brought.file_name == ("sound" if is_page else "a.wav")
-        assert asked == ([web.url("/a.wav")] if is_page else [])
+    with Server(answering(200, page)) as site:
+        if is_page:
+            with pytest.raises(errors.APIStatusError, match="there is a page at this address"):
+                asyncio.run(brought())
+        else:
+            assert asyncio.run(brought()).file_name == "x.wav"
 
 
 def test_a_slow_address_holds_nobodys_place(tmp_path: Path) -> None:
@@ -220,37 +206,3 @@ def test_a_keys_limit_holds_for_what_was_fetched(site: Server, tmp_path: Path) -
             pytest.raises(errors.UnprocessableEntityError, match="this key may ask for"),
         ):
             client.convert_to_mp3(url=site.url("/tone.wav"))
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        b"Warning: something is wrong\n<html><body>",
-        b"\xef\xbb\xbf<!-- a comment --><p>",
-        b"\xef\xbb\xbfHello <!DOCTYPE html>",
-        b"\xef\xbb\xbf#EXTM3U\n",
-    ],
-)
-def test_pages_are_seen_as_such(tmp_path: Path, page: bytes) -> None:
-    """Whatever stands before their first element."""
-
-    async def brought() -> None:
-        url_fetcher = UrlFetcher(policy(site), 1 << 20)
-        with closing(Store(tmp_path / "store")) as store:
-            sink = ProgressSink(lambda: None, store.media.draft)
-            with pytest.raises(errors.APIStatusError, match="there is a page at this address"):
-                await url_fetcher.fetch(site.url("/x.mp3"), sink, [])
-
-    with Server(answering(200, page)) as site:
-        asyncio.run(brought())
-
-
-def test_what_the_guard_refuses_names_its_field(site: Server, tmp_path: Path) -> None:
-    """Also where a redirect leads there, and for `Local`."""
-    with served(tmp_path, site) as server:
-        for url in ("http://127.0.0.1:1/a.mp3", site.url("/leads/http://169.254.169.254/a.mp3")):
-            told = failure(server, url)
-            assert (told.status, told.code, told.param) == (400, "url_refused", "url")
-    with polymux.Local() as local, pytest.raises(errors.BadRequestError) as caught:
-        local.convert_to_mp3(url="http://127.0.0.1:1/a.mp3")
-    assert (caught.value.code, caught.value.param) == ("url_refused", "url")

@@ -23,7 +23,6 @@ NO_NETWORKS = (
 
 
 def installed(folder: Path, version: str) -> str:
-    """A folder of packages where yt-dlp is of that version, as packages say it."""
     place = folder / "packages" / f"yt_dlp-{version}.dist-info"
     place.mkdir(parents=True)
     (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: yt-dlp\nVersion: {version}\n")
@@ -38,22 +37,13 @@ def test_an_old_downloader(tmp_path: Path) -> None:
     )
     downloads = found["downloads"]
     assert (downloads["ok"], downloads["version"], downloads["old"]) == (True, OLD, True)
-    assert downloads["age_days"] > 1000
     assert downloads["remedy"] in told
     [line] = [line for line in told.splitlines() if line.startswith("old ")]
     assert f"yt-dlp is {downloads['age_days']} days old" in line
 
 
-def test_a_new_one(tmp_path: Path) -> None:
-    packages = installed(tmp_path, "2999.12.31")
-    told = run("doctor", cwd=tmp_path, PYTHONPATH=packages).stdout.decode()
-    assert "by yt-dlp 2999.12.31" in told
-    assert "days old" not in told
-
-
 @pytest.mark.parametrize("enforced", [True, False])
 def test_the_one_way_out(tmp_path: Path, enforced: bool) -> None:
-    """On this machine, and where its kernel lets no process leave the network."""
     limited = [find("unshare"), "--user", "--map-root-user", "sh", "-c", NO_NETWORKS, "sh"]
 
     def doctor(*words: str) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.fetch.fetcher import FetchPolicy
-from support.polymux_server import PolymuxServer
+from support.addressed_server import AddressedServer
 from support.programs import find
 from support.video_site import Site
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from support.web import Server
 
-VIDEO = "/api/v1/downloadvideo"
 KEY = b"0123456789abcdef"
 #: What only a site's own players decrypt.
 PROTECTED = {
@@ -57,27 +55,17 @@ def encrypted(site_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-@pytest.fixture(scope="module")
-def web(encrypted: Path) -> Iterator[Server]:
-    with Site(encrypted).server() as running:
-        yield running
+@pytest.fixture
+def server(encrypted: Path, tmp_path: Path) -> Iterator[tuple[Server, AddressedServer]]:
+    with Site(encrypted).server() as web, AddressedServer(tmp_path, web) as running:
+        yield web, running
 
 
-@pytest.fixture(scope="module")
-def server(web: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    fetch = FetchPolicy(allowed_hosts=(web.authority,))
-    with PolymuxServer(tmp_path_factory.mktemp("encrypted") / "s", fetch=fetch) as running:
-        yield running
-
-
-def test_its_sound_is_that_of_the_video(server: PolymuxServer, web: Server, tmp_path: Path) -> None:
+def test_its_sound_is_that_of_the_video(server: tuple[Server, AddressedServer]) -> None:
     """On machines with the ffmpeg program, too, to which yt-dlp would leave it."""
     assert shutil.which("ffmpeg")
-    answer = server.json(VIDEO, {"url": web.url("/good/list.m3u8")})
-    assert answer.status == 200, answer.body
-    address = answer.json()["response"].removeprefix(server.url)
-    (tmp_path / "made").write_bytes(server.ask("GET", address, key=None).body)
-    found = polymux.probe(tmp_path / "made")
+    web, running = server
+    found = polymux.probe(running.made("download_video", web.url("/good/list.m3u8")))
     assert found.duration_s == pytest.approx(1.0, abs=0.2)
     assert [one.codec for one in found.streams] == ["aac"]
     assert "/good/key" in [one.target for one in web.requests]
@@ -92,9 +80,9 @@ def test_its_sound_is_that_of_the_video(server: PolymuxServer, web: Server, tmp_
     ],
 )
 def test_keys_that_are_none(
-    server: PolymuxServer, web: Server, name: str, told: set[tuple[int, str]]
+    server: tuple[Server, AddressedServer], name: str, told: set[tuple[int, str]]
 ) -> None:
-    answer = server.json(VIDEO, {"url": web.url(f"/{name}/list.m3u8")})
-    assert (answer.status, answer.json()["code"]) in told, answer.body
-    assert "ffmpeg" not in answer.json()["error"]
-    assert list((server.settings.store.folder / "drafts").iterdir()) == []
+    web, running = server
+    status, code, words = running.failure("download_video", web.url(f"/{name}/list.m3u8"))
+    assert (status, code) in told, words
+    assert "ffmpeg" not in words

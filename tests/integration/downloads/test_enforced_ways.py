@@ -49,8 +49,6 @@ print(json.dumps({"in_force": in_force, "proxy": proxy, "decoy": reached(port),
 
 
 def confined(folder: Path, *, leaves: bool) -> tuple[dict[str, Any], int]:
-    """What such a process finds, and how many came to the decoy."""
-
     async def run(decoy: Server) -> bytes:
         async with GuardedProxy(FetchPolicy(), 1 << 20) as proxy:
             await proxy.start(folder / "out")
@@ -68,7 +66,6 @@ def confined(folder: Path, *, leaves: bool) -> tuple[dict[str, Any], int]:
 
 
 def test_a_network_of_its_own(tmp_path: Path) -> None:
-    """Its end is waited for with that of all who hold its output: the process beside ends too."""
     found, came = confined(tmp_path, leaves=True)
     if egress.tried() == egress.ONE_WAY_OUT:
         assert egress.ONE_WAY_OUT in found["in_force"]
@@ -100,9 +97,8 @@ def landlock_version() -> int:
     return max(0, int(done.stdout))
 
 
-@pytest.mark.parametrize("version", [0, 3, 4, 5, 6])
+@pytest.mark.parametrize("version", [0, 3, 4, 6])
 def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
-    """The calls of each version of Landlock's interface, as landlock(7) has them."""
     calls: list[tuple[int, tuple[Any, ...]]] = []
 
     def syscall(number: int, *arguments: Any) -> int:
@@ -122,8 +118,7 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
     made = [arguments for number, arguments in calls if number == 444 and arguments[2] != 1]
     of_ports = [arguments for number, arguments in calls if number == 445 and arguments[1] == 2]
     if version == 0:
-        assert in_force == ["no new privileges"]
-        assert not made
+        assert (in_force, made) == (["no new privileges"], [])
         return
     assert f"landlock {version}" in in_force
     assert (sandbox.ONLY_PORTS in in_force) == (version >= 4)
@@ -141,24 +136,16 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
         (egress.ONE_WAY_OUT, "network namespace", "ok       one way out"),
         (sandbox.ONLY_PORTS, "ports", "partly   one way out"),
         ("", "open", "absent   one way out"),
-        (None, None, None),
     ],
 )
 def test_what_doctor_says(
-    monkeypatch: pytest.MonkeyPatch, in_force: str | None, way_out: str | None, says: str | None
+    monkeypatch: pytest.MonkeyPatch, in_force: str, way_out: str, says: str
 ) -> None:
-    def tried() -> str:
-        if in_force is None:
-            raise OSError("no process can be started")
-        return in_force
-
-    monkeypatch.setattr(egress, "tried", tried)
+    monkeypatch.setattr(egress, "tried", lambda: in_force)
     found = health.downloads()
     assert found["way_out"] == way_out
-    said = [line for line in health.lines(found) if "one way out" in line]
-    assert len(said) == (0 if says is None else 1)
-    assert says is None or said[0].startswith(says)
-    assert ("bounds the ports of TCP, and nothing else" in "".join(said)) == (way_out == "ports")
+    [said] = [line for line in health.lines(found) if "one way out" in line]
+    assert said.startswith(says)
 
 
 #: What `outlet` finds where no process may leave the network.
@@ -171,7 +158,6 @@ runpy.run_module("polymux.engines.process.egress", run_name="__main__")
 
 
 def test_what_is_found_where_no_process_may_leave() -> None:
-    """By the same process that doctor starts, on this machine's kernel."""
     command = [sys.executable, "-c", _STAYING]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     wanted = sandbox.ONLY_PORTS if landlock_version() >= 4 else ""

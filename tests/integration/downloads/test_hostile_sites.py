@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +13,8 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetcher import FetchPolicy
-from support.addressed_server import downloaders
-from support.fetches import answering, wait_until
+from support.addressed_server import allowing, downloaders
+from support.fetches import answering, showing, wait_until
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.video_site import PAGE
 from support.web import Exchange, Server
@@ -30,32 +27,17 @@ SECRET = b"secret-canary"
 
 @pytest.fixture
 def decoy() -> Iterator[Server]:
-    """Somebody within; whoever reaches it has failed."""
     with Server(answering(200, SECRET)) as running:
         yield running
 
 
 def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
-    policy = FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
+    policy = allowing(*sites)
     return PolymuxServer(folder / "s", fetch=policy, download=DownloadSettings(**download))
 
 
-def site_of(pages: dict[str, tuple[str, bytes]], fallback: Path | None = None) -> Server:
-    """Path to type and content; what is not there is a file of the folder."""
-
-    async def script(exchange: Exchange) -> None:
-        path = exchange.target.partition("?")[0]
-        if path in pages:
-            kind, data = pages[path]
-            await exchange.answer(200, data, f"Content-Type: {kind}")
-            return
-        file = None if fallback is None else fallback / path.lstrip("/")
-        if file is None or not file.is_file():
-            await exchange.answer(404, b"<html>nothing</html>", "Content-Type: text/html")
-        else:
-            await exchange.answer(200, file.read_bytes(), "Content-Type: video/mp4")
-
-    return Server(script)
+def low(folder: Path) -> tuple[str, bytes]:
+    return "video/mp4", (folder / "low.mp4").read_bytes()
 
 
 def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
@@ -73,78 +55,47 @@ def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
 HTML = "text/html; charset=utf-8"
 M3U8 = "application/vnd.apple.mpegurl"
 MPD = "application/dash+xml"
+#: Lists of parts, with a line before the part, and the part.
+PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n{}#EXTINF:1,\n{}\n#EXT-X-ENDLIST\n"
+KEY = '#EXT-X-KEY:METHOD=AES-128,URI="{}"\n'
+MAP = '#EXT-X-MAP:URI="{}"\n'
+PASSWORDS = "file:///etc/passwd"
+MANIFEST = (
+    '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT1S">'
+    '<BaseURL>{}/</BaseURL><Period><AdaptationSet mimeType="video/mp4"><Representation id="1" '
+    'bandwidth="1"><BaseURL>{}</BaseURL></Representation></AdaptationSet></Period></MPD>'
+)
+DESCRIBED = (
+    '<html><script type="application/ld+json">{"@context": "https://schema.org", '
+    '"@type": "VideoObject", "name": "x", "contentUrl": "DECOY/a.mp4"}</script></html>'
+)
+#: ``DECOY`` stands for the address of somebody within.
 HARMFUL = {
-    "video": (HTML, '<html><video src="{decoy}/a.mp4"></video></html>'),
-    "og": (HTML, '<html><meta property="og:video" content="{decoy}/a.mp4"></html>'),
-    "iframe": (HTML, '<html><iframe src="{decoy}/embed.html"></iframe></html>'),
-    "json-ld": (
-        HTML,
-        '<html><script type="application/ld+json">{{"@context": "https://schema.org", '
-        '"@type": "VideoObject", "name": "x", "contentUrl": "{decoy}/a.mp4"}}</script></html>',
-    ),
-    "refresh": (HTML, '<html><meta http-equiv="refresh" content="0; url={decoy}/a.mp4"></html>'),
-    "segment": (
-        M3U8,
-        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{decoy}/a.ts\n#EXT-X-ENDLIST\n",
-    ),
-    "file segment": (
-        M3U8,
-        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n",
-    ),
-    "key": (
-        M3U8,
-        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-KEY:METHOD=AES-128,URI="{decoy}/key"\n'
-        "#EXTINF:1,\n/low.mp4\n#EXT-X-ENDLIST\n",
-    ),
-    "file key": (
-        M3U8,
-        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-KEY:METHOD=AES-128,URI="file:///etc/passwd"\n'
-        "#EXTINF:1,\n/low.mp4\n#EXT-X-ENDLIST\n",
-    ),
-    "map": (
-        M3U8,
-        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MAP:URI="{decoy}/init.mp4"\n'
-        "#EXTINF:1,\n{decoy}/1.m4s\n#EXT-X-ENDLIST\n",
-    ),
-    "file map": (
-        M3U8,
-        '#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MAP:URI="file:///etc/passwd"\n'
-        "#EXTINF:1,\n/low.mp4\n#EXT-X-ENDLIST\n",
-    ),
-    "itself": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/page\n"),
-    "made of itself": (
-        M3U8,
-        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/page\n#EXT-X-ENDLIST\n",
-    ),
-    "nested": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{decoy}/list.m3u8\n"),
-    "base": (
-        MPD,
-        '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" '
-        'mediaPresentationDuration="PT1S"><BaseURL>{decoy}/</BaseURL><Period><AdaptationSet '
-        'mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>a.mp4</BaseURL>'
-        "</Representation></AdaptationSet></Period></MPD>",
-    ),
-    "file base": (
-        MPD,
-        '<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" '
-        'mediaPresentationDuration="PT1S"><BaseURL>file:///etc/</BaseURL><Period><AdaptationSet '
-        'mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>passwd</BaseURL>'
-        "</Representation></AdaptationSet></Period></MPD>",
-    ),
+    "video": (HTML, '<html><video src="DECOY/a.mp4"></video></html>'),
+    "og": (HTML, '<html><meta property="og:video" content="DECOY/a.mp4"></html>'),
+    "iframe": (HTML, '<html><iframe src="DECOY/embed.html"></iframe></html>'),
+    "json-ld": (HTML, DESCRIBED),
+    "refresh": (HTML, '<html><meta http-equiv="refresh" content="0; url=DECOY/a.mp4"></html>'),
+    "segment": (M3U8, PARTS.format("", "DECOY/a.ts")),
+    "file segment": (M3U8, PARTS.format("", PASSWORDS)),
+    "key": (M3U8, PARTS.format(KEY.format("DECOY/key"), "/low.mp4")),
+    "file key": (M3U8, PARTS.format(KEY.format(PASSWORDS), "/low.mp4")),
+    "map": (M3U8, PARTS.format(MAP.format("DECOY/init.mp4"), "DECOY/1.m4s")),
+    "file map": (M3U8, PARTS.format(MAP.format(PASSWORDS), "/low.mp4")),
+    "nested": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nDECOY/list.m3u8\n"),
+    "base": (MPD, MANIFEST.format("DECOY", "a.mp4")),
+    "file base": (MPD, MANIFEST.format("file:///etc", "passwd")),
     "live": (M3U8, "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/low.mp4\n"),
     "html as mp4": ("video/mp4", "<html>this is no video</html>"),
-    "empty": (M3U8, "#EXTM3U\n"),
-    "bomb": (MPD, '<!DOCTYPE a [<!ENTITY b "{long}">]><MPD>&b;&b;&b;</MPD>'),
+    "bomb": (MPD, f'<!DOCTYPE a [<!ENTITY b "{"x" * 10_000}">]><MPD>&b;&b;&b;</MPD>'),
 }
 
 
 @pytest.mark.parametrize("name", HARMFUL)
 def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name: str) -> None:
-    """U38 to U40, U42, U45."""
     kind, text = HARMFUL[name]
-    text = text.replace("{decoy}", f"http://{decoy.authority}").replace("{long}", "x" * 10_000)
-    data = text.replace("{{", "{").replace("}}", "}").encode()
-    with site_of({"/page": (kind, data)}, site_folder) as site:
+    text = text.replace("DECOY", f"http://{decoy.authority}")
+    with Server(showing({"/page": (kind, text), "/low.mp4": low(site_folder)})) as site:
         error = failure(served(tmp_path, site, total_s=30), site.url("/page"))
     assert error.status in (400, 404, 415, 422, 502), error
     assert "--" not in str(error)  # Advice of the downloader's to its operator.
@@ -156,15 +107,12 @@ def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name
 
 
 @pytest.mark.parametrize(
-    "title",
-    ["../../../etc/x", "%(id)s", "a\nb\rc", "x" * 4000, "a.desktop", "\u202egpj.exe", "nul\u0000x",
-     "-o/etc/x", "a;b|c&d", ".."],
-)  # fmt: skip
+    "title", ["../../../etc/x", "%(id)s\nb\rc\u202egpj.exe", "-o" + "x" * 4000]
+)
 def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path, title: str) -> None:
-    """U43."""
-    page = PAGE.format(title=title, source="/low.mp4", more="").encode("utf-8", "replace")
+    page = HTML, PAGE.format(title=title, source="/low.mp4", more="")
     with (
-        site_of({"/page": (HTML, page)}, site_folder) as site,
+        Server(showing({"/page": page, "/low.mp4": low(site_folder)})) as site,
         served(tmp_path, site) as server,
         Client(server.url, server.key) as client,
     ):
@@ -177,8 +125,9 @@ def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path, ti
 def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> None:
     """U41: the first is taken."""
     videos = "".join(f'<video src="/low.mp4?{n}"></video>' for n in range(10_000))
+    page = HTML, f"<html>{videos}</html>"
     with (
-        site_of({"/page": (HTML, f"<html>{videos}</html>".encode())}, site_folder) as site,
+        Server(showing({"/page": page, "/low.mp4": low(site_folder)})) as site,
         served(tmp_path, site, total_s=60) as server,
         Client(server.url, server.key) as client,
     ):
@@ -188,7 +137,6 @@ def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> Non
 
 
 def watched_environments(site: Server) -> list[bytes]:
-    """What the downloaders that run while a site is asked have been given as environment."""
     found: list[bytes] = []
     answer = site.script
 
@@ -254,28 +202,28 @@ def test_what_is_planted_around_is_not_read(
     assert "cookie" not in fields
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["--exec=touch canary", "-ocanary", "--config-locations=planted", "-a planted", "@planted"],
-)
 def test_options_are_no_addresses(
-    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """U31: neither by their own words nor by those of a file that they name."""
     home = tmp_path / "home"
     home.mkdir()
-    canary = tmp_path / "home" / "canary"
+    canary = home / "canary"
     (home / "planted").write_text(f"--exec touch {canary}\n{site.url('/page/low.mp4')}\n")
     monkeypatch.chdir(home)
     with served(tmp_path, site, music_search=site.url("/find/{query}")) as server:
-        for path in ("downloadvideo", "videosummarization"):
-            assert server.json(f"/api/v1/{path}", {"url": word}).status == 400
-        # Without an engine for speech nobody looks at what a transcription is asked of.
-        for path, status in (("convert2mp3", 400), ("modelhost/stt", 501)):
-            body, headers = form(("url", word))
-            assert server.ask("POST", f"/api/v1/{path}", body, headers).status == status
+        for word in (
+            "--exec=touch canary", "-ocanary", "--config-locations=planted", "-a planted",
+            "@planted",
+        ):  # fmt: skip
+            for path in ("downloadvideo", "videosummarization"):
+                assert server.json(f"/api/v1/{path}", {"url": word}).status == 400
+            # Without an engine for speech nobody looks at what a transcription is asked of.
+            for path, status in (("convert2mp3", 400), ("modelhost/stt", 501)):
+                body, headers = form(("url", word))
+                assert server.ask("POST", f"/api/v1/{path}", body, headers).status == status
         assert site.requests == []
-        server.json("/api/v1/downloadmusic", {"query": word})
+        server.json("/api/v1/downloadmusic", {"query": "--config-locations=planted"})
         assert site.requests[0].target.startswith("/find/")
     assert [one.name for one in home.iterdir()] == ["planted"]
 
@@ -316,30 +264,14 @@ def test_cookies_of_one_download_are_not_anothers(site_folder: Path, tmp_path: P
     assert cookies.read_text() == text
 
 
-@pytest.mark.parametrize(
-    "resolution", ["-1", "99999p", "best[height<=1]/x", "720;id", "7" * 1_000_000, "143", "720i"]
-)
-def test_resolutions_that_are_none(site: Server, tmp_path: Path, resolution: str) -> None:
-    """U51."""
+def test_resolutions_that_are_none(site: Server, tmp_path: Path) -> None:
     with served(tmp_path, site) as server:
-        body = {"url": site.url("/page/low.mp4"), "resolution": resolution}
-        assert server.json("/api/v1/downloadvideo", body).status in (400, 413)
+        for resolution in (
+            "-1", "99999p", "best[height<=1]/x", "720;id", "7" * 1_000_000, "143", "720i",
+        ):  # fmt: skip
+            body = {"url": site.url("/page/low.mp4"), "resolution": resolution}
+            assert server.json("/api/v1/downloadvideo", body).status in (400, 413), resolution
     assert site.requests == []
-
-
-def test_many_ask_for_the_same_at_once(site: Server, tmp_path: Path) -> None:
-    """U47: each gets all of it, as who asks alone."""
-    with served(tmp_path, site) as server, Client(server.url, server.key) as client:
-        alone = client.convert_to_mp3(url=site.url("/tone.wav")).read()
-        site.requests.clear()
-
-        def ask(_: int) -> bytes:
-            return client.convert_to_mp3(url=site.url("/tone.wav")).read()
-
-        with ThreadPoolExecutor(20) as pool:
-            assert list(pool.map(ask, range(20))) == [alone] * 20
-        assert 1 <= len(site.requests) <= 20
-        assert list((server.settings.store.folder / "drafts").iterdir()) == []
 
 
 def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
@@ -349,25 +281,11 @@ def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
         begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")]).json()
         for _ in range(2):  # What went before its first word is begun once more.
             wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
-            os.kill(downloader(), signal.SIGKILL)
+            os.kill(downloaders("polymux.downloads.engine")[0], signal.SIGKILL)
             site.requests.clear()
         with pytest.raises(errors.PredictionFailedError, match="failed at what the site sends"):
             client.predictions.wait(begun["id"])
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-
-def downloader() -> int:
-    """The process id of this process's downloader."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                words = (folder / "cmdline").read_bytes().decode().split("\0")
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError, UnicodeDecodeError):
-                continue
-            if parent == os.getpid() and any("polymux.downloads.engine" in one for one in words):
-                return int(folder.name)
-    raise AssertionError("there is no downloader")
 
 
 def test_the_servers_own_results_are_addresses_like_others(site: Server, tmp_path: Path) -> None:
@@ -376,18 +294,3 @@ def test_the_servers_own_results_are_addresses_like_others(site: Server, tmp_pat
         made = client.convert_to_mp3(url=site.url("/tone.wav"))
         with pytest.raises(errors.BadRequestError, match="refused"):
             client.convert_to_mp3(url=str(made))
-
-
-def test_silence_ends(tmp_path: Path) -> None:
-    """A page that never comes: the deadline of a fetch, and its caller's place."""
-    asked = threading.Event()
-
-    async def stalls(exchange: Exchange) -> None:
-        asked.set()
-        await exchange.closed()
-
-    with Server(stalls) as site:
-        # A page's process takes seconds to begin where others work beside it.
-        error = failure(served(tmp_path, site, total_s=12), site.url("/page"))
-    assert asked.is_set()
-    assert error.status == 504

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from support.addressed_server import AddressedServer
+from support.fetches import showing
 from support.web import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Exchange, Script
+    from support.web import Script
 
-HTML = "Content-Type: text/html; charset=utf-8"
-M3U8 = "Content-Type: application/vnd.apple.mpegurl"
 PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n{more}#EXTINF:3,\n/part.ts\n"
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144\n/live.m3u8\n"
 APART = (
@@ -31,76 +30,65 @@ MANIFEST = (
     "</Period></MPD>"
 )
 SOURCE = '<html><video><source src="{}"></video></html>'
+#: Pages, and what they are asked for.
 LIVE = {
-    "list": SOURCE.format("/live.m3u8"),
-    "master": SOURCE.format("/master.m3u8"),
-    "sound apart": SOURCE.format("/apart.m3u8"),
-    "event": SOURCE.format("/event.m3u8"),
-    "player": '<html><script>jwplayer("a").setup({"file": "/live.m3u8"});</script></html>',
-    "manifest": SOURCE.format("/dynamic.mpd"),
+    "list": (SOURCE.format("/live.m3u8"), "convert_to_mp3"),
+    "master": (SOURCE.format("/master.m3u8"), "download_video"),
+    "sound apart": (SOURCE.format("/apart.m3u8"), "download_video"),
+    "event": (SOURCE.format("/event.m3u8"), "summarize_video"),
+    "player": (
+        '<html><script>jwplayer("a").setup({"file": "/live.m3u8"});</script></html>',
+        "download_video",
+    ),
+    "manifest": (SOURCE.format("/dynamic.mpd"), "download_video"),
 }
 
 
 def site(page: str, part: bytes = b"") -> Script:
-    files = {
-        "/page": (page, HTML),
-        "/live.m3u8": (PARTS.format(more=""), M3U8),
-        "/event.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:EVENT\n"), M3U8),
-        "/demand.m3u8": (PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n"), M3U8),
-        "/whole.m3u8": (PARTS.format(more="") + "#EXT-X-ENDLIST\n", M3U8),
-        "/master.m3u8": (MASTER, M3U8),
-        "/itself.m3u8": (MASTER.replace("live", "itself"), M3U8),
-        "/apart.m3u8": (APART, M3U8),
-        "/dynamic.mpd": (MANIFEST.format(kind="dynamic"), "Content-Type: application/dash+xml"),
-        "/static.mpd": (MANIFEST.format(kind="static"), "Content-Type: application/dash+xml"),
+    lists = {
+        "/live": PARTS.format(more=""),
+        "/event": PARTS.format(more="#EXT-X-PLAYLIST-TYPE:EVENT\n"),
+        "/whole": PARTS.format(more="#EXT-X-PLAYLIST-TYPE:VOD\n") + "#EXT-X-ENDLIST\n",
+        "/master": MASTER,
+        "/itself": MASTER.replace("live", "itself"),
+        "/apart": APART,
     }
-
-    async def script(exchange: Exchange) -> None:
-        if exchange.target.startswith("/part"):
-            await exchange.answer(200, part, "Content-Type: video/mp2t")
-        elif exchange.target == "/moved":
-            await exchange.answer(302, b"", "Location: /whole.m3u8")
-        else:
-            text, kind = files[exchange.target]
-            await exchange.answer(200, text.encode(), kind)
-
-    return script
+    return showing(
+        {
+            "/page": ("text/html", page),
+            "/part.ts": ("video/mp2t", part),
+            "/part.m4s": ("video/mp2t", part),
+        }
+        | {f"{name}.m3u8": ("application/vnd.apple.mpegurl", one) for name, one in lists.items()}
+        | {
+            f"/{kind}.mpd": ("application/dash+xml", MANIFEST.format(kind=kind))
+            for kind in ("dynamic", "static")
+        }
+    )
 
 
 @pytest.mark.parametrize("name", LIVE)
 def test_no_piece_of_it_is_fetched(tmp_path: Path, name: str) -> None:
-    with Server(site(LIVE[name])) as web, AddressedServer(tmp_path, web) as server:
-        status, code, words = server.failure("download_video", web.url("/page"))
+    page, operation = LIVE[name]
+    with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
+        status, code, words = server.failure(operation, web.url("/page"))
         assert (status, code) == (422, "undecodable"), words
         assert "live stream" in words
         assert [one.target for one in web.requests if one.target.startswith("/part")] == []
 
 
-@pytest.mark.parametrize("operation", ["convert_to_mp3", "summarize_video"])
-def test_nor_for_its_sound(tmp_path: Path, operation: str) -> None:
-    with Server(site(LIVE["list"])) as web, AddressedServer(tmp_path, web) as server:
-        status, code, words = server.failure(operation, web.url("/page"))
-        assert (status, code) == (422, "undecodable"), words
-
-
 def test_a_list_of_lists_in_the_place_of_parts(tmp_path: Path) -> None:
-    """It names itself, and is no live stream."""
     page = SOURCE.format("/itself.m3u8")
     with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
-        for operation in ("download_video", "convert_to_mp3"):
-            status, code, words = server.failure(operation, web.url("/page"))
-            assert (status, code) == (422, "undecodable"), words
-            assert "names a list of lists" in words
+        status, code, words = server.failure("convert_to_mp3", web.url("/page"))
+        assert (status, code) == (422, "undecodable"), words
+        assert "names a list of lists" in words
 
 
-@pytest.mark.parametrize("path", ["/whole.m3u8", "/demand.m3u8", "/static.mpd"])
+@pytest.mark.parametrize("path", ["/whole.m3u8", "/static.mpd"])
 def test_what_ends_is_fetched(site_folder: Path, tmp_path: Path, path: str) -> None:
     """And its list is asked for no more often than before."""
     part = (site_folder / "hls" / "list0.ts").read_bytes()
     with Server(site(SOURCE.format(path), part)) as web, AddressedServer(tmp_path, web) as server:
-        answer = server.fetches("convert_to_mp3", web.url("/page"))
-        assert answer.status == 200, answer.body
-        address = answer.json()["response"].removeprefix(server.url)
-        (tmp_path / "made").write_bytes(server.ask("GET", address, key=None).body)
-        assert polymux.probe(tmp_path / "made").duration_s > 0.5
+        assert polymux.probe(server.made("convert_to_mp3", web.url("/page"))).duration_s > 0.5
         assert [one.target for one in web.requests].count(path) <= 2

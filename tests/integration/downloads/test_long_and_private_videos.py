@@ -1,21 +1,30 @@
-"""Videos that nobody may see, and such that nobody can listen to in time."""
+"""Videos that nobody may see, and such that last longer than they may."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
-from support.addressed_server import PAGES, AddressedServer
+from polymux.downloads.settings import DownloadSettings
+from polymux.runtime.settings import EngineSettings, Limits
+from support.addressed_server import AddressedServer, allowing, fetched
+from support.chat_model import model_path
+from support.polymux_server import PolymuxServer
+from support.video_site import Site
 from support.web import Server
+from support.weights import whisper
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from support.web import Exchange, Script
 
+
 PAGE = "Content-Type: text/html; charset=utf-8"
-OPERATIONS = ("convert_to_mp3", *PAGES)
 
 
 def described(duration: str) -> Script:
@@ -52,8 +61,11 @@ def listed(duration_s: int) -> Script:
     return script
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("script", [described("PT10H"), listed(36_000)], ids=["page", "list"])
+@pytest.mark.parametrize(
+    ("operation", "script"),
+    [("download_video", described("PT10H")), ("summarize_video", listed(36_000)),
+     ("convert_to_mp3", listed(36_000))],
+)  # fmt: skip
 def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
     """U52: what lasts longer than is taken is not fetched at all."""
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
@@ -63,11 +75,10 @@ def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
         assert len([one for one in site.requests if one.target != "/page"]) <= 1
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(
-    ("answer", "status", "code"),
-    [(401, 502, "upstream_failed"), (403, 502, "upstream_failed"), (404, 404, "gone"),
-     (410, 404, "gone"), (451, 502, "upstream_failed")],
+    ("operation", "answer", "status", "code"),
+    [("download_video", 401, 502, "upstream_failed"), ("summarize_video", 404, 404, "gone"),
+     ("convert_to_mp3", 410, 404, "gone"), ("download_video", 451, 502, "upstream_failed")],
 )  # fmt: skip
 def test_videos_that_are_not_for_everybody(
     tmp_path: Path, operation: str, answer: int, status: int, code: str
@@ -84,3 +95,78 @@ def test_videos_that_are_not_for_everybody(
         told = server.failure(operation, site.url("/page"))
         assert told[:2] == (status, code), told
         assert str(answer) in told[2]
+
+
+#: Of videos that last three.
+MAX_S = 2.0
+
+
+class LyingSite(Site):
+    """Says of its list of parts, and of its page's video, that they last a second."""
+
+    async def answer(self, exchange: Exchange) -> None:
+        # Of a search all that it is asked for is one segment.
+        exchange.target = unquote(exchange.target)
+        if exchange.target == "/short.m3u8":
+            text = (self.folder / "hls" / "list.m3u8").read_text()
+            told = re.sub(r"#EXTINF:[0-9.]+", "#EXTINF:0.4", text)
+            told = re.sub(r"^(?=[^#])", "/hls/", told, flags=re.MULTILINE)
+            await exchange.answer(200, told.encode(), "Content-Type: application/vnd.apple.mpegurl")
+        elif exchange.target == "/told":
+            about = (
+                '{"@context": "https://schema.org", "@type": "VideoObject", "name": "A talk", '
+                f'"duration": "PT1S", "contentUrl": "http://{dict(exchange.headers)["Host"]}'
+                '/low.mp4"}'
+            )
+            page = f'<html><script type="application/ld+json">{about}</script></html>'
+            await exchange.answer(200, page.encode(), "Content-Type: text/html")
+        else:
+            await super().answer(exchange)
+
+
+@pytest.fixture(scope="module")
+def lying(site_folder: Path) -> Iterator[Server]:
+    with Server(LyingSite(site_folder).answer) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    """As anybody starts it; only the limit is another. No model is loaded for what is refused."""
+    folder = tmp_path_factory.mktemp("limited")
+    limits = Limits(duration_s=MAX_S)
+    engines = {
+        "media": EngineSettings("media"),
+        "speech": EngineSettings("speech", {"model": str(whisper(folder))}),
+        "chat": EngineSettings("chat", {"model": str(model_path())}),
+    }
+    download = DownloadSettings(music_search=lying.url("/{query}"))
+    with PolymuxServer(
+        folder / "s", fetch=allowing(lying), limits=limits, engines=engines, download=download
+    ) as running:
+        running.answer_within_s = 60.0
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [
+        ("download_video", "/low.mp4"),
+        ("download_video", "/told"),
+        ("download_video", "/hls/list.m3u8"),
+        ("download_video", "/dash/list.mpd"),
+        ("convert_to_mp3", "/short.m3u8"),
+        ("transcribe", "/low.mp4"),
+        ("summarize_video", "/told"),
+        ("download_music", "/short.m3u8"),
+    ],
+)
+def test_what_lasts_too_long(
+    server: PolymuxServer, lying: Server, operation: str, path: str
+) -> None:
+    """Found by a list that says so before its parts are fetched, else as the file is written."""
+    answer = fetched(server, operation, lying.url(path))
+    assert (answer.status, answer.json()["code"]) == (413, "too_large"), answer.body
+    assert re.search(r"\b2 s|duration_s of 2", answer.json()["error"]), answer.body
+    assert list((server.settings.store.folder / "drafts").iterdir()) == []
+    assert server.state.service.store.media.used_bytes == 0

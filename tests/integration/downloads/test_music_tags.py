@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from PIL import Image
-from polymux import Client
 from polymux.downloads.engine import tags_of
-from polymux.downloads.settings import DownloadSettings
-from polymux.fetch.fetcher import FetchPolicy
 from support import programs
-from support.polymux_server import PolymuxServer
+from support.addressed_server import AddressedServer
 from support.video_site import Site
 
 if TYPE_CHECKING:
@@ -38,8 +35,6 @@ def picture(kind: str, side: int = 32) -> bytes:
 
 
 class MusicSite(Site):
-    """Finds one recording, whose page shows a picture."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.poster = b""
@@ -74,58 +69,53 @@ def music(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MusicSite,
 
 
 @pytest.fixture(scope="module")
-def client(
+def server(
     music: tuple[MusicSite, Server], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Client]:
+) -> Iterator[AddressedServer]:
     _, running = music
-    policy = FetchPolicy(allowed_hosts=(running.authority,))
-    search = DownloadSettings(music_search=running.url("/find/{query}"))
-    folder = tmp_path_factory.mktemp("served")
-    with (
-        PolymuxServer(folder / "s", fetch=policy, download=search) as server,
-        Client(server.url, server.key) as made,
-    ):
-        yield made
+    folder, search = tmp_path_factory.mktemp("served"), running.url("/find/{query}")
+    with AddressedServer(folder, running, max_bytes=1 << 30, music_search=search) as server:
+        yield server
 
 
-def downloaded(client: Client) -> polymux.MediaInfo:
-    return polymux.probe(client.download_music("blue danube").read())
-
-
-@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-def test_of_a_page(client: Client, music: tuple[MusicSite, Server], kind: str) -> None:
-    site, _ = music
-    site.recording, site.poster = "plain.mp4", picture(kind)
-    info = downloaded(client)
-    assert info.tags["title"] == TITLE
-    assert "artist" not in info.tags
-    assert info.cover is not None
-    assert (info.cover.mime_type, info.cover.data) == (f"image/{kind.lower()}", site.poster)
-
-
-def test_what_the_file_has_is_its_own(client: Client, music: tuple[MusicSite, Server]) -> None:
-    site, _ = music
-    site.recording, site.poster = "tagged.mp4", picture("PNG")
-    info = downloaded(client)
-    assert (info.tags["title"], info.tags["artist"]) == ("Own title", "Own artist")
-    assert info.cover is not None
-    assert info.cover.data == picture("JPEG", 48)
+def downloaded(server: AddressedServer) -> polymux.MediaInfo:
+    answer = server.json("/api/v1/downloadmusic", {"query": "blue danube"})
+    return polymux.probe(server.file(answer))
 
 
 @pytest.mark.parametrize(
-    "poster",
-    [b"", b"<html>no picture", picture("WEBP"), b"\xff\xd8\xff" + bytes(5 << 20)],
-    ids=["nothing", "a page", "WebP", "too large"],
+    ("poster", "kind"),
+    [
+        (picture("JPEG"), "image/jpeg"),
+        (picture("PNG"), "image/png"),
+        (b"", ""),
+        (picture("WEBP"), ""),
+        (b"\xff\xd8\xff" + bytes(5 << 20), ""),
+    ],
+    ids=["JPEG", "PNG", "nothing", "WebP", "too large"],
 )
-def test_pictures_that_are_none(
-    client: Client, music: tuple[MusicSite, Server], poster: bytes
+def test_of_a_page(
+    server: AddressedServer, music: tuple[MusicSite, Server], poster: bytes, kind: str
 ) -> None:
-    """The music comes all the same."""
+    """Where its picture is none the music comes all the same."""
     site, _ = music
     site.recording, site.poster = "plain.mp4", poster
-    info = downloaded(client)
+    info = downloaded(server)
     assert info.tags["title"] == TITLE
-    assert info.cover is None
+    assert "artist" not in info.tags
+    cover = info.cover and (info.cover.mime_type, info.cover.data)
+    assert cover == ((kind, poster) if kind else None)
+
+
+def test_what_the_file_has_is_its_own(
+    server: AddressedServer, music: tuple[MusicSite, Server]
+) -> None:
+    site, _ = music
+    site.recording, site.poster = "tagged.mp4", picture("PNG")
+    info = downloaded(server)
+    assert (info.tags["title"], info.tags["artist"]) == ("Own title", "Own artist")
+    assert info.cover is not None
+    assert info.cover.data == picture("JPEG", 48)
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,23 @@
-"""Names that sites give their files: words for people at most, and never a place."""
+"""What sites call their files: words for people at most, and never a place of ours."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
+import tempfile
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.addressed_server import AddressedServer
+from support.addressed_server import MUSIC, AddressedServer, allowing
 from support.conversions import wav
+from support.fetches import showing
 from support.web import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from support.web import Exchange, Script
+
 
 NAMES = [
     "../../x", "..\\..\\x.php", "/etc/passwd", "x" * 4000 + ".wav", "\u202egpj.exe", "-i.desktop",
@@ -38,12 +40,11 @@ def called(data: bytes, kind: str, name: str) -> Script:
 
 
 def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
-    """U44."""
     with Server(called(wav(1), "audio/wav", "")) as site, AddressedServer(tmp_path, site) as server:
         for name in NAMES:
             site.script = called(wav(1), "audio/wav", name)
             kept = saved(server, "convert_to_mp3", site.url("/talk.wav"))
-            assert (kept.name, kept.kind) == ("talk.mp3", "audio/mpeg"), name
+            assert kept[:2] == ("talk.mp3", "audio/mpeg"), name
             assert server.fetches("transcribe", site.url("/talk.wav")).status == 200
             sent = server.speech.began[-1].values["audio"]
             assert sent.file_name == "talk.wav", name
@@ -52,31 +53,54 @@ def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
     assert {one.relative_to(tmp_path).parts[0] for one in tmp_path.rglob("*")} == {"s"}
 
 
-@pytest.mark.parametrize("name", NAMES[:6])
-def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path, name: str) -> None:
+def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path) -> None:
     """U44: what the downloader makes of it is the name of nothing, nor the type."""
-    script = called((site_folder / "low.mp4").read_bytes(), "video/mp4", name)
+    script = called((site_folder / "low.mp4").read_bytes(), "video/mp4", "../../x\u202egpj.exe")
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
-        kept = saved(server, "download_video", site.url("/talk.mp4"))
-        assert (kept.name, kept.kind) == ("talk.mp4", "video/mp4")
-        assert polymux.probe(kept.data).duration_s > 2
+        *kept, data = saved(server, "download_video", site.url("/talk.mp4"))
+        assert kept == ["talk.mp4", "video/mp4"]
+        assert polymux.probe(data).duration_s > 2
         server.has_nothing_left()
     assert {one.relative_to(tmp_path).parts[0] for one in tmp_path.rglob("*")} == {"s"}
 
 
-class Kept(NamedTuple):
-    """A result as a browser would get it."""
-
-    name: str
-    kind: str
-    data: bytes
-
-
-def saved(server: AddressedServer, operation: str, url: str) -> Kept:
+def saved(server: AddressedServer, operation: str, url: str) -> tuple[str, str, bytes]:
+    """Name, type and content of a result, as a browser would get them."""
     answer = server.fetches(operation, url)
     assert answer.status == 200, answer.body
-    link = urlsplit(answer.json()["response"])
-    got = server.ask("GET", f"{link.path}?{link.query}", key=None)
-    described = got.headers["content-disposition"]
-    (name,) = re.findall(r'filename="([^"]*)"', described)
-    return Kept(name, got.headers["content-type"], got.body)
+    link = answer.json()["response"].removeprefix(server.url)
+    got = server.ask("GET", link, key=None)
+    (name,) = re.findall(r'filename="([^"]*)"', got.headers["content-disposition"])
+    return name, got.headers["content-type"], got.body
+
+
+#: ``/page`` is text that is called a video, ``/shows`` a page that shows it.
+SCRIPT = showing(
+    {
+        "/page": ("video/mp4", "<html>this is no video</html>"),
+        "/shows": ("text/html", '<!doctype html><title>Rivers</title><video src="/page"></video>'),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [("download_video", "/page"), ("convert_to_mp3", "/shows"), (MUSIC, "/shows")],
+)
+def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
+    """Its folders count as secrets: no answer may have one in it."""
+    with Server(SCRIPT) as web, AddressedServer(tmp_path, web) as server:
+        status, code, words = server.failure(operation, web.url(path))
+        assert (status, code) == (415, "unsupported_media")
+        assert str(server.settings.store.folder) not in words
+        assert "page" in words or "Rivers" in words
+
+
+def test_without_one() -> None:
+    with Server(SCRIPT) as web:
+        policy = allowing(web)
+        with polymux.Local(fetch=policy) as local, pytest.raises(polymux.PolymuxError) as caught:
+            local.download_video(web.url("/shows"))
+    told = f"{caught.value} {caught.value.to_dict()}"
+    assert tempfile.gettempdir() not in told
+    assert "Rivers" in told

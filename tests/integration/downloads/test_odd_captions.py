@@ -1,4 +1,4 @@
-"""Captions that a page names and that are none: then its speech is written down, as without."""
+"""Captions that a page or a list names: read where they can be, else speech is written down."""
 
 from __future__ import annotations
 
@@ -8,102 +8,117 @@ import pytest
 from polymux import Client
 from support.fetches import answering
 from support.summaries import Served
-from support.video_site import CAPTIONS, PAGE, Site
+from support.video_site import CAPTIONS, Site
 from support.web import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from support.summaries import ToldSite
     from support.web import Exchange
 
-CUE = "00:01.000 --> 00:02.000\n"
-
-
-class Captioned(Site):
-    """``/shows/ADDRESS`` is a page whose video's captions are there; ``/given.vtt`` is `given`.
-
-    So is ``/given?id=5``.
-    """
-
-    given: tuple[int, bytes] = 200, b""
-
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.target in ("/given.vtt", "/given?id=5"):
-            status, data = self.given
-            await exchange.answer(status, data, "Content-Type: text/vtt")
-        elif exchange.target.startswith("/shows/"):
-            address = exchange.target.removeprefix("/shows/")
-            more = f'<track kind="captions" src="{address}" srclang="en">'
-            page = PAGE.format(title="A talk", source="/high.mp4", more=more)
-            await exchange.answer(200, page.encode(), "Content-Type: text/html; charset=utf-8")
-        else:
-            await super().answer(exchange)
-
-
-@pytest.fixture
-def captioned(site_folder: Path) -> Iterator[tuple[Captioned, Server]]:
-    site = Captioned(site_folder)
-    with site.server() as running:
-        yield site, running
+READ = "The river carries stones. They become round."
+HEARD = "Somebody speaks."
+#: The captions of this site in other forms.
+SUBRIP = f"1\n{CAPTIONS.removeprefix('WEBVTT').lstrip()}"
 
 
 @pytest.mark.parametrize(
-    ("status", "data"),
+    ("status", "data", "path", "read"),
     [
-        (404, b"<html>nothing here</html>"),
-        (200, b"<!doctype html><html>nothing here</html>"),
-        (200, b""),
-        (200, b"WEBVTT\n\n" + CUE.encode() + "Река несёт камни".encode("cp1251")),
-        (200, b"WEBVTT\n\nNOTE nothing is said\n\n" + CUE.encode() + b"<c> </c>\n"),
+        (404, b"<html>nothing here</html>", "/captions.vtt", HEARD),
+        (200, b"<!doctype html><html>nothing here</html>", "/captions.vtt", HEARD),
+        (200, CAPTIONS.replace("\n", "\r\n").encode("utf-16"), "/captions.vtt", READ),
+        # What the file holds does where its address tells no form.
+        (200, SUBRIP.encode(), "/given?id=5", READ),
     ],
-    ids=["not there", "a page", "empty", "in another encoding", "without words"],
+    ids=["not there", "a page", "UTF-16", "SubRip"],
 )
-def test_captions_that_say_nothing(
-    captioned: tuple[Captioned, Server], tmp_path: Path, status: int, data: bytes
+def test_captions_of_pages(
+    told_site: tuple[ToldSite, Server],
+    tmp_path: Path,
+    status: int,
+    data: bytes,
+    path: str,
+    read: str,
 ) -> None:
-    site, web = captioned
-    site.given = status, data
+    """What else is none: `tests/unit/summaries/test_transcripts.py`."""
+    site, web = told_site
+    site.captions = status, data
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
-        assert client.summarize_video(web.url("/shows//given.vtt")).text == "summary 1"
-        assert [one.operation for one in server.model.asked] == ["transcribe", "chat"]
-        assert server.model.material(0) == "Somebody speaks."
-    assert [one.target for one in web.requests].count("/given.vtt") == 1
-
-
-def test_captions_of_old_programs(captioned: tuple[Captioned, Server], tmp_path: Path) -> None:
-    site, web = captioned
-    site.given = 200, CAPTIONS.replace("\n", "\r\n").encode("utf-16")
-    with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
-        assert client.summarize_video(web.url("/shows//given.vtt")).text == "summary 1"
-        assert server.model.material(0).startswith("The river carries stones. They become round.")
-
-
-@pytest.mark.parametrize("form", ["WebVTT", "SubRip", "a page"])
-def test_captions_whose_address_tells_no_form(
-    captioned: tuple[Captioned, Server], tmp_path: Path, form: str
-) -> None:
-    """What the file holds does; what is no captions is nothing to read."""
-    site, web = captioned
-    cues = CAPTIONS.removeprefix("WEBVTT").lstrip()
-    data = {"WebVTT": CAPTIONS, "SubRip": f"1\n{cues}", "a page": "<html>none</html>"}[form]
-    site.given = 200, data.encode()
-    with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
-        assert client.summarize_video(web.url("/shows//given?id=5")).text == "summary 1"
-        said = "Somebody speaks." if form == "a page" else "The river carries stones. They"
-        assert server.model.material(0).startswith(said)
+        assert client.summarize_video(web.url(f"/shows/{path}")).text == "summary 1"
+        operations = ["transcribe", "chat"] if read == HEARD else ["chat"]
+        assert [one.operation for one in server.model.asked] == operations
+        assert server.model.material(0).startswith(read)
+    assert [one.target for one in web.requests].count(path) == 1
 
 
 @pytest.mark.parametrize("redirected", [False, True], ids=["named", "redirected"])
 def test_captions_that_lead_within(
-    captioned: tuple[Captioned, Server], tmp_path: Path, redirected: bool
+    told_site: tuple[ToldSite, Server], tmp_path: Path, redirected: bool
 ) -> None:
     """U38: nobody within is reached; the video is told of without them."""
-    _, web = captioned
+    _, web = told_site
     with Server(answering(200, CAPTIONS.encode())) as decoy:
         place = decoy.url("/captions.vtt")
         place = web.url(f"/leads/{place.replace('/', '%2F')}") if redirected else place
         with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
             assert client.summarize_video(web.url(f"/shows/{place}")).text == "summary 1"
-            assert server.model.material(0) == "Somebody speaks."
+            assert server.model.material(0) == HEARD
         assert decoy.connections == 0
+
+
+MASTER = (
+    '#EXTM3U\n#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="English",LANGUAGE="en",DEFAULT=YES,'
+    'URI="/captions.m3u8"\n'
+    '#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=320x240,SUBTITLES="s"\n/hls/list.m3u8\n'
+)
+HEAD = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n"
+PART = HEAD + "00:0{n}.000 --> 00:0{n}.900\nSentence {n} is said.\n\n"
+PARTS = [PART.format(n=number) for number in range(3)]
+END = "#EXT-X-ENDLIST\n"
+
+
+class Listed(Site):
+    """``/master.m3u8`` names captions in parts; without an end they are live."""
+
+    def __init__(self, folder: Path, parts: list[str], end: str) -> None:
+        super().__init__(folder)
+        lines = "".join(f"#EXTINF:1,\n/part{n}.vtt\n" for n in range(len(parts)))
+        self._texts = {f"/part{n}.vtt": one for n, one in enumerate(parts)}
+        self._texts["/captions.m3u8"] = f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n{lines}{end}"
+        self._texts["/master.m3u8"] = MASTER
+
+    async def answer(self, exchange: Exchange) -> None:
+        text = self._texts.get(exchange.target)
+        if text is None:
+            await super().answer(exchange)
+            return
+        is_list = exchange.target.endswith("m3u8")
+        kind = "application/vnd.apple.mpegurl" if is_list else "text/vtt"
+        await exchange.answer(200, text.encode(), f"Content-Type: {kind}")
+
+
+@pytest.mark.parametrize(
+    ("parts", "end", "read"),
+    [
+        (PARTS, END, "Sentence 0 is said. Sentence 1 is said. Sentence 2 is said."),
+        (["<html>nothing</html>", "<html>here</html>"], END, HEARD),
+        ([HEAD + "00:01.000 --> nothing\nx\n\n", PARTS[2]], END, HEARD),
+        (PARTS[:1], "", HEARD),
+    ],
+    ids=["three", "no captions", "broken", "live"],
+)
+def test_captions_in_parts(
+    site_folder: Path, tmp_path: Path, parts: list[str], end: str, read: str
+) -> None:
+    with (
+        Listed(site_folder, parts, end).server() as web,
+        Served(tmp_path, web) as server,
+        Client(server.url, server.key) as client,
+    ):
+        assert client.summarize_video(web.url("/master.m3u8")).text == "summary 1"
+        assert server.model.asked[0].operation == ("transcribe" if read == HEARD else "chat")
+        assert server.model.material(0) == read
+        if read != HEARD:
+            assert not any(one.target.endswith(".ts") for one in web.requests)

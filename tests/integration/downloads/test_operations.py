@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -11,37 +14,24 @@ from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.downloader import PageDownloader
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.process.in_process import InProcessBackend
-from polymux.fetch.fetcher import FetchPolicy
-from polymux.runtime.settings import StoreSettings
-from polymux.service.backend import Backend
-from polymux.service.model import OperationResult
+from polymux.runtime.settings import EngineSettings, StoreSettings
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
-from support.commands import run
+from support.addressed_server import Writer, allowing
+from support.chat_model import model_path
+from support.commands import Shell, environment, run
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.model import OperationRequest, ProgressSink
+    from polymux.service.backend import Backend
     from support.web import Server
 
 
-class Writer(Backend):
-    """A chat model of one sentence."""
-
-    name = "writer"
-    operations = frozenset(("chat",))
-    models = ("small",)
-
-    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        message = {"role": "assistant", "content": "A river carries stones."}
-        return OperationResult({"choices": [{"index": 0, "message": message}]})
-
-
 def backends(site: Server, folder: Path) -> list[Backend]:
-    policy = FetchPolicy(allowed_hosts=(site.authority,))
+    policy = allowing(site)
     settings = DownloadSettings(music_search=site.url("/find/{query}"))
     pages = PageDownloader(settings, policy, folder / "drafts", 3600)
     media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
@@ -65,7 +55,6 @@ def asked(caller: Any, operation: str, site: Server) -> Any:
 
 
 def seen(made: Any) -> Any:
-    """What all ways must give alike."""
     return made.text if hasattr(made, "text") else made.read()
 
 
@@ -119,3 +108,88 @@ def by_command(server: PolymuxServer, site: Server, operation: str, folder: Path
     run(*words, "--output-dir", "kept", cwd=folder, **given)
     (path,) = (folder / "kept").iterdir()
     return path.read_bytes()
+
+
+def test_music(site: Server, tmp_path: Path) -> None:
+    search = DownloadSettings(music_search=site.url("/find/{query}"))
+    with polymux.Local(fetch=allowing(site), download=search) as local:
+        path = local.download_music("Blue Danube").save(tmp_path / "music.mp3")
+    assert polymux.probe(path).duration_s == pytest.approx(3.0, abs=0.2)
+    assert site.requests[0].target == "/find/Blue%20Danube"
+
+
+def test_a_summary(site: Server) -> None:
+    chat = EngineSettings("chat", {"model": str(model_path()), "context": 1024}, threads=1)
+    short = SummaryOptions(words=10)
+    with polymux.Local(fetch=allowing(site), engines={"chat": chat}, summaries=short) as local:
+        text = local.summarize_video(site.url("/page/high.mp4")).text
+    assert text.strip()
+    assert len(text) < 1000
+    assert site.requests[-1].target == "/captions.vtt"
+
+
+def test_options_of_summaries_are_heard(site: Server) -> None:
+    chat = EngineSettings("chat", {"model": str(model_path()), "context": 1024}, threads=1)
+    wishes = SummaryOptions(model="nobody")
+    told = pytest.raises(polymux.NoBackendError, match="nobody")
+    with polymux.Local(engines={"chat": chat}, summaries=wishes) as local, told:
+        local.summarize_video(site.url("/page/high.mp4"))
+
+
+#: The command as its user has it, but for what it may reach: a site of this machine.
+COMMAND = """
+import functools, sys
+from polymux import cli
+from polymux.fetch.fetcher import FetchPolicy
+from polymux.local import sync_local
+policy = FetchPolicy(allowed_hosts=(sys.argv[1],))
+sync_local.Local = functools.partial(sync_local.Local, fetch=policy)
+sys.exit(cli.main(["convert-to-mp3", *sys.argv[2:]]))
+"""
+
+
+def converted(site: Server, path: str, *words: str, cwd: Path, code: int = 0) -> tuple[bytes, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, site.authority, "--url", site.url(path), *words],
+        cwd=cwd, env=environment(cwd), capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout, done.stderr.decode()
+
+
+def test_a_conversion_by_its_command(site: Server, site_folder: Path, tmp_path: Path) -> None:
+    """What the file gives that lies there; a server of the environment is not asked for it."""
+    wanted = polymux.convert_to_mp3(site_folder / "tone.wav", bitrate="64k").read()
+    words = ("--bitrate", "64k")
+    assert converted(site, "/tone.wav", *words, cwd=tmp_path)[1].startswith(
+        f"{site.url('/tone.wav')} -> tone.mp3  ("
+    )
+    assert (tmp_path / "tone.mp3").read_bytes() == wanted
+    assert "--overwrite" in converted(site, "/tone.wav", cwd=tmp_path, code=1)[1]
+    assert converted(site, "/tone.wav", "-o", "-", *words, cwd=tmp_path)[0] == wanted
+    told = converted(site, "/page/low.mp4", "-o", "made/", "--json", cwd=tmp_path)[0]
+    first, last = map(json.loads, told.splitlines())
+    address = site.url("/page/low.mp4")
+    assert first == {"status": "converted", "input": address, "output": "made/low.mp3"}
+    assert last == {"status": "summary", "converted": 1, "failed": 0, "skipped": 0}
+    assert polymux.probe(tmp_path / "made" / "low.mp3").duration_s == pytest.approx(3, abs=0.2)
+    assert "nothing at this address" in converted(site, "/none.wav", cwd=tmp_path, code=5)[1]
+    words = ("--timeout", "0.5", "-o", "late.mp3")
+    assert "within 0.5 s" in converted(site, "/slow/tone.wav", *words, cwd=tmp_path, code=8)[1]
+    assert {one.name for one in tmp_path.iterdir()} == {"tone.mp3", "made"}
+
+
+def test_a_conversion_that_is_interrupted(
+    site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    words = [sys.executable, "-c", COMMAND, site.authority, "--url", site.url("/slow/tone.wav")]
+    with Shell(*words, cwd=tmp_path) as terminal:
+        terminal.wait_for("0:01  processing")
+        terminal.press("\x03")
+        terminal.wait_for("polymux: interrupted")
+        assert terminal.end() == 130
+    assert "goes on" not in terminal.text
+    assert "server" not in terminal.text
+    assert [one.name for one in tmp_path.rglob("*")] == ["temporary"]

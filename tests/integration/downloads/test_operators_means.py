@@ -1,4 +1,4 @@
-"""Addresses of files that only the operator's cookies or proxy can reach: as pages are."""
+"""Addresses that only the operator's cookies or proxy can reach, and the proxy behind the guard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from urllib.parse import quote
 
 import polymux
 import pytest
-from support.addressed_server import FILES, AddressedServer
+from polymux.downloads.downloader import PageDownloader
+from polymux.downloads.proxy import GuardedProxy
+from polymux.downloads.settings import DownloadSettings
+from polymux.downloads.upstream_proxy import UpstreamProxy
+from polymux.errors import InvalidRequestError
+from polymux.fetch.fetcher import FetchPolicy
+from polymux.service.model import ProgressSink
+from support.addressed_server import AddressedServer, allowing
 from support.fetches import answering
 from support.web import Server
 
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.web import Exchange, Script
+
 
 HTML = "Content-Type: text/html"
 COOKIES = "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tmember\t1\n"
@@ -39,8 +47,11 @@ def members_only(status: int, video: bytes) -> Script:
     return script
 
 
-@pytest.mark.parametrize("operation", FILES)
-@pytest.mark.parametrize(("status", "path"), [(401, "/page"), (403, "/video.mp4"), (429, "/page")])
+@pytest.mark.parametrize(
+    ("operation", "status", "path"),
+    [("convert_to_mp3", 401, "/page"), ("transcribe", 403, "/video.mp4"),
+     ("convert_to_mp3", 429, "/page")],
+)  # fmt: skip
 def test_with_the_operators_cookies(
     site_folder: Path, tmp_path: Path, operation: str, status: int, path: str
 ) -> None:
@@ -55,7 +66,7 @@ def test_with_the_operators_cookies(
         server.has_nothing_left()
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 500])
+@pytest.mark.parametrize("status", [403, 429, 500])
 def test_without_them_the_first_answer_is_told(tmp_path: Path, status: int) -> None:
     with Server(members_only(status, b"")) as web, AddressedServer(tmp_path, web) as server:
         told = server.failure("convert_to_mp3", web.url("/page"))
@@ -66,8 +77,6 @@ def test_without_them_the_first_answer_is_told(tmp_path: Path, status: int) -> N
 
 
 def leading(*to: Server) -> Script:
-    """A proxy from which the first of these is reached, whatever is asked for."""
-
     async def script(exchange: Exchange) -> None:
         reader, writer = await asyncio.open_connection(to[0].host, to[0].port)
         await exchange.send(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -92,27 +101,15 @@ def out_of_reach() -> Server:
     return closed
 
 
-@pytest.mark.parametrize("path", ["/low.mp4", "/page/low.mp4"])
-def test_by_the_operators_proxy(
-    site: Server, out_of_reach: Server, tmp_path: Path, path: str
-) -> None:
+def test_by_the_operators_proxy(site: Server, out_of_reach: Server, tmp_path: Path) -> None:
     with (
         Server(leading(site)) as proxy,
         AddressedServer(tmp_path, out_of_reach, proxy=proxy.url("")) as server,
     ):
-        answer = server.fetches("convert_to_mp3", out_of_reach.url(path))
-        assert answer.status == 200, answer.body
-        address = answer.json()["response"].removeprefix(server.url)
-        (tmp_path / "made").write_bytes(server.ask("GET", address, key=None).body)
+        made = server.made("convert_to_mp3", out_of_reach.url("/page/low.mp4"))
         server.has_nothing_left()
-    assert polymux.probe(tmp_path / "made").duration_s == pytest.approx(3, abs=0.3)
+    assert polymux.probe(made).duration_s == pytest.approx(3, abs=0.3)
     assert {one.target for one in proxy.requests} == {out_of_reach.authority}
-
-
-def test_without_it_nobody_is_there(out_of_reach: Server, tmp_path: Path) -> None:
-    with AddressedServer(tmp_path, out_of_reach) as server:
-        told = server.failure("convert_to_mp3", out_of_reach.url("/low.mp4"))
-    assert told[:2] == (502, "upstream_failed")
 
 
 @pytest.mark.parametrize("redirected", [False, True])
@@ -130,13 +127,129 @@ def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool
         assert (decoy.connections, proxy.connections) == (0, 0)
 
 
-@pytest.mark.parametrize("operation", ["download_video", "convert_to_mp3"])
-def test_fragments_tell_yt_dlp_nothing(site: Server, tmp_path: Path, operation: str) -> None:
+def test_fragments_tell_yt_dlp_nothing(site: Server, tmp_path: Path) -> None:
     """By one of its own it would send what a caller wants as ``Referer``."""
     words = quote(json.dumps({"referer": "http://canary.example/", "to_generic": True}))
     url = site.url(f"/page/low.mp4#__youtubedl_smuggle={words}")
     with AddressedServer(tmp_path, site) as server:
-        assert server.fetches(operation, url).status == 200
-        assert server.fetches(operation, site.url("/page/low.mp4#/shows/1")).status == 200
+        assert server.fetches("download_video", url).status == 200
+        assert server.fetches("convert_to_mp3", site.url("/page/low.mp4#/shows/1")).status == 200
     sent = [value for one in site.requests for _, value in one.headers]
     assert not any("canary" in value for value in sent)
+
+
+MANY_BYTES = 1 << 30
+
+
+async def come_through(
+    folder: Path, near: FetchPolicy, upstream_proxy: UpstreamProxy | None, url: str
+) -> bytes:
+    """What the guard answers that has this proxy behind it."""
+    async with GuardedProxy(near, MANY_BYTES, upstream_proxy=upstream_proxy, idle_s=5) as guard:
+        await guard.start(folder / "near")
+        reader, writer = await asyncio.open_unix_connection(folder / "near")
+        writer.write(f"GET {url} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        data = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        return data
+
+
+def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[bytes, int]:
+    """What comes through both proxies, and how much the far one received."""
+
+    async def body() -> tuple[bytes, int]:
+        async with GuardedProxy(far, MANY_BYTES) as behind:
+            await behind.start(folder / "far")
+            data = await come_through(folder, near, UpstreamProxy.of(behind.url), url)
+            return data, behind.received_bytes
+
+    return asyncio.run(body())
+
+
+def test_it_never_hears_of_what_the_guard_refuses(tmp_path: Path) -> None:
+    with Server(answering(200, b"secret")) as decoy:
+        data, received = asked(tmp_path, FetchPolicy(), allowing(decoy), decoy.url("/"))
+        assert decoy.connections == 0
+    assert data.startswith(b"HTTP/1.1 403 ")
+    assert received == 0
+
+
+def test_what_it_refuses_itself(tmp_path: Path) -> None:
+    with Server(answering(200, b"here")) as web:
+        data, _ = asked(tmp_path, allowing(web), FetchPolicy(), web.url("/"))
+        assert web.connections == 0
+    assert data.startswith(b"HTTP/1.1 502 ")
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"HTTP/1.1 407 no\r\n\r\n", b"HTTP/1.1 200", b"x" * 40_000, b"\0\r\n\r\n"]
+)
+def test_one_that_speaks_otherwise(tmp_path: Path, said: bytes) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        writer.close()
+
+    async def body() -> bytes:
+        odd = await asyncio.start_server(talk, "127.0.0.1", 0)
+        upstream_proxy = UpstreamProxy("127.0.0.1", odd.sockets[0].getsockname()[1])
+        near = FetchPolicy(allowed_hosts=("127.0.0.1:9",))
+        async with odd:
+            return await come_through(tmp_path, near, upstream_proxy, "http://127.0.0.1:9/")
+
+    assert asyncio.run(body()).startswith(b"HTTP/1.1 502 ")
+
+
+def test_a_page(site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it comes by way of the proxy, whose password is in a variable."""
+
+    async def body() -> None:
+        async with GuardedProxy(allowing(site), MANY_BYTES) as far:
+            await far.start(tmp_path / "far")
+            monkeypatch.setenv("THE_WAY_OUT", far.url)
+            settings = DownloadSettings(proxy_environment="THE_WAY_OUT")
+            folder = tmp_path / "drafts"
+            folder.mkdir()
+            pages = PageDownloader(settings, allowing(site), folder, 3600)
+            sink = ProgressSink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
+            async with pages.downloaded(site.url("/page/low.mp4"), "video", sink) as found:
+                size_bytes = sum(one.stat().st_size for one in found.files)
+            assert size_bytes > 1000
+            assert far.received_bytes > size_bytes
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://far.example:3128", "far.example:3128", "", "http://", "http://far.example:port",
+        "http://far.example/path", "http://far away:1", "http://far.example:99999",
+        "http://far.example?x", "http://far.example\r\nX: y",
+    ],
+)  # fmt: skip
+def test_what_is_no_proxy(given: str) -> None:
+    with pytest.raises(InvalidRequestError, match="must be as http://proxy") as caught:
+        DownloadSettings(proxy=given)
+    assert "far" not in str(caught.value)
+
+
+def test_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidRequestError, match="proxy_environment") as caught:
+        DownloadSettings(proxy="http://me:canary-77@proxy.example:8080")
+    assert "canary-77" not in str(caught.value)
+    settings = DownloadSettings(proxy_environment="THE_WAY_OUT")
+    monkeypatch.setenv("THE_WAY_OUT", "http://me:canary%2D77@proxy.example")
+    upstream_proxy = settings.upstream_proxy()
+    assert upstream_proxy is not None
+    assert (upstream_proxy.host, upstream_proxy.port, upstream_proxy.login) == (
+        "proxy.example",
+        3128,
+        "bWU6Y2FuYXJ5LTc3",
+    )
+    assert upstream_proxy.login not in repr(upstream_proxy)
+    monkeypatch.delenv("THE_WAY_OUT")
+    with pytest.raises(InvalidRequestError, match=r"^proxy_environment: must be as"):
+        settings.upstream_proxy()
+    with pytest.raises(InvalidRequestError, match="give one of them"):
+        DownloadSettings(proxy="http://proxy.example", proxy_environment="THE_WAY_OUT")

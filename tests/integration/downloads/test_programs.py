@@ -1,19 +1,24 @@
-"""What comes by ways that yt-dlp has programs for: none is started, with a stranger's words."""
+"""Programs that yt-dlp would start: none but deno, which may do nothing but reckon."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import secrets
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from polymux.downloads.downloader import PageDownloader
+from polymux.downloads.settings import DownloadSettings
+from polymux.fetch.fetcher import FetchPolicy
+from polymux.service.model import ProgressSink
 from support.addressed_server import AddressedServer
+from support.fetches import answering
+from support.odd_downloaders import SCRIPTS
+from support.supervised import TESTS
 from support.web import Server
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.web import Exchange
 
 #: It gives what it is asked for into its file, as the program would.
 STAND_IN = """#!/bin/sh
@@ -28,8 +33,10 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("operation", ["download_video", "convert_to_mp3"])
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [("download_video", "video"), ("convert_to_mp3", "player"), ("download_video", "other")],
+)
 def test_streams_of_other_ways_are_not_taken(
     site_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, name: str
 ) -> None:
@@ -41,10 +48,7 @@ def test_streams_of_other_ways_are_not_taken(
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     # What is imported from is what a downloader may read.
     monkeypatch.syspath_prepend(programs)
-
-    async def script(exchange: Exchange) -> None:
-        await exchange.answer(200, PAGES[name].encode(), "Content-Type: text/html")
-
+    script = answering(200, PAGES[name].encode(), "Content-Type: text/html")
     with Server(script) as web, AddressedServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url("/page"))
     assert (status, code) == (415, "unsupported_media"), words
@@ -78,3 +82,32 @@ def test_no_program_but_that_for_scripts_is_started(tmp_path: Path) -> None:
         [sys.executable, "-c", _STARTS, str(deno)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has all that deno can allow; network, files and memory are the process's own bounds."""
+    monkeypatch.setattr("polymux.downloads.downloader._FAMILY", SCRIPTS)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    # Of this run alone: what another has left there says nothing of it.
+    written = Path("/tmp", f"polymux-was-here-{secrets.token_hex(8)}")
+    sink = ProgressSink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
+
+    async def ran(site: Server) -> None:
+        policy = FetchPolicy(allowed_hosts=(site.authority,))
+        pages = PageDownloader(DownloadSettings(), policy, tmp_path, 3600)
+        async with pages.downloaded(site.url(f"/{written.name}"), "audio", sink):
+            pass
+
+    # It is where the downloader may go by its proxy; a script knows of none.
+    with Server(answering(200, b"secret")) as site:
+        asyncio.run(ran(site))
+        assert site.connections == 0
+    version, said = sink.lines
+    assert version.startswith("deno 2.")
+    found = json.loads(said)
+    assert found.pop("reckoned") == "xumylop"
+    assert set(found) == {"reached", "read", "wrote"}
+    assert found["reached"] == "TypeError"
+    assert found["read"] in {"PermissionDenied", "NotCapable"}
+    assert found["wrote"] in {"PermissionDenied", "NotCapable"}
+    assert not written.exists()

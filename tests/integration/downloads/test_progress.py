@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.downloads.backend import DownloadBackend
-from polymux.downloads.downloader import PageDownloader
-from polymux.downloads.settings import DownloadSettings
-from polymux.downloads.url_inputs import UrlFetcher, addressed
-from polymux.engines.process.in_process import InProcessBackend
-from polymux.fetch.fetcher import FetchPolicy
-from support.polymux_server import PolymuxServer, form
+from support.addressed_server import AddressedServer
+from support.polymux_server import form
 from support.video_site import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.service.backend import Backend
     from support.web import Exchange, Server
 
 _MAX_S = 60.0
@@ -58,14 +52,6 @@ def held(site_folder: Path) -> Iterator[tuple[HeldSite, Server]]:
         site.release(running)
 
 
-def backends(site: Server, folder: Path) -> list[Backend]:
-    policy = FetchPolicy(allowed_hosts=(site.authority,))
-    pages = PageDownloader(DownloadSettings(), policy, folder / "drafts", 3600)
-    media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
-    url_fetcher = UrlFetcher(policy, 1 << 30, pages=pages)
-    return [addressed(media, url_fetcher), DownloadBackend(pages, media)]
-
-
 class Seen:
     """The progress of a job while its file comes; the first that is any lets the rest come."""
 
@@ -95,8 +81,7 @@ def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operat
     site = held[1]
     route, path = ASKED[operation]
     seen = Seen(held)
-    folder = tmp_path / "s"
-    with PolymuxServer(folder, lambda: backends(site, folder)) as server:
+    with AddressedServer(tmp_path, site) as server:
         later = ("Prefer", "respond-async")
         if operation == "download_video":
             begun = server.json(route, {"url": site.url(path)}, [later])
@@ -114,18 +99,3 @@ def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operat
     shares = [progress_of(job) for job in told]
     assert shares[-1] == 1.0
     assert shares == sorted(shares)
-
-
-@pytest.mark.parametrize("operation", ASKED)
-def test_who_waits_on_this_machine(
-    held: tuple[HeldSite, Server], tmp_path: Path, operation: str
-) -> None:
-    site = held[1]
-    url = site.url(ASKED[operation][1])
-    seen = Seen(held)
-    with polymux.Local(tmp_path, backends=backends(site, tmp_path)) as local:
-        asked: Any = getattr(local, operation)
-        made = asked(url=url, on_progress=seen.take)
-    assert len(made.read()) > 1000
-    assert seen.before
-    assert 0 < seen.before[0] < 1

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from polymux import Client
 from polymux.downloads.settings import DownloadSettings
-from polymux.errors import InvalidRequestError, URLRefusedError
+from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy, Judged
+from support.addressed_server import allowing
 from support.fetches import answering
 from support.polymux_server import PolymuxServer
+from support.video_site import certified
 from support.web import Server
 from yt_dlp.extractor.youtube._base import INNERTUBE_CLIENTS
 
@@ -26,30 +27,27 @@ PATH = "/api/v1/downloadmusic"
 
 
 def served(folder: Path, site: Server) -> PolymuxServer:
-    policy = FetchPolicy(allowed_hosts=(site.authority,))
+    policy = allowing(site)
     search = DownloadSettings(music_search=site.url("/find/{query}"))
     return PolymuxServer(folder / "s", fetch=policy, download=search)
 
 
-@pytest.mark.parametrize(
-    "query", ["", " ", "\t\n", "\x00", "\u202e", "x" * 301, "x" * 1_000_000, 5, None, ["x"]]
-)
-def test_texts_that_are_none(site: Server, tmp_path: Path, query: object) -> None:
-    """O02."""
+def test_texts_that_are_none(site: Server, tmp_path: Path) -> None:
+    texts = ["", " ", "\t\n", "\x00", "\u202e", "x" * 301, "x" * 1_000_000, 5, None, ["x"]]
     with served(tmp_path, site) as server:
-        answer = server.json(PATH, {"query": query})
+        for query in texts:
+            answer = server.json(PATH, {"query": query})
+            assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+            assert "query" in answer.json()["error"]
+            assert len(answer.body) < 500
         assert server.ask("GET", "/api/v1/predictions").json()["results"] == []
-    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
-    assert "query" in answer.json()["error"]
-    assert len(answer.body) < 500
     assert site.requests == []
 
 
 @pytest.mark.parametrize(
     "query",
-    ['"; DROP TABLE x;--', "NEAR( * % _", "a&b=1#?", "../..", "http://127.0.0.1:9/",
-     "--exec=touch x", "%(id)s {query}", "Ü 🎵", "a\x00b"],
-)  # fmt: skip
+    ['"; NEAR( * % a&b=1#? ../.. %(id)s {query} a\x00b Ü 🎵', "http://127.0.0.1:9/"],
+)
 def test_texts_that_mean_something_elsewhere(site: Server, tmp_path: Path, query: str) -> None:
     """O02: a search gets them as they are, in one segment of its address."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
@@ -76,18 +74,9 @@ class Provider:
 
     def __init__(self, folder: Path) -> None:
         self.queries: list[Any] = []
-        self.certificate = folder / "certificate.pem"
-        subprocess.run(
-            [
-                "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                "-subj", "/CN=polymux test", "-addext", f"subjectAltName=DNS:{PROVIDER}",
-                "-keyout", "key.pem", "-out", self.certificate.name,
-            ],
-            cwd=folder, check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
-        both = (folder / "key.pem").read_bytes() + self.certificate.read_bytes()
-        (folder / "both.pem").write_bytes(both)
-        self.server = Server(self._answer, certificate=folder / "both.pem")
+        self.certificate = certified(folder, f"DNS:{PROVIDER}")
+        both = self.certificate.with_name("both.pem")
+        self.server = Server(self._answer, certificate=both)
 
     async def _answer(self, exchange: Exchange) -> None:
         if urlsplit(exchange.target).path.endswith("/search"):
@@ -100,9 +89,7 @@ class Provider:
             await exchange.answer(200, b"<html></html>", "Content-Type: text/html")
 
 
-@pytest.mark.parametrize(
-    "query", ["x", "/x", "/ Danube", "//{decoy}/x", "http://{decoy}/x", "file:///etc/passwd"]
-)
+@pytest.mark.parametrize("query", ["/ Danube", "//{decoy}/x", "file:///etc/passwd"])
 def test_the_search_that_is_there_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
@@ -133,21 +120,6 @@ def test_the_search_that_is_there_by_default(
     assert (answer.status, answer.json()["code"]) == (404, "no_result"), answer.body
     assert set(ways) == {f"https://{PROVIDER}:443/"}
     assert provider.queries == [text]
-
-
-def test_a_search_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the guard at the way out, which the provider must pass like any page."""
-    ways: list[str] = []
-
-    async def judged(url: str, **_: Any) -> Judged:
-        ways.append(url)
-        raise URLRefusedError("the URL is refused: its host is not on the public Internet")
-
-    monkeypatch.setattr("polymux.downloads.proxy.ajudged", judged)
-    with PolymuxServer(tmp_path / "s") as server:
-        answer = server.json(PATH, {"query": "/ Danube"})
-    assert (answer.status, answer.json()["code"]) == (400, "url_refused"), answer.body
-    assert set(ways) == {f"https://{PROVIDER}:443/"}
 
 
 @pytest.mark.parametrize(

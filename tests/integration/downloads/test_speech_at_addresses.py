@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.settings import EngineSettings
 from support import programs
+from support.addressed_server import allowing
 from support.commands import run
 from support.polymux_server import PolymuxServer, form
 from support.video_site import Site
@@ -30,7 +29,6 @@ HEARD = {"fine", "today"}
 
 @pytest.fixture(scope="module")
 def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A site with a recording, and a video in which the same is said."""
     folder = tmp_path_factory.mktemp("speaking")
     sound = folder / "said.wav"
     subprocess.run(["espeak-ng", "-s", "140", "-w", str(sound), SAID], check=True)
@@ -52,32 +50,26 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EngineSetting
     }
 
 
-@pytest.mark.parametrize("path", ["/said.wav", "/silent/said.mp4"], ids=["file", "page"])
-def test_every_way_in(
-    path: str, speaking: Server, engines: dict[str, EngineSettings], tmp_path: Path
-) -> None:
-    url = speaking.url(path)
-    policy = FetchPolicy(allowed_hosts=(speaking.authority,))
+def test_every_way_in(speaking: Server, engines: dict[str, EngineSettings], tmp_path: Path) -> None:
+    file, page = speaking.url("/said.wav"), speaking.url("/silent/said.mp4")
+    policy = allowing(speaking)
     with PolymuxServer(tmp_path / "s", engines=engines, fetch=policy) as server:
         server.answer_within_s = 120.0
-        body, headers = form(("url", url), ("language", "en"))
+        body, headers = form(("url", file), ("language", "en"))
         answer = server.ask("POST", STT, body, headers)
         assert answer.status == 200, answer.body
-        first = answer.json()["output"]["text"]
-        assert set(first.lower().strip(" .").split()) >= HEARD
+        assert heard(answer.json()["output"]["text"]) >= HEARD
 
         with polymux.Client(server.url, server.key) as client:
-            assert client.transcribe(url=url, language="en").text == first
-        assert asyncio.run(by_async_client(server, url)) == first
+            assert heard(client.transcribe(url=page, language="en").text) >= HEARD
         given = {"POLYMUX_BASE_URL": server.url, "POLYMUX_API_KEY": server.key}
-        words = ["transcribe", "--url", url, "--language", "en", "--format", "json"]
+        words = ["transcribe", "--url", file, "--language", "en", "--format", "json"]
         done = run(*words, cwd=tmp_path, **given)
-        assert json.loads(done.stdout)["text"] == first
+        assert json.loads(done.stdout)["text"] == answer.json()["output"]["text"]
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
     with polymux.Local(engines=engines, fetch=policy) as local:
-        assert local.transcribe(url=url, language="en").text == first
+        assert heard(local.transcribe(url=page, language="en").text) >= HEARD
 
 
-async def by_async_client(server: PolymuxServer, url: str) -> Any:
-    async with polymux.AsyncClient(server.url, server.key) as client:
-        return (await client.transcribe(url=url, language="en")).text
+def heard(text: str) -> set[str]:
+    return set(text.lower().strip(" .").split())

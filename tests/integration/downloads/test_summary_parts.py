@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,58 +11,15 @@ from polymux import Client
 from polymux.engines.process.supervisor import EngineBackend
 from support.fetches import wait_until
 from support.summaries import SUMMARIZE, Served
-from support.video_site import CAPTIONS, Site
+from support.video_site import CAPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from polymux.service.backend import Backend
-    from support.web import Exchange, Server
+    from support.summaries import ToldSite
+    from support.web import Server
 
 SENTENCE = "The river carries every stone down to the sea."
 LATER = [("Prefer", "respond-async")]
-
-
-class Chaptered(Site):
-    """``/chapters/NAME`` tells of a file with chapters; captions are what a test says."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.captions = CAPTIONS
-        self.chapters = {"Stones": 0, "Sand": 2}
-
-    async def answer(self, exchange: Exchange) -> None:
-        kind, _, name = exchange.target.lstrip("/").partition("/")
-        if kind == "captions.vtt":
-            await exchange.answer(200, self.captions.encode(), "Content-Type: text/vtt")
-        elif kind == "chapters":
-            await exchange.answer(
-                200, self._told(exchange, name).encode(), "Content-Type: text/html"
-            )
-        else:
-            await super().answer(exchange)
-
-    def _told(self, exchange: Exchange, name: str) -> str:
-        """A page as search engines want it (https://schema.org/Clip)."""
-        host = {key.lower(): value for key, value in exchange.headers}["host"]
-        starts = [*self.chapters.values(), 3]
-        clips = [
-            {"@type": "Clip", "name": title, "startOffset": start_s, "endOffset": end_s}
-            for (title, start_s), end_s in zip(self.chapters.items(), starts[1:], strict=True)
-        ]
-        video = {
-            "@context": "https://schema.org", "@type": "VideoObject", "name": "Rivers",
-            "duration": "PT3S", "contentUrl": f"http://{host}/{name}", "hasPart": clips,
-        }  # fmt: skip
-        script = f'<script type="application/ld+json">{json.dumps(video)}</script>'
-        return f"<!doctype html><html><head><title>t</title>{script}</head></html>"
-
-
-@pytest.fixture
-def chaptered(site_folder: Path) -> Iterator[tuple[Chaptered, Server]]:
-    site = Chaptered(site_folder)
-    with site.server() as running:
-        yield site, running
 
 
 def heard(count: int) -> list[Any]:
@@ -88,9 +44,9 @@ def test_progress_grows_with_each_part(site: Server, tmp_path: Path) -> None:
     assert shares == pytest.approx([0.6, 0.6875, 0.775, 0.8625, 0.95])
 
 
-@pytest.mark.parametrize(("operation", "number"), [("chat", 3), ("chat", 5), ("transcribe", 1)])
+@pytest.mark.parametrize(("operation", "number"), [("chat", 3), ("chat", 5)])
 def test_left_at_any_part(site: Server, tmp_path: Path, operation: str, number: int) -> None:
-    """A part, the notes of all, and speech: what is asked is ended, and nothing more is asked."""
+    """A part, and the notes of all: what is asked is ended, and nothing more is asked."""
     with Served(tmp_path, site, part_characters=500) as server:
         model = server.model
         model.heard = heard(40)
@@ -109,8 +65,6 @@ def test_left_at_any_part(site: Server, tmp_path: Path, operation: str, number: 
 
 
 class Listened(Served):
-    """Its speech is heard by an engine in a process."""
-
     def _backends(self) -> list[Backend]:
         options = {"folder": str(self.settings.store.folder.parent)}
         family = "support.summaries:Listening"
@@ -133,11 +87,8 @@ def test_left_while_an_engine_hears_speech(
         assert server.model.chats == []
 
 
-def test_chapters_are_parts_with_titles(
-    chaptered: tuple[Chaptered, Server], tmp_path: Path
-) -> None:
-    """From the page's own words to the model's, by way of the downloader."""
-    site, web = chaptered
+def test_chapters_are_parts_with_titles(told_site: tuple[ToldSite, Server], tmp_path: Path) -> None:
+    site, web = told_site
     with Served(tmp_path, web, part_characters=500) as server:
         model = server.model
         model.heard = [
@@ -162,20 +113,20 @@ def test_chapters_are_parts_with_titles(
 
 
 def test_what_is_told_again_is_told_by_its_words(
-    chaptered: tuple[Chaptered, Server], tmp_path: Path
+    told_site: tuple[ToldSite, Server], tmp_path: Path
 ) -> None:
     """Not by its address: the words may be others, and so may the operator's wishes."""
-    site, web = chaptered
+    site, web = told_site
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
 
         def told(address: str = "/page/high.mp4") -> Any:
             return client.summarize_video(web.url(address)).text
 
         assert [told(), told(), told("/page/high.mp4?again")] == ["summary 1"] * 3
-        site.captions = CAPTIONS.replace("stones", "sand")
+        site.captions = 200, CAPTIONS.replace("stones", "sand").encode()
         assert [told(), told()] == ["summary 2"] * 2
         assert "sand" in server.model.material(1)
-        site.captions = CAPTIONS
+        site.captions = 200, CAPTIONS.encode()
         assert told() == "summary 1"
         summaries: Any = server.state.service.backends["summaries"]
         summaries._options = replace(summaries._options, language="German")

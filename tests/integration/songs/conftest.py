@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import polymux
 import pytest
 from support import catalogue_songs
 
 
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four songs with tags, in three formats."""
     folder = tmp_path_factory.mktemp("originals")
     for seed, kind in enumerate(("flac", "mp3", "ogg", "wav")):
         tags = {"title": f"Title {seed}", "artist": f"Artist {seed}", "date": f"200{seed}"}
@@ -21,8 +21,14 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def music(originals: Path, tmp_path: Path) -> Path:
-    """The same, to be changed."""
     return Path(shutil.copytree(originals, tmp_path / "music"))
+
+
+@pytest.fixture
+def filled(tmp_path: Path, music: Path) -> Path:
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+        catalogue.add(music, workers=1)
+    return tmp_path / "catalogue"
 
 
 @pytest.fixture(scope="session")

@@ -25,9 +25,9 @@ def noisy(folder: Path, seed: int, begin_s: float, draw: int) -> Path:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One recording in five codecs, the original not the first by name."""
+    """One recording in three codecs, the original not the first by name."""
     folder = tmp_path_factory.mktemp("music")
-    names = ("original.flac", "copy.mp3", "third.ogg", "fourth.opus", "another.m4a")
+    names = ("original.flac", "copy.mp3", "third.ogg")
     return [
         catalogue_songs.song(folder / name, 31, LENGTH_S, title=Path(name).stem) for name in names
     ]
@@ -63,7 +63,6 @@ def test_of_several_files_of_a_recording_the_first_is_named(
 
 
 def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, object]]:
-    """What the index itself says."""
     from polymux._native.media import media
 
     query = media.song_query(("path", str(snippet).encode(), "a"), media.Limits())["query"]
@@ -71,9 +70,9 @@ def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, ob
 
 
 def test_copies_leave_a_place_for_the_next_song(tmp_path: Path) -> None:
-    """Six files of one recording, and another song that the snippet has a part of, too."""
+    """Three files of one recording, and another song that the snippet has a part of, too."""
     music = tmp_path / "music"
-    for number, kind in enumerate(("flac", "mp3", "ogg", "opus", "m4a", "wav")):
+    for number, kind in enumerate(("flac", "mp3", "opus")):
         catalogue_songs.song(music / f"{number}.{kind}", 31, LENGTH_S, title=f"File {number}")
     catalogue_songs.song(music / "z.flac", 32, LENGTH_S, title="Next")
     one, other = (catalogue_songs.sound(seed, LENGTH_S) for seed in (31, 32))
@@ -82,7 +81,7 @@ def test_copies_leave_a_place_for_the_next_song(tmp_path: Path) -> None:
         tmp_path / "both.wav", 0.6 * one[begin:end] + 0.35 * other[begin:end]
     )
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add(music, workers=1).added == 7
+        assert catalogue.add(music, workers=1).added == 4
         assert catalogue.stats().groups == 2
         match = catalogue.identify(both)
     assert match is not None

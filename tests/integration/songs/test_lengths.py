@@ -12,21 +12,25 @@ from support import catalogue_songs, programs
 from support.catalogue_songs import RATE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 PIECE_S = 60
 
 
-def mix(path: Path, pieces: int) -> Path:
-    """A WAV file of different songs, a minute each, one after another."""
+def written(path: Path, pieces: Iterable[numpy.ndarray]) -> Path:
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
-        for seed in range(pieces):
-            samples = catalogue_songs.sound(1_000 + seed, PIECE_S)
+        for samples in pieces:
             file.writeframes((samples * 32_000).astype("<i2").tobytes())
     return path
+
+
+def mix(path: Path, pieces: int) -> Path:
+    sounds = (catalogue_songs.sound(1_000 + seed, PIECE_S) for seed in range(pieces))
+    return written(path, sounds)
 
 
 def cut(folder: Path, seed: int, begin_s: float, length_s: float) -> Path:
@@ -35,22 +39,25 @@ def cut(folder: Path, seed: int, begin_s: float, length_s: float) -> Path:
     return catalogue_songs.write(folder / f"{seed}-{begin_s}.wav", piece)
 
 
-def check_mix(folder: Path, minutes: int) -> None:
-    """The moment of a mix that a snippet is from is told, to the tenth of a second."""
-    path = mix(folder / "mix.wav", minutes)
-    with polymux.Catalogue(folder / "catalogue") as catalogue:
+@pytest.mark.parametrize(
+    "minutes",
+    [10, pytest.param(180, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.long)],
+)
+def test_a_mix(tmp_path: Path, minutes: int) -> None:
+    """The moment that a snippet is from is told, to the tenth of a second.
+
+    A recording of five hours is two parts of one song.
+    """
+    path = mix(tmp_path / "mix.wav", minutes)
+    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         assert catalogue.add(path).added == 1
         path.unlink()
         for minute in (0, minutes // 2, minutes - 1):
-            match = catalogue.identify(cut(folder, 1_000 + minute, 21.7, 6.0))
+            match = catalogue.identify(cut(tmp_path, 1_000 + minute, 21.7, 6.0))
             assert match is not None
             assert match.song.duration_s == pytest.approx(minutes * 60, abs=0.1)
             assert match.offset_s == pytest.approx(minute * 60 + 21.7, abs=0.1)
-        assert catalogue.identify(cut(folder, 1, 21.7, 6.0)) is None
-
-
-def test_a_mix_of_half_an_hour(tmp_path: Path) -> None:
-    check_mix(tmp_path, 30)
+        assert catalogue.identify(cut(tmp_path, 1, 21.7, 6.0)) is None
 
 
 def test_a_long_recording_is_written_without_apsw(
@@ -58,25 +65,15 @@ def test_a_long_recording_is_written_without_apsw(
 ) -> None:
     """Such a transaction is more than the memory of the connection, and keeps readers out."""
     monkeypatch.setattr("polymux._util.sqlite.apsw", None)
-    path = mix(tmp_path / "mix.wav", 6)
+    path = mix(tmp_path / "mix.wav", 4)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         assert catalogue.stats().library.startswith("sqlite3")
         catalogue._database.writer.rows("PRAGMA cache_size = 4")
         assert catalogue.add(path).added == 1
-        assert catalogue.identify(cut(tmp_path, 1_003, 21.7, 6.0)) is not None
+        assert catalogue.identify(cut(tmp_path, 1_002, 21.7, 6.0)) is not None
 
 
-@pytest.mark.long
-def test_a_mix_of_three_hours(tmp_path: Path) -> None:
-    check_mix(tmp_path, 180)
-
-
-@pytest.mark.long
-def test_a_recording_of_five_hours_is_two_parts_of_one_song(tmp_path: Path) -> None:
-    check_mix(tmp_path, 300)
-
-
-@pytest.mark.parametrize("length_s", [1.0, 1.05, 1.2, 1.5, 2.0, 3.5])
+@pytest.mark.parametrize("length_s", [1.0, 1.2, 3.5])
 def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
     """Of a second there is hardly anything to be sure by: one may go unnamed, none is another."""
     jingles = [
@@ -96,7 +93,6 @@ def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
 
 
 def test_a_snippet_that_is_longer_than_its_jingle_names_it(tmp_path: Path) -> None:
-    """Silence stands around it, as in a recording of a station."""
     jingle = catalogue_songs.sound(2_100, 4.0)
     path = catalogue_songs.write(tmp_path / "jingle.wav", jingle)
     around = numpy.zeros(5 * RATE)
@@ -116,21 +112,15 @@ def test_of_a_long_upload_ten_minutes_are_heard(
 ) -> None:
     """V30: what begins behind them might as well not be there."""
     song = catalogue_songs.sound(3)
-    path = tmp_path / "long.wav"
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RATE)
-        file.writeframes(bytes(2 * int(begin_s * RATE)))
-        file.writeframes((song * 32_000).astype("<i2").tobytes())
-        file.writeframes(bytes(2 * 120 * RATE))
+    before, after = (numpy.zeros(int(seconds * RATE)) for seconds in (begin_s, 120))
+    path = written(tmp_path / "long.wav", (before, song, after))
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         catalogue.add(catalogue_songs.write(tmp_path / "song.wav", song))
         match = catalogue.identify(path)
     assert (match is not None) == is_heard
 
 
-@pytest.mark.parametrize("kind", ["wav", "flac", "mp3"])
+@pytest.mark.parametrize("kind", ["wav", "mp3"])
 def test_a_file_whose_channels_are_opposite_is_added(tmp_path: Path, kind: str) -> None:
     """Their middle is silence, and so would be what the catalogue has of it."""
     plain = catalogue_songs.write(tmp_path / "plain.wav", catalogue_songs.sound(2))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import polymux
@@ -13,9 +14,6 @@ import pytest
 from polymux.cli.doctor import findings
 from polymux.errors import BadRequestError, NoBackendError, NoMatchError
 from support import catalogue_songs, served_songs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture(scope="module")
@@ -93,24 +91,21 @@ def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) ->
             here.search_music(" \t ")
 
 
-def test_an_open_catalogue_stays_open(folder: Path, music: Path, snippets: list[Path]) -> None:
-    with polymux.Catalogue(folder.parent / "own") as catalogue:
+def test_an_open_catalogue_stays_open(tmp_path: Path, music: Path, snippets: list[Path]) -> None:
+    with polymux.Catalogue(tmp_path / "own") as catalogue:
         with local(catalogue) as here:
             with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
                 here.identify_song(snippets[3])
             catalogue.add(music)
-            assert here.identify_song(snippets[3]).name == "Title 3 - Artist 3"
-            assert [one.name for one in here.search_music("title 3", limit=1)] == [
-                "Title 3 - Artist 3"
-            ]
+            song = here.identify_song(snippets[3])
+            assert song.name == "Title 3 - Artist 3"
+            assert [one.name for one in here.search_music("title 3", limit=1)] == [song.name]
         assert catalogue.stats().songs == 4
-    shutil.rmtree(folder.parent / "own")
 
 
 def test_a_catalogue_that_is_not_there_yet(
     folder: Path, tmp_path: Path, snippets: list[Path]
 ) -> None:
-    """It is found when it is there, and another one that is put in its place, too."""
     place = tmp_path / "later"
     with local(place) as here:
         with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
@@ -153,25 +148,17 @@ def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
         assert here.convert_to_mp3(snippets[0], bitrate="64k").content_type == "audio/mpeg"
 
 
-def damaged(path: Path) -> None:
-    (path / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
-
-
-def of_another_program(path: Path) -> None:
-    import sqlite3
-
-    with sqlite3.connect(path / "songs.sqlite3") as connection:
-        connection.execute("PRAGMA application_id = 7")
-        connection.execute("CREATE TABLE one (two)")
-
-
-@pytest.mark.parametrize("harm", [damaged, of_another_program])
+@pytest.mark.parametrize("statement", ["", "PRAGMA application_id = 7"])
 def test_its_owner_is_told_what_is_wrong_with_it(
-    tmp_path: Path, snippets: list[Path], harm: Callable[[Path], None]
+    filled: Path, snippets: list[Path], statement: str
 ) -> None:
-    place = tmp_path / "broken"
-    place.mkdir()
-    harm(place)
+    place = filled.rename(filled.with_name("broken"))
+    if statement:
+        with sqlite3.connect(place / "songs.sqlite3") as connection:
+            connection.execute(statement)
+        connection.close()
+    else:
+        (place / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
     with local(place) as here, pytest.raises(polymux.CatalogueError, match="broken"):
         here.identify_song(snippets[2])
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.songs.catalogue import Catalogue
-from polymux.songs.reader import Library, ReadCatalogue
 from support import catalogue_songs, programs
 
 if TYPE_CHECKING:
@@ -37,14 +35,6 @@ def started(*words: object, before: tuple[str, ...] = ()) -> subprocess.Popen[st
 def line_of(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
-
-
-@pytest.fixture
-def filled(tmp_path: Path, music: Path) -> Path:
-    folder = tmp_path / "catalogue"
-    with polymux.Catalogue(folder) as catalogue:
-        catalogue.add(music)
-    return folder
 
 
 @pytest.fixture
@@ -136,36 +126,6 @@ def is_free(lock: Any) -> bool:
     return True
 
 
-def damage(folder: Path) -> None:
-    """Replaces segments: they are never written to while somebody may have them mapped."""
-    for one in (folder / "segments").iterdir():
-        if one.name != "manifest":
-            size = one.stat().st_size
-            one.unlink()
-            one.write_bytes(bytes(size))
-
-
-def test_who_has_seen_damage_uses_what_another_has_made_whole(
-    filled: Path, snippets: list[Path]
-) -> None:
-    """A server lives long, and writes no segments."""
-    with ReadCatalogue(filled) as reader:
-        assert reader.identify(snippets[0]) is not None
-        assert reader.stats().index["memory_bytes"] == 0
-    damage(filled)
-    with ReadCatalogue(filled) as reader:
-        for _ in range(2):
-            assert reader.identify(snippets[0]) is not None
-            assert reader.stats().index["memory_bytes"] > 0
-        with Catalogue(filled) as other:
-            assert other.identify(snippets[1]) is not None
-            assert other.stats().index["memory_bytes"] == 0
-        assert reader.identify(snippets[2]) is not None
-        assert reader.identify(snippets[4]) is None
-        assert reader.stats().index["memory_bytes"] == 0
-        assert reader.stats().index["songs"] == 4
-
-
 def test_want_of_open_files_is_no_damage(filled: Path, snippets: list[Path]) -> None:
     script = f"""
 import os, resource, polymux
@@ -230,15 +190,3 @@ def test_an_interrupted_look_leaves_nothing_twice(
                 catalogue.identify(snippets[0])
         assert catalogue.identify(snippets[0]) is not None
         assert catalogue.stats().index["postings"] == whole
-
-
-def test_a_library_counts_without_the_index(filled: Path) -> None:
-    library = Library(filled)
-    assert library.count() == 4
-    own = library.catalogue()
-    assert own is not None
-    assert own._index._native is None
-    with polymux.Catalogue(filled) as catalogue:
-        assert Library.of(catalogue).count() == 4
-        assert catalogue._index._native is None
-    library.close()

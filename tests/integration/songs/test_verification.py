@@ -19,24 +19,22 @@ if TYPE_CHECKING:
 MAX_S = 60.0
 
 
-@pytest.fixture
-def filled(tmp_path: Path, music: Path) -> Path:
-    folder = tmp_path / "catalogue"
-    with polymux.Catalogue(folder) as catalogue:
-        catalogue.add(music)
-    return folder
+def flip(folder: Path, *, in_place: bool = False) -> None:
+    """Gives segments other bytes inside; front and end stay as they are.
 
-
-def flip(folder: Path) -> None:
-    """Replaces segments by such with other bytes inside; front and end stay as they are."""
+    Args:
+        in_place: In the files that a reader has mapped. Default: they are replaced.
+    """
     for one in (folder / "segments").iterdir():
         if one.name != "manifest":
-            content = bytearray(one.read_bytes())
+            content = one.read_bytes()
             first, last = len(content) // 2, 9 * len(content) // 10
-            for at in range(first, last):
-                content[at] ^= 0xFF
-            one.unlink()
-            one.write_bytes(content)
+            if not in_place:
+                one.unlink()
+                one.write_bytes(content)
+            with one.open("r+b") as file:
+                file.seek(first)
+                file.write(bytes(byte ^ 0xFF for byte in content[first:last]))
 
 
 def named(catalogue: polymux.Catalogue, snippets: list[Path]) -> list[str]:
@@ -90,26 +88,11 @@ def test_a_whole_index_is_read_once_and_stays(
 ) -> None:
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     with ReadCatalogue(filled) as reader:
-        assert reader._index.verification is None
         assert named(reader, snippets) == ALL
         await_verified(reader)
-        thread = reader._index.verification
         assert named(reader, snippets) == ALL
-        assert reader._index.verification is thread
-        assert reader._index.verified == 1
-        assert reader._index.damaged == []
+        assert (reader._index.verified, reader._index.damaged) == (1, [])
         assert reader.stats().index["memory_bytes"] == 0
-
-
-def change_in_place(folder: Path) -> None:
-    """As `flip`, in the files that a reader has mapped."""
-    for one in (folder / "segments").iterdir():
-        if one.name != "manifest":
-            content = one.read_bytes()
-            first, last = len(content) // 2, 9 * len(content) // 10
-            with one.open("r+b") as file:
-                file.seek(first)
-                file.write(bytes(byte ^ 0xFF for byte in content[first:last]))
 
 
 def test_damage_that_comes_later_is_found_by_the_next_look(
@@ -118,14 +101,13 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A server that is alone with it has nobody else who would see it."""
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     monkeypatch.setattr(songs_reader, "VERIFIED_EVERY_S", 1.0)
     with ReadCatalogue(filled) as reader:
         assert named(reader, snippets) == ALL
         await_verified(reader)
         assert not caplog.records
-        change_in_place(filled)
+        flip(filled, in_place=True)
         # Whatever the bytes are, they are read within bounds.
         named(reader, snippets)
         await_verified(reader, reader._index.verified + 2)
@@ -158,7 +140,6 @@ class Slow:
 def test_closing_ends_it(
     filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it waits for its time, and while it reads; and nobody who asks waits for it."""
     with ReadCatalogue(filled) as reader:
         assert named(reader, snippets) == ALL
         assert reader._index.verification is not None

@@ -33,8 +33,7 @@ WORST = {"chords": (0.085, 0.185), "speech": (0.05, 0.075), "drums": (0.06, 0.12
 
 @pytest.fixture(scope="module", params=sounds.KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -163,37 +162,31 @@ def test_progress_is_told_and_may_end_the_work() -> None:
 
 def test_others_run_meanwhile() -> None:
     """The GIL is released: another thread counts while a picture is played."""
-    done = threading.Event()
-    counted = 0
-
-    def play() -> None:
-        _media.play_picture(bytes(512 * 300), 300, 512, 1, 1, None, None)
-        done.set()
-
-    thread = threading.Thread(target=play)
+    arguments = (bytes(512 * 300), 300, 512, 1, 1, None, None)
+    thread = threading.Thread(target=_media.play_picture, args=arguments)
     thread.start()
-    while not done.is_set():
+    counted = 0
+    while thread.is_alive():
         counted += 1
-    thread.join()
     assert counted > 1_000
+
+
+_PLAYS = """
+from polymux._native import _media
+told = []
+def tell(done):
+    told.append(done) or len(told) > 1 or print("works", flush=True)
+try:
+    _media.play_picture(bytes(512 * 20_000), 20_000, 512, 1, 1, None, tell)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
 
 
 def test_interrupted() -> None:
     """Ctrl-C ends it within a moment: the work looks at its token at each few frames."""
-    program = (
-        "import time\n"
-        "from polymux._native import _media\n"
-        "told = []\n"
-        "def tell(done):\n"
-        "    told.append(done) or len(told) > 1 or print('works', flush=True)\n"
-        "try:\n"
-        "    _media.play_picture(bytes(512 * 20_000), 20_000, 512, 1, 1, None, tell)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted', flush=True)\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
-    ) as child:
+    words = [sys.executable, "-c", _PLAYS]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "works\n"
         os.kill(child.pid, signal.SIGINT)

@@ -61,8 +61,6 @@ def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
 
 
 class Counting(Recogniser):
-    """Knows nothing, and counts how often it is asked."""
-
     def __init__(self) -> None:
         super().__init__([], SongCache(0, 1, 1), 1)
         self.asked: list[Signature] = []

@@ -36,7 +36,6 @@ ALL = [itunes(), musicbrainz(), shazam()]
 
 
 def framed(source: SongSource, entries: Any) -> Any:
-    """An answer of that catalogue with these entries."""
     if source.name == "itunes":
         return {"resultCount": 1, "results": entries}
     if source.name == "musicbrainz":
@@ -52,31 +51,21 @@ def entry(source: SongSource) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "path", "query"),
     [
-        (
-            itunes(),
-            "/search",
-            {"term": HOSTILE, "media": "music", "entity": "song", "limit": "50", "country": "AT"},
-        ),
-        (
-            musicbrainz(),
-            "/ws/2/recording",
-            {"query": HOSTILE, "limit": "50", "fmt": "json", "dismax": "true"},
-        ),
-        (
-            shazam(),
-            "/services/amapi/v1/catalog/DE/search",
-            {"term": HOSTILE, "types": "songs", "limit": "25"},
-        ),
+        (ALL[0], "/search", {"term": HOSTILE, "media": "music", "entity": "song", "limit": "50",
+                             "country": "AT"}),
+        (ALL[1], "/ws/2/recording", {"query": HOSTILE, "limit": "50", "fmt": "json",
+                                     "dismax": "true"}),
+        (ALL[2], "/services/amapi/v1/catalog/DE/search", {"term": HOSTILE, "types": "songs",
+                                                          "limit": "25"}),
     ],
-)
+)  # fmt: skip
 def test_what_is_asked(source: SongSource, path: str, query: dict[str, str]) -> None:
     target = source.path(HOSTILE, 50)
     assert target.isascii()
     parts = urlsplit(target)
     assert parts.path == path
-    assert parse_qs(parts.query, strict_parsing=True) == {
-        name: [value] for name, value in query.items()
-    }
+    found = parse_qs(parts.query, strict_parsing=True)
+    assert found == {name: [value] for name, value in query.items()}
 
 
 def test_the_contact_is_musicbrainz_alone_told() -> None:
@@ -85,28 +74,56 @@ def test_the_contact_is_musicbrainz_alone_told() -> None:
         assert "site.example" not in other.user_agent("music@site.example")
 
 
-def test_songs_of_itunes() -> None:
-    source = itunes()
-    assert source.songs(framed(source, [entry(source)]), 5) == [
-        Song(
-            "The Blue Danube 7 - Johann Strauss II",
-            "https://music.example/us/album/waltzes/1?i=7&uo=4",
-            "https://images.example/7/400x400bb.jpg",
-        )
-    ]
-    odd = entry(source) | {"artworkUrl100": "https://images.example/cover.jpg"}
-    assert source.songs(framed(source, [odd]), 5)[0].image_url == "https://images.example/cover.jpg"
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            ALL[0],
+            Song(
+                "The Blue Danube 7 - Johann Strauss II",
+                "https://music.example/us/album/waltzes/1?i=7&uo=4",
+                "https://images.example/7/400x400bb.jpg",
+            ),
+        ),
+        (
+            ALL[1],
+            Song(
+                "An der schönen blauen Donau 7 - Johann Strauss & Vienna Philharmonic",
+                f"https://musicbrainz.org/recording/{RECORDING.format(7)}",
+                f"https://coverartarchive.org/release/{RELEASE.format(7)}/front-500",
+            ),
+        ),
+        (
+            ALL[2],
+            Song(
+                "Blue Danube 7 - André Rieu",
+                "https://www.shazam.example/song/7/blue-danube",
+                "https://images.example/7/400x400bb.jpg",
+            ),
+        ),
+    ],
+)
+def test_songs(source: SongSource, expected: Song) -> None:
+    many = [entry(source)] * 10
+    assert source.songs(framed(source, many), 3) == [expected] * 3
+    assert source.songs(framed(source, []), 5) == []
 
 
-def test_songs_of_musicbrainz() -> None:
+def test_odd_covers() -> None:
+    """One of another size is taken as it is, and a template that nobody knows is none."""
+    url = "https://images.example/cover.jpg"
+    odd = entry(ALL[0]) | {"artworkUrl100": url}
+    assert ALL[0].songs(framed(ALL[0], [odd]), 5)[0].image_url == url
+    odd = entry(ALL[2])
+    odd["attributes"]["artwork"] = {"url": "https://images.example/{w}x{h}{c}.{f}"}
+    assert ALL[2].songs(framed(ALL[2], [odd]), 5)[0].image_url == ""
+    assert ALL[2].songs({"results": {}}, 5) == []
+
+
+def of_musicbrainz(**changed: Any) -> Song:
     source = musicbrainz()
-    assert source.songs(framed(source, [entry(source)]), 5) == [
-        Song(
-            "An der schönen blauen Donau 7 - Johann Strauss & Vienna Philharmonic",
-            f"https://musicbrainz.org/recording/{RECORDING.format(7)}",
-            f"https://coverartarchive.org/release/{RELEASE.format(7)}/front-500",
-        )
-    ]
+    [found] = source.songs(framed(source, [entry(source) | changed]), 5)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -114,65 +131,30 @@ def test_songs_of_musicbrainz() -> None:
     [
         ([], ""),
         (None, ""),
-        ("x", ""),
         ([5, {"id": "../../evil"}, {"id": RELEASE.format(1)}], RELEASE.format(1)),
         ([{"id": RELEASE.format(1)}, {"id": RELEASE.format(2)}], RELEASE.format(1)),
         ([{"id": RELEASE.format(1) + "/x", "status": "Official"}], ""),
     ],
 )
 def test_covers_of_musicbrainz(releases: Any, image: str) -> None:
-    source = musicbrainz()
-    found = source.songs(framed(source, [entry(source) | {"releases": releases}]), 5)[0].image_url
+    found = of_musicbrainz(releases=releases).image_url
     assert found == (image and f"https://coverartarchive.org/release/{image}/front-500")
 
 
-@pytest.mark.parametrize("identifier", [None, 5, "", "x", "../artist/1", RECORDING.format(1) + "?"])
-def test_pages_of_musicbrainz(identifier: Any) -> None:
-    source = musicbrainz()
-    assert source.songs(framed(source, [entry(source) | {"id": identifier}]), 5)[0].url == ""
-
-
-@pytest.mark.parametrize("credit", [None, [], "x", [5], [{}], [{"name": None, "joinphrase": 5}]])
-def test_artists_of_musicbrainz_that_are_none(credit: Any) -> None:
-    source = musicbrainz()
-    found = source.songs(framed(source, [entry(source) | {"artist-credit": credit}]), 5)
-    assert found[0].name == "An der schönen blauen Donau 7"
-
-
-def test_songs_of_shazam() -> None:
-    source = shazam()
-    assert source.songs(framed(source, [entry(source)]), 5) == [
-        Song(
-            "Blue Danube 7 - André Rieu",
-            "https://www.shazam.example/song/7/blue-danube",
-            "https://images.example/7/400x400bb.jpg",
-        )
-    ]
-    odd = entry(source)
-    odd["attributes"]["artwork"] = {"url": "https://images.example/{w}x{h}{c}.{f}"}
-    assert source.songs(framed(source, [odd]), 5)[0].image_url == ""
-
-
-def test_nothing_found() -> None:
-    for source in ALL:
-        assert source.songs(framed(source, []), 5) == []
-    assert shazam().songs({"results": {}}, 5) == []
-
-
-@pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
-def test_no_more_than_was_asked_for(source: SongSource) -> None:
-    many = [entry(source)] * 10_000
-    assert len(source.songs(framed(source, many), 3)) == 3
+def test_pages_and_artists_of_musicbrainz_that_are_none() -> None:
+    for identifier in (None, "x", "../artist/1", RECORDING.format(1) + "?"):
+        assert of_musicbrainz(id=identifier).url == ""
+    for credit in (None, [], "x", [5], [{}], [{"name": None, "joinphrase": 5}]):
+        found = of_musicbrainz(**{"artist-credit": credit})
+        assert found.name == "An der schönen blauen Donau 7"
 
 
 @pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
 @pytest.mark.parametrize(
     "answer",
     [
-        None, 5, "x", True, [], {}, [[]], {"results": None}, {"results": 5}, {"results": "x"},
-        {"results": {"songs": None}}, {"results": {"songs": {"data": None}}},
-        {"results": {"songs": {"data": {"a": 1}}}}, {"recordings": None}, {"recordings": {}},
-        {"error": "down"},
+        None, "x", [], {}, {"results": None}, {"results": "x"}, {"results": {"songs": None}},
+        {"results": {"songs": {"data": {"a": 1}}}}, {"recordings": {}}, {"error": "down"},
     ],
     ids=repr,
 )  # fmt: skip
@@ -192,7 +174,7 @@ def test_entries_that_are_none_are_left_out(source: SongSource) -> None:
 
 
 @pytest.mark.parametrize("source", ALL, ids=lambda one: one.name)
-@pytest.mark.parametrize("value", [None, 5, [], {}, {"url": 5}, "javascript:alert(1)", True])
+@pytest.mark.parametrize("value", [None, 5, {"url": 5}, "javascript:alert(1)"])
 def test_any_member_may_be_of_any_kind(source: SongSource, value: Any) -> None:
     good = entry(source)
     inner = good["attributes"] if source.name == "shazam" else good

