@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import time
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +16,7 @@ from support.engines import FAMILY
 from support.services import chat_of, running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from polymux.service.model import OperationRequest
     from polymux.service.service import Service
@@ -47,6 +48,28 @@ async def engine(
     )
     async with running(tmp_path / "s", backend) as service:
         yield service, backend
+
+
+def served(
+    how: Supervision = QUICK, **options: Any
+) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[[Path], None]]:
+    """Makes a test of a coroutine that takes a `service` of that engine, or its `backend`."""
+    names = ("service", "backend")
+
+    def decorate(body: Callable[..., Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
+        def test(tmp_path: Path) -> None:
+            async def run() -> None:
+                async with engine(tmp_path, how, **options) as found:
+                    wanted = inspect.signature(body).parameters
+                    given = zip(names, found, strict=True)
+                    await body(**{name: one for name, one in given if name in wanted})
+
+            go(run())
+
+        test.__doc__ = body.__doc__
+        return test
+
+    return decorate
 
 
 def alive(pid: int) -> bool:

@@ -131,23 +131,6 @@ def test_the_model_gets_what_was_fetched(tmp_path: Path) -> None:
     go(body())
 
 
-@pytest.mark.parametrize(("path", "code"), [("/status", "invalid_request"), ("", "url_refused")])
-def test_what_cannot_be_fetched(tmp_path: Path, path: str, code: str) -> None:
-    async def nothing(exchange: Exchange) -> None:
-        await exchange.answer(404)
-
-    async def body() -> None:
-        with Server(nothing) as web:
-            async with served(tmp_path, web) as (service, model):
-                url = web.url(path) if path else "http://127.0.0.1:9/a.png"
-                with pytest.raises(errors.BadRequestError) as caught:
-                    await service.call(asking("chat", url))
-                assert (caught.value.code, caught.value.param) == (code, "messages")
-                assert model.began == []
-
-    go(body())
-
-
 def test_twenty_and_no_more(tmp_path: Path) -> None:
     """They are counted before the first is fetched."""
 
