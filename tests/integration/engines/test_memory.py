@@ -117,18 +117,6 @@ def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
     go(body())
 
 
-def test_what_would_never_fit(tmp_path: Path) -> None:
-    async def body() -> None:
-        budget = MemoryBudget(limit_bytes=50 * MIB)
-        large = engine("large", budget, 100 * MIB)
-        async with running(tmp_path / "s", large) as service:
-            with pytest.raises(NoBackendError, match=r"100 MiB.*50 MiB.*smaller model"):
-                await service.call(asked("echo"))
-            assert large.process is None
-
-    go(body())
-
-
 def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
     options = {"model": str(model_path()), "context": 2048}
     settings = ServerSettings(
