@@ -66,8 +66,11 @@ def test_stops_and_limits_of_any_size_mean_what_they_say(chat_client: polymux.Cl
     stopped = said(chat_client, seed=7, max_completion_tokens=12, stop=[stop])
     assert stop not in stopped
     assert plain.startswith(stopped)
+    unlimited = said(chat_client, seed=7, stop=[","])
+    assert len(unlimited) > 8
     for longest in (2**31, 2**32 + 1, 2**63 - 1):
-        assert len(said(chat_client, seed=7, max_completion_tokens=longest)) > len(plain)
+        limited = said(chat_client, seed=7, stop=[","], max_completion_tokens=longest)
+        assert limited == unlimited
 
 
 def test_seeds_of_any_size_repeat(chat_client: polymux.Client) -> None:

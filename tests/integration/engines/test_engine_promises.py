@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    from polymux.service.temporary_files import TempFile
-
-    Drafts = Callable[[int], TempFile]
-
 #: No process is ended by force here: what ends early has looked whether it should.
 PATIENT = Supervision(threads=1, cancel_timeout_s=200)
 CHAPTERS = (
@@ -39,58 +35,69 @@ CHAPTERS = (
 )
 
 
-def go(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 250))
+class Heard:
+    """An engine, and all that its process says of work, also when nobody listens any more."""
+
+    def __init__(self, backend: EngineBackend, store: Store, frames: list[Any]) -> None:
+        self.backend, self._draft, self._frames = backend, store.media.draft, frames
+
+    @property
+    def steps(self) -> list[float]:
+        return [one.header["progress"] for one in self._frames if one.kind == "progress"]
+
+    async def leave_at_the_first_step(self, work: OperationRequest) -> None:
+        """The process must end the work by itself."""
+        process = await self.backend._ready()
+        self._frames.clear()
+        begun = asyncio.Event()
+
+        class Leaving(ProgressSink):
+            def report(self, progress: float) -> None:
+                super().report(progress)
+                begun.set()
+
+        task = asyncio.create_task(self.backend.run(work, Leaving(lambda: None, self._draft)))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        ends = [one.kind for one in self._frames if one.kind in ("done", "failed", "cancelled")]
+        assert ends == ["cancelled"]
+        assert self.backend.process is process
+        assert process.busy == 0
+
+    async def end(self, work: OperationRequest) -> Any:
+        self._frames.clear()
+        return await self.backend.run(work, ProgressSink(lambda: None, self._draft))
 
 
 @pytest.fixture
-def frames(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """All that processes say of work, also when nobody listens any more."""
-    heard: list[Any] = []
+def heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str, Any, Callable[[Heard], Coroutine[Any, Any, None]]], None]:
+    """Runs what is asked of an engine: its family, its operation and its options."""
+    frames: list[Any] = []
     handle = EngineProcess._handle
 
     def listen(self: EngineProcess, frame: Any) -> None:
-        heard.append(frame)
+        frames.append(frame)
         handle(self, frame)
 
     monkeypatch.setattr(EngineProcess, "_handle", listen)
-    return heard
 
+    def run(family: str, operation: str, options: Any, body: Any) -> None:
+        async def whole() -> None:
+            backend = EngineBackend(family, family, [operation], options, supervision=PATIENT)
+            store = Store(tmp_path / "s", cap_bytes=1 << 26)
+            try:
+                await body(Heard(backend, store, frames))
+            finally:
+                await backend.close()
+                store.close()
 
-def steps(frames: list[Any]) -> list[float]:
-    return [one.header["progress"] for one in frames if one.kind == "progress"]
+        asyncio.run(asyncio.wait_for(whole(), 250))
 
-
-async def left_at_the_first_step(
-    backend: EngineBackend, work: OperationRequest, frames: list[Any], drafts: Drafts
-) -> None:
-    """Begins, and leaves when progress is told; the process must end the work by itself."""
-    process = await backend._ready()
-    frames.clear()
-    begun = asyncio.Event()
-
-    class Leaving(ProgressSink):
-        def report(self, progress: float) -> None:
-            super().report(progress)
-            begun.set()
-
-    task = asyncio.create_task(backend.run(work, Leaving(lambda: None, drafts)))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert [one.kind for one in frames if one.kind in ("done", "failed", "cancelled")] == [
-        "cancelled"
-    ]
-    assert backend.process is process
-    assert process.busy == 0
-
-
-async def to_the_end(
-    backend: EngineBackend, work: OperationRequest, frames: list[Any], drafts: Drafts
-) -> Any:
-    frames.clear()
-    return await backend.run(work, ProgressSink(lambda: None, drafts))
+    return run
 
 
 def picture(path: Path, height: int, width: int, channels: int) -> OperationRequest:
@@ -103,64 +110,49 @@ def picture(path: Path, height: int, width: int, channels: int) -> OperationRequ
     return OperationRequest("upscale_image", "B", "", values, frozenset(("scale",)))
 
 
-def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, frames: list[Any]) -> None:
-    async def body() -> None:
-        options = {"model": str(upscaler()), "factor": 2, "tile": 32}
-        backend = EngineBackend("up", "upscale", ["upscale_image"], options, supervision=PATIENT)
-        store = Store(tmp_path / "s", cap_bytes=1 << 26)
+def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, heard: Any) -> None:
+    async def body(engine: Heard) -> None:
         # 6 columns and 8 rows of tiles.
         work = picture(tmp_path / "pixels", 256, 192, 3)
-        try:
-            await left_at_the_first_step(backend, work, frames, store.media.draft)
-            assert 1 <= len(steps(frames)) < 24
-            await to_the_end(backend, work, frames, store.media.draft)
-            assert steps(frames) == pytest.approx([number / 48 for number in range(1, 49)])
-            # Transparency goes through the network a second time.
-            await to_the_end(
-                backend, picture(tmp_path / "more", 64, 33, 4), frames, store.media.draft
-            )
-            assert steps(frames) == pytest.approx([number / 8 for number in range(1, 9)])
-        finally:
-            await backend.close()
-            store.close()
+        await engine.leave_at_the_first_step(work)
+        assert 1 <= len(engine.steps) < 24
+        await engine.end(work)
+        assert engine.steps == pytest.approx([number / 48 for number in range(1, 49)])
+        # Transparency goes through the network a second time.
+        await engine.end(picture(tmp_path / "more", 64, 33, 4))
+        assert engine.steps == pytest.approx([number / 8 for number in range(1, 9)])
 
-    go(body())
+    heard("upscale", "upscale_image", {"model": str(upscaler()), "factor": 2, "tile": 32}, body)
 
 
 def test_every_segment_is_told_of_and_may_be_the_last(
-    tmp_path: Path, spoken: Callable[..., Path], frames: list[Any]
+    tmp_path: Path, spoken: Callable[..., Path], heard: Any
 ) -> None:
     # Longer than Whisper takes at once, which is half a minute.
     talk = spoken(" ".join(CHAPTERS + CHAPTERS[:2]), "-s", "110")
+    path = tmp_path / "samples"
+    path.write_bytes(polymux.decode_audio(talk).samples.cast("B"))
+    given = Upload(path, "samples", "", path.stat().st_size)
+    values = {"samples": given, "batch_size": 1, "language": "en", "timestamp": "chunk"}
+    work = OperationRequest("transcribe", "", "", values, frozenset(values))
 
-    async def body() -> None:
-        options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
-        backend = EngineBackend("speech", "speech", ["transcribe"], options, supervision=PATIENT)
-        store = Store(tmp_path / "s", cap_bytes=1 << 26)
-        path = tmp_path / "samples"
-        path.write_bytes(polymux.decode_audio(talk).samples.cast("B"))
-        given = Upload(path, "samples", "", path.stat().st_size)
-        values = {"samples": given, "batch_size": 1, "language": "en", "timestamp": "chunk"}
-        work = OperationRequest("transcribe", "", "", values, frozenset(values))
-        try:
-            await left_at_the_first_step(backend, work, frames, store.media.draft)
-            early = steps(frames)
-            product = await to_the_end(backend, work, frames, store.media.draft)
-            told = steps(frames)
-            ends = [one["timestamp"][1] for one in product.output["chunks"]]
-            duration_s = product.metrics["audio_seconds"]
-            assert duration_s > 35
-            assert len(told) == len(ends) > 3
-            assert told == sorted(told)
-            assert told == pytest.approx([min(1.0, end / duration_s) for end in ends], abs=1e-3)
-            assert told[0] < 0.5 < 0.9 < told[-1]
-            assert 1 <= len(early) < len(told)
-            assert early[-1] < 0.9
-        finally:
-            await backend.close()
-            store.close()
+    async def body(engine: Heard) -> None:
+        await engine.leave_at_the_first_step(work)
+        early = engine.steps
+        product = await engine.end(work)
+        ends = [one["timestamp"][1] for one in product.output["chunks"]]
+        duration_s = product.metrics["audio_seconds"]
+        assert duration_s > 32
+        assert len(engine.steps) == len(ends) > 3
+        assert engine.steps == sorted(engine.steps)
+        shares = [min(1.0, end / duration_s) for end in ends]
+        assert engine.steps == pytest.approx(shares, abs=1e-3)
+        assert engine.steps[0] < 0.5 < 0.9 < engine.steps[-1]
+        assert 1 <= len(early) < len(engine.steps)
+        assert early[-1] < 0.9
 
-    go(body())
+    options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
+    heard("speech", "transcribe", options, body)
 
 
 #: A package that notes what it is asked for.

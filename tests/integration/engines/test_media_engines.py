@@ -157,7 +157,7 @@ def test_columns_are_read_one_after_the_other(kind: str, tmp_path: Path) -> None
     """Also where they stand so close that tesseract takes two lines for one."""
     picture = Image.new("RGB", (760, 420), "white")
     draw, font = ImageDraw.Draw(picture), ImageFont.load_default(28)
-    draw.text((100, 20), HEADING, "black", font)
+    draw.text((150, 20), HEADING, "black", font)
     for number, (left, right) in enumerate(zip(LEFT, RIGHT, strict=True)):
         draw.text((40, 120 + number * 50), left, "black", font)
         draw.text((420, 120 + number * 50), right, "black", font)

@@ -129,14 +129,6 @@ def test_one_crash_is_not_noticed_by_the_caller(tmp_path: Path) -> None:
     test(tmp_path)
 
 
-@served()
-async def test_a_crash_within_a_stream_is_an_error_at_once(service: Service) -> None:
-    stream = service.stream(asked("crash late", stream=True))
-    assert await anext(stream) == {"begun": True}
-    with pytest.raises(InternalServerError):
-        await anext(stream)
-
-
 @served(QUICK._replace(silence_s=2.5))
 async def test_a_process_that_gives_no_sign_of_life_is_ended(service: Service) -> None:
     began = time.monotonic()
@@ -234,6 +226,10 @@ async def test_errors_come_back_as_what_they_are(service: Service) -> None:
             await service.call(asked(fault))
         assert failed.value.code == code
         assert "canary" not in str(failed.value)
+    stream = service.stream(asked("crash late", stream=True))
+    assert await anext(stream) == {"begun": True}
+    with pytest.raises(InternalServerError):
+        await anext(stream)
     assert (await service.call(asked("echo x"))).output["text"] == "x"
 
 

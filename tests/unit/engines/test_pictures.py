@@ -43,6 +43,12 @@ class Sink:
     def report(self, fraction: float) -> None:
         pass
 
+    def preview(self, data: bytes, content_type: str) -> None:
+        pass
+
+    def chunk(self, data: Any) -> None:
+        pass
+
 
 def pages_of(
     folder: Path, data: bytes, mode: str = "any", most: int = 1

@@ -1,13 +1,9 @@
-"""Every operation and choice without a model: refused with what to pull, whoever asks."""
+"""Every operation and choice without a model: refused with what to pull."""
 
 from __future__ import annotations
 
-import asyncio
 import io
-import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -81,26 +77,3 @@ def test_it_says_what_to_pull(server: PolymuxServer, case: tuple[str, str, dict[
         getattr(client, name)(**given)
     assert caught.value.status == 501
     assert caught.value.param == PARAMS.get(name, "model")
-
-
-def test_the_asynchronous_client_local_and_the_command_say_so_too(server: PolymuxServer) -> None:
-    words = f"'polymux models pull {pulled(*CASES[-1])}'"
-
-    async def ask() -> None:
-        async with polymux.AsyncClient(server.url, server.key) as client:
-            await client.generate_music("x")
-
-    with pytest.raises(errors.NoBackendError, match=words):
-        asyncio.run(ask())
-    with (
-        polymux.Local(engines=ENGINES) as local,
-        pytest.raises(errors.NoBackendError, match=words),
-    ):
-        local.generate_music("x")
-    done = subprocess.run(
-        [sys.executable, "-m", "polymux", "generate-music", "x", "--server", server.url],
-        env={**os.environ, "POLYMUX_API_KEY": server.key},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert words in done.stderr
