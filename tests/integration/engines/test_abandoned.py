@@ -45,7 +45,7 @@ async def test_two_that_do_not_stop_do_not_wait_for_each_other(
     pid = backend.process and backend.process.pid
     began = time.monotonic()
     await asyncio.gather(*(one.aclose() for one in deaf))
-    assert time.monotonic() - began < 2
+    assert 0.25 < time.monotonic() - began < 2
     assert service.places["faulty"].running == 0
     assert (await service.call(asked("echo x"))).output["pid"] != pid
     assert backend.health().state == "ready"  # That was no crash.

@@ -12,22 +12,17 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from PIL import Image
-from polymux.engines.chat.backend import ChatBackend
 from polymux.errors import BadRequestError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.runtime.build import media_confinement
 from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import CHAT, PolymuxServer
-from support.services import Scripted, chat_of, running
-from support.supervised import go
 from support.url_corpus import urls
 from support.web import Exchange, Server
 from support.weights import random_eyes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SMOLLM_WIDTH = 576
 
@@ -166,41 +161,3 @@ def test_addresses_that_lead_where_they_may_not(server: PolymuxServer, pictures:
     status, code, told = refused(server, pictures.url("/moved"))
     assert (status, code) == (400, "url_refused")
     assert "secret" not in told
-
-
-def test_the_model_gets_pixels_and_nothing_else(tmp_path: Path) -> None:
-    """A picture on its side, larger than models look at; its draft is gone afterwards."""
-    exif = Image.Exif()
-    exif[0x0112] = 6  # Turned by 90 degrees.
-    sent = png("green", (4000, 1000), "JPEG", exif=exif)
-
-    class Looking(Scripted):
-        seen: dict[str, Any]
-
-        async def run(self, work: Any, sink: Any) -> Any:
-            facts = work.values["pictures"][0]
-            pixels = work.values["pixels_0"]
-            self.seen = facts | {"bytes": pixels.path.read_bytes(), "path": pixels.path}
-            return await super().run(work, sink)
-
-    async def body() -> None:
-        from polymux.engines.process.supervisor import EngineBackend, Supervision
-        from polymux.runtime.settings import StoreSettings
-        from polymux.server.settings.settings import ServerSettings
-
-        settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
-        how = Supervision(threads=1, confinement=media_confinement(settings))
-        media = EngineBackend("media", "media", ["convert_to_mp3"], supervision=how)
-        looking = Looking("chat", ["chat"])
-        backend = ChatBackend(looking, media, sees=True)
-        async with running(tmp_path / "s", backend, cap_bytes=1 << 30) as service:
-            work = chat_of(messages=asking(inline(sent, "image/jpeg")))
-            await service.call(work)
-            seen = looking.seen
-            assert (seen["width"], seen["height"], seen["channels"]) == (512, 2048, 3)
-            assert len(seen["bytes"]) == 512 * 2048 * 3
-            assert seen["bytes"][1] > 100 > seen["bytes"][0]
-            assert not seen["path"].exists()
-            assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-    go(body())

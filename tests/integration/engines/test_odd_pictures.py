@@ -15,28 +15,12 @@ from polymux.engines.diffusion import image_files
 from polymux.engines.ocr.rapidocr import RapidOcrEngine
 from polymux.engines.upscale import UpscaleEngine
 from polymux.service.model import Upload
+from support.sinks import HeardSink
 from support.weights import upscaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-class Sink:
-    """Where drafts come from, and what is told."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.told: list[str] = []
-
-    def draft(self, expected_bytes: int = 0) -> Path:
-        return self._folder / f"draft of {expected_bytes}"
-
-    def report(self, fraction: float) -> None:
-        pass
-
-    def log(self, line: str) -> None:
-        self.told.append(line)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +39,10 @@ def asked(operation: str, folder: Path, page: Image.Image, **values: Any) -> Req
     return Request(operation, "B", "", values, frozenset())
 
 
-def read(reader: RapidOcrEngine, folder: Path, page: Image.Image, sink: Sink | None = None) -> str:
-    text = reader.run(asked("read_text", folder, page), sink or Sink(folder), Token())
+def read(
+    reader: RapidOcrEngine, folder: Path, page: Image.Image, sink: HeardSink | None = None
+) -> str:
+    text = reader.run(asked("read_text", folder, page), sink or HeardSink(folder), Token())
     return str(text.value["text"])
 
 
@@ -101,13 +87,13 @@ def test_a_long_line_is_read_whole(
         ImageDraw.Draw(page).text(
             (40 + 255 * at, height // 4), one, "black", ImageFont.load_default(32)
         )
-    sink = Sink(tmp_path)
+    sink = HeardSink(tmp_path)
     found = read(reader, tmp_path, page.rotate(90, expand=True) if turned else page, sink).split()
     wanted = " ".join(words).split()
     assert sum(one in found for one in wanted) >= 0.9 * len(wanted), found
     order = [one for one in found if one in ("station", "bridge", "river")]
     assert order[:6] == ["station", "bridge", "river"] * 2
-    assert sink.told == []
+    assert sink.lines == []
 
 
 def test_a_receipt_is_read_line_by_line(reader: RapidOcrEngine, tmp_path: Path) -> None:
@@ -123,9 +109,9 @@ def test_a_receipt_is_read_line_by_line(reader: RapidOcrEngine, tmp_path: Path) 
 def test_a_page_that_is_made_smaller_is_told(reader: RapidOcrEngine, tmp_path: Path) -> None:
     page = Image.new("RGB", (2600, 2000), "white")
     ImageDraw.Draw(page).text((200, 200), "Large letters", "black", ImageFont.load_default(200))
-    sink = Sink(tmp_path)
+    sink = HeardSink(tmp_path)
     assert read(reader, tmp_path, page, sink) == "Large letters"
-    (told,) = sink.told
+    (told,) = sink.lines
     assert "page 1: 2600x2000 pixels are made smaller" in told
 
 
@@ -158,10 +144,10 @@ def test_a_full_disk_for_what_is_made(tmp_path: Path) -> None:
     engine.load({"model": str(upscaler()), "factor": 2})
     request = asked("upscale_image", tmp_path, Image.new("RGB", (8, 8)), scale=2)
     with full_disk():
-        engine.run(request, Sink(tmp_path), Token())
+        engine.run(request, HeardSink(tmp_path), Token())
     picture = Image.effect_noise((64, 64), 90)
     with full_disk():
-        image_files.png(picture, {"parameters": "waves"}, Sink(tmp_path), "waves.png")
+        image_files.png(picture, {"parameters": "waves"}, HeardSink(tmp_path), "waves.png")
 
 
 @pytest.mark.parametrize("factor", [4, 0, 2.5, "2", True])

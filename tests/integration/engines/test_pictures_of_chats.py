@@ -131,6 +131,22 @@ def test_the_model_gets_what_was_fetched(tmp_path: Path) -> None:
     go(body())
 
 
+def test_the_model_gets_no_larger_picture_than_it_looks_at(tmp_path: Path) -> None:
+    """One that lies on its side, as its tag says."""
+    exif, buffer = Image.Exif(), io.BytesIO()
+    exif[0x0112] = 6  # Turned by 90 degrees.
+    Image.new("RGB", (4000, 1000), "green").save(buffer, "JPEG", exif=exif)
+
+    async def body() -> None:
+        async with served(tmp_path) as (service, model):
+            url = f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+            await service.call(asking("chat", url))
+        (seen,) = model.began[0].values["pictures"]
+        assert (seen["width"], seen["height"], seen["channels"]) == (512, 2048, 3)
+
+    go(body())
+
+
 def test_twenty_and_no_more(tmp_path: Path) -> None:
     """They are counted before the first is fetched."""
 

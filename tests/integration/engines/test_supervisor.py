@@ -71,20 +71,6 @@ async def test_streams_come_piece_by_piece_and_are_cancelled(
     assert (await service.call(asked("echo still there"))).output["pid"] == pid
 
 
-@served()
-async def test_work_that_does_not_stop_is_ended_with_its_process(
-    service: Service, backend: EngineBackend
-) -> None:
-    stream = service.stream(asked("deaf 60", stream=True))
-    await anext(stream)
-    assert backend.process is not None
-    pid = backend.process.pid or 0
-    assert 0.25 < await gone(stream) < 2
-    assert not alive(pid)
-    assert (await service.call(asked("echo anew"))).output["pid"] != pid
-    assert backend.health().state == "ready"  # That was no crash.
-
-
 @served(max_concurrency=2)
 async def test_cancelling_one_leaves_the_other_alone(
     service: Service, backend: EngineBackend

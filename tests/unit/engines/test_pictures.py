@@ -15,6 +15,7 @@ from polymux.engines.base import Token
 from polymux.engines.media.images import load_pictures, measured
 from polymux.service.model import Upload
 from support.hostile_pictures import chunk
+from support.sinks import HeardSink
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,36 +28,13 @@ SIGNATURE_AND_HEADER = 33
 KINDS = ["PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"]
 
 
-class Sink:
-    """Where drafts come from; keeps what is told."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.lines: list[str] = []
-
-    def draft(self, expected_bytes: int = 0) -> Path:
-        return self._folder / f"draft of {expected_bytes}"
-
-    def log(self, line: str) -> None:
-        self.lines.append(line)
-
-    def report(self, fraction: float) -> None:
-        pass
-
-    def preview(self, data: bytes, content_type: str) -> None:
-        pass
-
-    def chunk(self, data: Any) -> None:
-        pass
-
-
 def pages_of(
     folder: Path, data: bytes, mode: str = "any", most: int = 1
 ) -> tuple[list[NDArray[Any]], list[str]]:
     """The samples of pages, and what was told."""
     path = folder / "picture"
     path.write_bytes(data)
-    sink, wanted = Sink(folder), {"pages": most, "mode": mode}
+    sink, wanted = HeardSink(folder), {"pages": most, "mode": mode}
     pages = []
     for one in load_pictures(Upload(path, "p", "", len(data)), wanted, 1_000_000, sink, Token()):
         samples = np.fromfile(one["pixels"].path, np.uint8 if one["bits"] == 8 else np.uint16)
