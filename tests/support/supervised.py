@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import os
 import time
@@ -31,6 +32,16 @@ def go(body: Coroutine[Any, Any, None]) -> None:
 
 def asked(what: str, **values: Any) -> OperationRequest:
     return chat_of(messages=[{"role": "user", "content": what}], **values)
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Makes a test of a coroutine."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **given: Any) -> None:
+        go(test(*args, **given))
+
+    return run
 
 
 @asynccontextmanager

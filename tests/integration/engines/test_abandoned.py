@@ -13,7 +13,7 @@ from polymux.engines.process.supervisor import EngineBackend
 from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.store import Store
 from support.conversions import wav
-from support.supervised import QUICK, asked, go, served, until
+from support.supervised import QUICK, asked, in_loop, served, until
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -107,28 +107,26 @@ def hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_decoding_stops_though_others_wait(tmp_path: Path, hours: Path) -> None:
+@in_loop
+async def test_a_decoding_stops_though_others_wait(tmp_path: Path, hours: Path) -> None:
     """By itself: its process goes on with what waits in it."""
 
     def asked_for(operation: str) -> OperationRequest:
         file = Upload(hours, "hours.mp3", "", hours.stat().st_size)
         return OperationRequest(operation, "", "", {"file": file}, frozenset())
 
-    async def body() -> None:
-        store = Store(tmp_path / "s")
-        media = EngineBackend("media", "media", ["convert_to_mp3"], supervision=QUICK)
-        sink = ProgressSink(lambda: None, store.media.draft)
-        await media._ready()
-        process = media.process
-        decoding = asyncio.create_task(media.run(asked_for(DECODE_AUDIO), sink))
-        await asyncio.sleep(0.5)
-        waiting = asyncio.create_task(media.run(asked_for(MEASURE_SOUND), sink))
-        await asyncio.sleep(0.1)
-        assert not decoding.done()
-        await leave(decoding, QUICK.cancel_timeout_s)
-        assert (await waiting).output["duration_s"] > 4 * 3600 - 60
-        assert media.process is process
-        await media.close()
-        store.close()
-
-    go(body())
+    store = Store(tmp_path / "s")
+    media = EngineBackend("media", "media", ["convert_to_mp3"], supervision=QUICK)
+    sink = ProgressSink(lambda: None, store.media.draft)
+    await media._ready()
+    process = media.process
+    decoding = asyncio.create_task(media.run(asked_for(DECODE_AUDIO), sink))
+    await asyncio.sleep(0.5)
+    waiting = asyncio.create_task(media.run(asked_for(MEASURE_SOUND), sink))
+    await asyncio.sleep(0.1)
+    assert not decoding.done()
+    await leave(decoding, QUICK.cancel_timeout_s)
+    assert (await waiting).output["duration_s"] > 4 * 3600 - 60
+    assert media.process is process
+    await media.close()
+    store.close()

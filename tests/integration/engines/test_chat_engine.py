@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
@@ -18,10 +18,12 @@ from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import chat_of, running
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
     from pathlib import Path
 
     from polymux.service.service import Service
+
+    Chatting = tuple[asyncio.Runner, Service, EngineBackend]
 
 QUESTION = [{"role": "user", "content": "Name three colours."}]
 
@@ -149,22 +151,9 @@ def test_fields_that_it_does_not_know_are_told(chat_server: PolymuxServer) -> No
     assert "polymux-warnings" not in chat_server.json(CHAT, given).headers
 
 
-class Chatting(NamedTuple):
-    """A service whose model stays loaded over several tests, in an event loop of its own."""
-
-    runner: asyncio.Runner
-    service: Service
-    backend: EngineBackend
-
-    def go(self, body: Coroutine[Any, Any, None]) -> None:
-        async def in_time() -> None:
-            await asyncio.wait_for(body, 120)
-
-        self.runner.run(in_time())
-
-
 @pytest.fixture(scope="module")
 def chatting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatting]:
+    """A service whose model stays loaded over several tests, in an event loop of its own."""
     options = {"model": str(model_path()), "max_concurrency": 2, "context": 1024}
     how = Supervision(threads=1)
     names = ["chat", "free_chat"]
@@ -172,8 +161,25 @@ def chatting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatting]:
     context = running(tmp_path_factory.mktemp("chatting") / "s", backend)
     with asyncio.Runner() as runner:
         service = runner.run(context.__aenter__())
-        yield Chatting(runner, service, backend)
+        yield runner, service, backend
         runner.run(context.__aexit__(None, None, None))
+
+
+def in_chat(
+    body: Callable[[Service, EngineBackend], Coroutine[Any, Any, None]],
+) -> Callable[[Chatting], None]:
+    """Makes a test of a coroutine that takes that service and its engine."""
+
+    def test(chatting: Chatting) -> None:
+        runner, service, backend = chatting
+
+        async def loaded() -> None:
+            await service.call(chat_of(max_completion_tokens=1))
+            await asyncio.wait_for(body(service, backend), 120)
+
+        runner.run(loaded())
+
+    return test
 
 
 async def leave(task: asyncio.Task[Any], within_s: float) -> None:
@@ -184,82 +190,77 @@ async def leave(task: asyncio.Task[Any], within_s: float) -> None:
     assert time.monotonic() - began < within_s
 
 
-def test_leaving_ends_the_work_while_the_prompt_is_read(chatting: Chatting) -> None:
-    async def body() -> None:
-        await chatting.service.call(chat_of(max_completion_tokens=1))  # It is loaded.
-        for wait_s in (0.3, 0.0):
-            long = [{"role": "user", "content": "word " * 900}]
-            task = asyncio.create_task(chatting.service.call(chat_of(messages=long)))
-            await asyncio.sleep(wait_s)
-            await leave(task, 2)
-            assert chatting.service.places["chat"].running == 0
-        # The model is there still, and answers at once.
-        answer = await chatting.service.call(chat_of(max_completion_tokens=2))
-        assert answer.output["choices"]
+@in_chat
+async def test_leaving_ends_the_work_while_the_prompt_is_read(
+    service: Service, backend: EngineBackend
+) -> None:
+    for wait_s in (0.3, 0.0):
+        long = [{"role": "user", "content": "word " * 900}]
+        task = asyncio.create_task(service.call(chat_of(messages=long)))
+        await asyncio.sleep(wait_s)
+        await leave(task, 2)
+        assert service.places["chat"].running == 0
+    # The model is there still, and answers at once.
+    answer = await service.call(chat_of(max_completion_tokens=2))
+    assert answer.output["choices"]
 
-    chatting.go(body())
 
-
-def test_who_waits_behind_several_answers_leaves_without_harm(chatting: Chatting) -> None:
+@in_chat
+async def test_who_waits_behind_several_answers_leaves_without_harm(
+    service: Service, backend: EngineBackend
+) -> None:
     """It is told by nothing but its own end; what others have begun goes on."""
-
-    async def body() -> None:
-        await chatting.service.call(chat_of(max_completion_tokens=1))
-        process = chatting.backend.process
-        odd = {"messages": QUESTION, "logit_bias": {"2": -100, "0": -100}}
-        call = chatting.service.call
-        both = asyncio.create_task(call(chat_of(n=2, max_completion_tokens=400, seed=1, **odd)))
-        await asyncio.sleep(0.4)
-        behind = asyncio.create_task(call(chat_of(max_completion_tokens=4, **odd)))
-        await asyncio.sleep(0.2)
-        assert not both.done()
-        assert not behind.done()
-        await leave(behind, 1)
-        assert not both.done()
-        await leave(both, 60)
-        # Both places are free again.
-        two = await call(chat_of(n=2, max_completion_tokens=2))
-        assert len(two.output["choices"]) == 2
-        assert chatting.backend.process is process
-
-    chatting.go(body())
+    process = backend.process
+    odd = {"messages": QUESTION, "logit_bias": {"2": -100, "0": -100}}
+    call = service.call
+    both = asyncio.create_task(call(chat_of(n=2, max_completion_tokens=400, seed=1, **odd)))
+    await asyncio.sleep(0.4)
+    behind = asyncio.create_task(call(chat_of(max_completion_tokens=4, **odd)))
+    await asyncio.sleep(0.2)
+    assert not both.done()
+    assert not behind.done()
+    await leave(behind, 1)
+    assert not both.done()
+    await leave(both, 60)
+    # Both places are free again.
+    two = await call(chat_of(n=2, max_completion_tokens=2))
+    assert len(two.output["choices"]) == 2
+    assert backend.process is process
 
 
-def test_leaving_a_stream_does_not_touch_another(chatting: Chatting) -> None:
-    async def body() -> None:
-        wanted = {"stream": True, "messages": QUESTION}
-        first = chatting.service.stream(chat_of(**wanted, temperature=1.2))
-        second = chatting.service.stream(chat_of(**wanted, max_completion_tokens=20, seed=5))
-        await anext(first)
-        await anext(second)
-        began = time.monotonic()
-        await first.aclose()
-        assert time.monotonic() - began < 0.5
-        pieces = [one async for one in second]
-        assert pieces[-1]["choices"][0]["finish_reason"] in ("stop", "length")
+@in_chat
+async def test_leaving_a_stream_does_not_touch_another(
+    service: Service, backend: EngineBackend
+) -> None:
+    wanted = {"stream": True, "messages": QUESTION}
+    first = service.stream(chat_of(**wanted, temperature=1.2))
+    second = service.stream(chat_of(**wanted, max_completion_tokens=20, seed=5))
+    await anext(first)
+    await anext(second)
+    began = time.monotonic()
+    await first.aclose()
+    assert time.monotonic() - began < 0.5
+    pieces = [one async for one in second]
+    assert pieces[-1]["choices"][0]["finish_reason"] in ("stop", "length")
 
-    chatting.go(body())
 
-
-def test_a_job_tells_its_model_s_version_while_it_works(chatting: Chatting) -> None:
+@in_chat
+async def test_a_job_tells_its_model_s_version_while_it_works(
+    service: Service, backend: EngineBackend
+) -> None:
     """SHA-256 of the file, not only once it is done."""
-
-    async def body() -> None:
-        service = chatting.service
-        work = chat_of(
-            stream=True, messages=QUESTION, max_completion_tokens=100, seed=3,
-            logit_bias={"2": -100, "0": -100},
-        )  # fmt: skip
-        job, _ = await service.submit(work)
-        seen = set()
-        while job.status in ("starting", "processing"):
-            await asyncio.sleep(0.02)
-            job = await service.jobs.find(job.id, job.owner)
-            if job.status == "processing" and job.output:
-                seen.add(job.version)
-        assert seen == {hashlib.sha256(model_path().read_bytes()).hexdigest()}
-
-    chatting.go(body())
+    work = chat_of(
+        stream=True, messages=QUESTION, max_completion_tokens=100, seed=3,
+        logit_bias={"2": -100, "0": -100},
+    )  # fmt: skip
+    job, _ = await service.submit(work)
+    seen = set()
+    while job.status in ("starting", "processing"):
+        await asyncio.sleep(0.02)
+        job = await service.jobs.find(job.id, job.owner)
+        if job.status == "processing" and job.output:
+            seen.add(job.version)
+    assert seen == {hashlib.sha256(model_path().read_bytes()).hexdigest()}
 
 
 def test_local_and_its_missing_parts(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from polymux.runtime.build import media_confinement, model_confinement
 from polymux.runtime.settings import StoreSettings
 from polymux.server.settings.settings import ServerSettings
 from support.programs import find
-from support.supervised import QUICK, TESTS, asked, engine, go
+from support.supervised import QUICK, TESTS, asked, engine, in_loop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,29 +30,26 @@ NO_NETWORKS = (
 )
 
 
-def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_loop
+async def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys, no proxies, no descriptors; offline; one thread for its libraries."""
     monkeypatch.setenv("POLYMUX_API_KEY", "secret-canary")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-
-    async def body() -> None:
-        read, write = os.pipe()
-        os.set_inheritable(write, True)
-        try:
-            async with engine(tmp_path) as (service, _):
-                found = (await service.call(asked("facts"))).output
-        finally:
-            os.close(read)
-            os.close(write)
-        environment = found["environment"]
-        assert "secret-canary" not in str(environment)
-        assert "https_proxy" not in environment
-        assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
-        assert environment["HF_HUB_OFFLINE"] == "1"
-        # 0, 1, 2 and the connection.
-        assert len(found["descriptors"]) == 4
-
-    go(body())
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    try:
+        async with engine(tmp_path) as (service, _):
+            found = (await service.call(asked("facts"))).output
+    finally:
+        os.close(read)
+        os.close(write)
+    environment = found["environment"]
+    assert "secret-canary" not in str(environment)
+    assert "https_proxy" not in environment
+    assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
+    assert environment["HF_HUB_OFFLINE"] == "1"
+    # 0, 1, 2 and the connection.
+    assert len(found["descriptors"]) == 4
 
 
 async def tried(
@@ -70,7 +67,8 @@ async def tried(
     return done, in_force
 
 
-def test_a_confined_process(tmp_path: Path) -> None:
+@in_loop
+async def test_a_confined_process(tmp_path: Path) -> None:
     """Landlock and a network namespace, where the kernel has them; it tells what is in force."""
     allowed, secret = tmp_path / "allowed", tmp_path / "secret"
     for folder in (allowed, secret):
@@ -84,37 +82,30 @@ def test_a_confined_process(tmp_path: Path) -> None:
         "limits": {"CORE": 0, "FSIZE": 1 << 20},
     }
     paths = f"{allowed / 'file'},{secret / 'file'}"
-
-    async def body() -> None:
-        done, in_force = await tried(tmp_path, paths, wanted)
-        free, _ = await tried(tmp_path, paths)
-        assert all(free.values())
-        assert "no new privileges" in in_force
-        assert done[f"read {allowed / 'file'}"]
-        assert done[f"write {allowed / 'file'}"]
-        if any(one.startswith("landlock") for one in in_force):
-            assert not done[f"read {secret / 'file'}"]
-            assert not done[f"write {secret / 'file'}"]
-        if "own network namespace" in in_force:
-            assert not done["connect"]
-        # What this machine's kernel can is known: the test may not pass because it does nothing.
-        assert any(one.startswith("landlock") or "namespace" in one for one in in_force), in_force
-
-    go(body())
+    done, in_force = await tried(tmp_path, paths, wanted)
+    free, _ = await tried(tmp_path, paths)
+    assert all(free.values())
+    assert "no new privileges" in in_force
+    assert done[f"read {allowed / 'file'}"]
+    assert done[f"write {allowed / 'file'}"]
+    if any(one.startswith("landlock") for one in in_force):
+        assert not done[f"read {secret / 'file'}"]
+        assert not done[f"write {secret / 'file'}"]
+    if "own network namespace" in in_force:
+        assert not done["connect"]
+    # What this machine's kernel can is known: the test may not pass because it does nothing.
+    assert any(one.startswith("landlock") or "namespace" in one for one in in_force), in_force
 
 
-def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> None:
+@in_loop
+async def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> None:
     settings = ServerSettings(store=StoreSettings(tmp_path / "store"))
     (tmp_path / "model").write_bytes(b"x")
-
-    async def body() -> None:
-        path = str(tmp_path / "model")
-        done, in_force = await tried(tmp_path, path, model_confinement(settings))
-        assert {"no new privileges", "limit CORE 0", "own network namespace"} <= {*in_force}
-        assert not done["connect"]
-        assert done[f"read {path}"]
-
-    go(body())
+    path = str(tmp_path / "model")
+    done, in_force = await tried(tmp_path, path, model_confinement(settings))
+    assert {"no new privileges", "limit CORE 0", "own network namespace"} <= {*in_force}
+    assert not done["connect"]
+    assert done[f"read {path}"]
 
 
 #: What a process with a model gives up, where its kernel lets nobody leave the network.

@@ -21,7 +21,7 @@ from polymux.service.routes import Route
 from support.chat_model import model_path
 from support.engines import FAMILY
 from support.services import chat_of, running
-from support.supervised import alive, asked, go, until
+from support.supervised import alive, asked, in_loop, until
 from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
@@ -58,96 +58,83 @@ async def sharing(
         yield service, engines
 
 
-def test_what_rests_longest_makes_room(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with sharing(tmp_path, "abc", 200 * MIB) as (service, engines):
-            for name in "aba":  # Now b rests longest.
-                await service.call(asked("echo", model=name))
-            pids = [one.process.pid or 0 for one in engines if one.process]
-            await service.call(asked("echo", model="c"))
-            assert [one.process is not None for one in engines] == [True, False, True]
-            assert [alive(one) for one in pids] == [True, False]
-
-    go(body())
+@in_loop
+async def test_what_rests_longest_makes_room(tmp_path: Path) -> None:
+    async with sharing(tmp_path, "abc", 200 * MIB) as (service, engines):
+        for name in "aba":  # Now b rests longest.
+            await service.call(asked("echo", model=name))
+        pids = [one.process.pid or 0 for one in engines if one.process]
+        await service.call(asked("echo", model="c"))
+        assert [one.process is not None for one in engines] == [True, False, True]
+        assert [alive(one) for one in pids] == [True, False]
 
 
-def test_others_at_work_are_left_alone(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with sharing(tmp_path, "ab", 150 * MIB) as (service, engines):
-            working = asyncio.create_task(service.call(asked("endless", model="a")))
-            await until(lambda: engines[0].process is not None and engines[0].process.busy)
-            with pytest.raises(OverloadedError, match=r"b needs about 100 MiB.*50 MiB") as refused:
-                await service.call(asked("echo", model="b"))
-            assert refused.value.headers["retry-after"] == "30"
-            assert not working.done()
-            working.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await working
+@in_loop
+async def test_others_at_work_are_left_alone(tmp_path: Path) -> None:
+    async with sharing(tmp_path, "ab", 150 * MIB) as (service, engines):
+        working = asyncio.create_task(service.call(asked("endless", model="a")))
+        await until(lambda: engines[0].process is not None and engines[0].process.busy)
+        with pytest.raises(OverloadedError, match=r"b needs about 100 MiB.*50 MiB") as refused:
             await service.call(asked("echo", model="b"))
-            assert engines[0].process is None
+        assert refused.value.headers["retry-after"] == "30"
+        assert not working.done()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        await service.call(asked("echo", model="b"))
+        assert engines[0].process is None
 
-    go(body())
 
-
-def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
+@in_loop
+async def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
     """One has it from the moment that it was told so; the other has it when that has failed."""
-
-    async def body() -> None:
-        budget = MemoryBudget(limit_bytes=150 * MIB, free=lambda: 1 << 40)
-        first, second = (engine(name, budget, 100 * MIB) for name in "ab")
-        found = await asyncio.gather(first._ready(), second._ready(), return_exceptions=True)
-        assert first.process is found[0]
-        assert isinstance(found[1], OverloadedError)
-        assert "b needs about 100 MiB" in str(found[1])
-        await asyncio.gather(first.close(), second.close())
-        budget = MemoryBudget(free=lambda: 150 * MIB)
-        broken, other = (
-            engine("broken", budget, 100 * MIB, load="raise"),
-            engine("other", budget, 100 * MIB),
-        )
-        loading = asyncio.create_task(broken._ready())
-        await until(lambda: broken.loading is not None and broken.loading.pid is not None)
-        with pytest.raises(OverloadedError, match="while others work"):
-            await other._ready()
-        with pytest.raises(UnprocessableEntityError):
-            await loading
-        assert await other._ready() is other.process
-        await asyncio.gather(broken.close(), other.close())
-
-    go(body())
+    budget = MemoryBudget(limit_bytes=150 * MIB, free=lambda: 1 << 40)
+    first, second = (engine(name, budget, 100 * MIB) for name in "ab")
+    found = await asyncio.gather(first._ready(), second._ready(), return_exceptions=True)
+    assert first.process is found[0]
+    assert isinstance(found[1], OverloadedError)
+    assert "b needs about 100 MiB" in str(found[1])
+    await asyncio.gather(first.close(), second.close())
+    budget = MemoryBudget(free=lambda: 150 * MIB)
+    broken, other = (
+        engine("broken", budget, 100 * MIB, load="raise"),
+        engine("other", budget, 100 * MIB),
+    )
+    loading = asyncio.create_task(broken._ready())
+    await until(lambda: broken.loading is not None and broken.loading.pid is not None)
+    with pytest.raises(OverloadedError, match="while others work"):
+        await other._ready()
+    with pytest.raises(UnprocessableEntityError):
+        await loading
+    assert await other._ready() is other.process
+    await asyncio.gather(broken.close(), other.close())
 
 
-def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
+@in_loop
+async def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
     options = {"model": str(model_path()), "context": 2048}
     settings = ServerSettings(
         store=StoreSettings(tmp_path / "s"),
         limits=Limits(engines_memory_bytes=200 * MIB),
         engines={"chat": EngineSettings("chat", options, threads=1)},
     )
-
-    async def body() -> None:
-        async with running(tmp_path / "s", *backends_of(settings)) as service:
-            with pytest.raises(NoBackendError, match="engines_memory_bytes"):
-                await service.call(chat_of())
-
-    go(body())
+    async with running(tmp_path / "s", *backends_of(settings)) as service:
+        with pytest.raises(NoBackendError, match="engines_memory_bytes"):
+            await service.call(chat_of())
 
 
-def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
+@in_loop
+async def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
     """Of a real chat model, once loaded and used; not twice as much and not half."""
     options = {"model": str(model_path()), "context": 2048, "max_concurrency": 2}
     needed = needed_bytes("chat", options)
     assert needed is not None
-
-    async def body() -> None:
-        chat = EngineBackend("chat", "chat", ["chat"], options, max_concurrency=2, supervision=HOW)
-        async with running(tmp_path / "s", chat) as service:
-            await service.call(chat_of(max_completion_tokens=2))
-            assert chat.process is not None
-            taken = resident_bytes(chat.process.pid)
-            assert needed / 2 < taken < needed * 1.25
-
-    go(body())
+    chat = EngineBackend("chat", "chat", ["chat"], options, max_concurrency=2, supervision=HOW)
+    async with running(tmp_path / "s", chat) as service:
+        await service.call(chat_of(max_completion_tokens=2))
+        assert chat.process is not None
+        taken = resident_bytes(chat.process.pid)
+        assert needed / 2 < taken < needed * 1.25
 
 
 def test_shapes_of_models(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from polymux.errors import (
 )
 from polymux.service.model import OperationRequest, ProgressSink
 from support.services import work_of
-from support.supervised import QUICK, TESTS, alive, asked, engine, go, served, until
+from support.supervised import QUICK, TESTS, alive, asked, engine, in_loop, served, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -40,21 +40,19 @@ async def gone(stream: AsyncGenerator[Any, None]) -> float:
     return time.monotonic() - began
 
 
-def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            assert backend.health().state == "idle"
-            first = await service.call(asked("echo one"))
-            second = await service.call(asked("echo two"))
-            assert (first.output["text"], second.output["text"]) == ("one", "two")
-            assert first.output["pid"] == second.output["pid"] != os.getpid()
-            assert (first.version, first.metrics) == ("v1", {"n": 1})
-            assert backend.health().state == "ready"
-            assert backend.process is not None
-            await until(lambda: backend.process.memory_bytes > 1_000_000)
-        assert not alive(first.output["pid"])
-
-    go(body())
+@in_loop
+async def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> None:
+    async with engine(tmp_path) as (service, backend):
+        assert backend.health().state == "idle"
+        first = await service.call(asked("echo one"))
+        second = await service.call(asked("echo two"))
+        assert (first.output["text"], second.output["text"]) == ("one", "two")
+        assert first.output["pid"] == second.output["pid"] != os.getpid()
+        assert (first.version, first.metrics) == ("v1", {"n": 1})
+        assert backend.health().state == "ready"
+        assert backend.process is not None
+        await until(lambda: backend.process.memory_bytes > 1_000_000)
+    assert not alive(first.output["pid"])
 
 
 @served()
