@@ -43,7 +43,6 @@ def every(
     return {
         **models,
         **detail,
-        "picture:safety": diffusion_models.safety_checker(folder / "safety", flags=False),
         "video:xl": video_models.text_to_video(folder / "text"),
         "video:576w": video_models.animate_diff(folder / "animated"),
         "video:potat1": video_models.wan(folder / "wan"),

@@ -14,7 +14,7 @@ from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion import engine as engines
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
-from support import diffusing
+from support import diffusing, diffusion_models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +49,13 @@ GROWING: list[tuple[tuple[str, str], dict[str, Any], str, tuple[Any, ...]]] = [
     (("generate_video", ""), VIDEO, "num_inferences_steps", (1, 2, 50)),
     *VIDEOS,
 ]
+
+
+@pytest.fixture(scope="module")
+def every(every: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """With a check of pictures, too."""
+    folder = tmp_path_factory.mktemp("safety")
+    return every | {"picture:safety": diffusion_models.safety_checker(folder, flags=False)}
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def engines(
     config = slow / "unet" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text("utf-8")) | SHAPE), "utf-8")
     (folder / "zeroscope-v2-xl").symlink_to(every["video:xl"])
-    left_out = ("picture:refiner", "picture:decoder", "picture:safety")
+    left_out = ("picture:refiner", "picture:decoder")
     cast = {role: str(path) for role, path in every.items() if role not in left_out}
     cast |= {"picture:C": str(slow), "video:xl": str(folder / "zeroscope-v2-xl")}
     options = {"models": cast, "non_commercial": True}
