@@ -36,9 +36,7 @@ async def leave(task: Task[Any], within_s: float) -> None:
 
 
 @served(max_concurrency=2)
-async def test_two_that_do_not_stop_do_not_wait_for_each_other(
-    service: Service, backend: EngineBackend
-) -> None:
+async def test_two_that_do_not_stop_end_at_once(service: Service, backend: EngineBackend) -> None:
     deaf = [service.stream(asked("deaf 30", stream=True)) for _ in range(2)]
     for one in deaf:
         await anext(one)
@@ -83,7 +81,7 @@ def test_others_are_not_kept_by_a_process_that_is_mute(tmp_path: Path) -> None:
 
 
 @served(QUICK._replace(cancel_timeout_s=4.0), max_concurrency=2)
-async def test_work_that_asks_for_a_file_hears_that_nobody_waits(
+async def test_asking_for_a_file_is_told_of_the_end(
     service: Service, backend: EngineBackend
 ) -> None:
     """It waited a minute for an answer that nobody gave, and then its process was ended."""

@@ -42,9 +42,7 @@ async def crash_twice(service: Service) -> None:
         assert (failed.value.status, failed.value.code) == (500, "engine_failed")
 
 
-def test_three_crashes_are_three_starts_with_pauses_between(
-    tmp_path: Path, starts: list[float]
-) -> None:
+def test_three_crashes_are_three_starts(tmp_path: Path, starts: list[float]) -> None:
     @served()
     async def test(service: Service, backend: EngineBackend) -> None:
         await crash_twice(service)

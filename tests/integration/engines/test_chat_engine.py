@@ -129,7 +129,7 @@ def test_what_it_cannot_do(chat_client: polymux.Client) -> None:
     assert chat_client.chat("x", max_completion_tokens=2).choices
 
 
-def test_patterns_that_the_grammar_lacks_are_checked_afterwards(
+def test_patterns_that_the_grammar_lacks_are_checked(
     chat_client: polymux.Client,
 ) -> None:
     """Grammars of them made strings that are not JSON, which the library could not read itself."""
@@ -191,9 +191,7 @@ async def leave(task: asyncio.Task[Any], within_s: float) -> None:
 
 
 @in_chat
-async def test_leaving_ends_the_work_while_the_prompt_is_read(
-    service: Service, backend: EngineBackend
-) -> None:
+async def test_leaving_while_the_prompt_is_read(service: Service, backend: EngineBackend) -> None:
     for wait_s in (0.3, 0.0):
         long = [{"role": "user", "content": "word " * 900}]
         task = asyncio.create_task(service.call(chat_of(messages=long)))
@@ -206,7 +204,7 @@ async def test_leaving_ends_the_work_while_the_prompt_is_read(
 
 
 @in_chat
-async def test_who_waits_behind_several_answers_leaves_without_harm(
+async def test_leaving_from_behind_several_answers(
     service: Service, backend: EngineBackend
 ) -> None:
     """It is told by nothing but its own end; what others have begun goes on."""
@@ -229,9 +227,7 @@ async def test_who_waits_behind_several_answers_leaves_without_harm(
 
 
 @in_chat
-async def test_leaving_a_stream_does_not_touch_another(
-    service: Service, backend: EngineBackend
-) -> None:
+async def test_leaving_one_of_two_streams(service: Service, backend: EngineBackend) -> None:
     wanted = {"stream": True, "messages": QUESTION}
     first = service.stream(chat_of(**wanted, temperature=1.2))
     second = service.stream(chat_of(**wanted, max_completion_tokens=20, seed=5))
@@ -245,9 +241,7 @@ async def test_leaving_a_stream_does_not_touch_another(
 
 
 @in_chat
-async def test_a_job_tells_its_model_s_version_while_it_works(
-    service: Service, backend: EngineBackend
-) -> None:
+async def test_a_job_at_work_tells_its_version(service: Service, backend: EngineBackend) -> None:
     """SHA-256 of the file, not only once it is done."""
     work = chat_of(
         stream=True, messages=QUESTION, max_completion_tokens=100, seed=3,

@@ -47,7 +47,7 @@ def read(
 
 
 @pytest.mark.parametrize("size", [(1, 3000), (8000, 3), (300_000, 1)])
-def test_narrow_pages_hold_no_text(
+def test_threads_hold_no_text(
     reader: RapidOcrEngine, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     assert read(reader, tmp_path, Image.new("RGB", size, "white")) == ""

@@ -129,9 +129,7 @@ async def test_the_model_gets_what_was_fetched(tmp_path: Path, web: Server) -> N
 
 
 @in_loop
-async def test_the_model_gets_no_larger_picture_than_it_looks_at(
-    tmp_path: Path, web: Server
-) -> None:
+async def test_large_pictures_are_made_smaller(tmp_path: Path, web: Server) -> None:
     """One that lies on its side, as its tag says."""
     exif, buffer = Image.Exif(), io.BytesIO()
     exif[0x0112] = 6  # Turned by 90 degrees.

@@ -36,9 +36,7 @@ SCHEMAS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_answers_fit_or_a_warning_says_what_they_break(
-    chat_client: polymux.Client, name: str
-) -> None:
+def test_answers_fit_or_a_warning_tells(chat_client: polymux.Client, name: str) -> None:
     """By another validator than the engine's."""
     answer = asked(chat_client, SCHEMAS[name])
     assert answer.choices[0].finish_reason == "stop"

@@ -56,9 +56,7 @@ async def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> No
 
 
 @served()
-async def test_streams_come_piece_by_piece_and_are_cancelled(
-    service: Service, backend: EngineBackend
-) -> None:
+async def test_streams_come_in_pieces_and_end(service: Service, backend: EngineBackend) -> None:
     pieces = [one["n"] async for one in service.stream(asked("stream 500", stream=True))]
     assert pieces == list(range(500))
     stream = service.stream(asked("endless", stream=True))
@@ -70,9 +68,7 @@ async def test_streams_come_piece_by_piece_and_are_cancelled(
 
 
 @served(max_concurrency=2)
-async def test_cancelling_one_leaves_the_other_alone(
-    service: Service, backend: EngineBackend
-) -> None:
+async def test_cancelling_one_of_two(service: Service, backend: EngineBackend) -> None:
     """Two at work in one process: the one that does not stop is waited for, not killed."""
     deaf = service.stream(asked("deaf 0.8", stream=True))
     await anext(deaf)
@@ -252,7 +248,7 @@ async def test_memory_is_free_when_it_is_unloaded(service: Service, backend: Eng
 
 
 @served(QUICK._replace(idle_s=0.3))
-async def test_who_is_gone_before_work_has_begun_leaves_no_process_for_ever(
+async def test_who_is_gone_before_work_began_leaves_no_process(
     backend: EngineBackend,
 ) -> None:
     """It was started for a request that was cancelled while it was being sent."""
@@ -295,9 +291,7 @@ async def test_unloading_waits_for_work(service: Service, backend: EngineBackend
 
 
 @served()
-async def test_nothing_is_left_of_what_an_engine_started(
-    service: Service, backend: EngineBackend
-) -> None:
+async def test_what_an_engine_started_ends(service: Service, backend: EngineBackend) -> None:
     grandchild = (await service.call(asked("spawn"))).output["pid"]
     assert alive(grandchild)
     assert backend.process is not None

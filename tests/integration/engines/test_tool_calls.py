@@ -168,9 +168,7 @@ def test_the_tool_that_is_named_is_called(client: polymux.Client) -> None:
     ],
     ids=["another tool", "named of a plain template", "required of it", "required of none"],
 )
-def test_calls_that_cannot_be_are_refused(
-    client: polymux.Client, given: dict[str, Any], words: str
-) -> None:
+def test_what_cannot_be_called(client: polymux.Client, given: dict[str, Any], words: str) -> None:
     with pytest.raises(polymux.BadRequestError, match=words) as caught:
         asked(client, [QUESTION], **given)
     assert caught.value.param == "tool_choice"

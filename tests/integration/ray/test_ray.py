@@ -80,7 +80,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in folder.glob("*.mp3")}
 
 
-def test_batch_on_the_cluster_is_the_batch_of_one_machine(
+def test_batch_is_the_batch_of_one_machine(
     cluster: RayCluster, inputs: Path, tmp_path: Path
 ) -> None:
     local = polymux.batch("convert_to_mp3", inputs, output_dir=tmp_path / "local", bitrate="64k")
@@ -219,7 +219,7 @@ def test_replicas_are_as_the_settings_say(served: Served, cluster: RayCluster) -
 
 
 @pytest.mark.long
-def test_another_replica_is_started_when_there_is_more_to_do(
+def test_more_to_do_starts_another_replica(
     served: Served, cluster: RayCluster, inputs: Path
 ) -> None:
     """Four conversions at a time, where a replica shall have one: there may be two."""
@@ -265,9 +265,7 @@ def test_caller_who_leaves_ends_the_work_in_the_engine(served: Served) -> None:
     assert served.engine() != before
 
 
-def test_killed_replica_ends_its_stream_and_the_next_request_works(
-    served: Served, cluster: RayCluster
-) -> None:
+def test_killed_replica_ends_its_stream(served: Served, cluster: RayCluster) -> None:
     engine = served.engine()
     connection, answer = served.opened("endless")
     [replica] = cluster.workers("ServeReplica:polymux-chat")

@@ -35,9 +35,7 @@ def test_an_answer_has_one_id_and_one_time(tmp_path: Path) -> None:
     assert {(one["id"], one["created"]) for one in sink.chunks} == {("c0", 1000)}
 
 
-def test_an_answer_that_takes_long_tells_how_far_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a second, while it is mute: one that is streamed is not."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])

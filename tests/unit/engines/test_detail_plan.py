@@ -17,9 +17,7 @@ from polymux.engines.diffusion.upscale.plan import factors, planned, spans, unit
         (4.7, [2, 2, 1.175]), (10, [2, 2, 2, 1.25]),
     ],
 )  # fmt: skip
-def test_no_pass_is_above_two_and_the_remainder_is_last(
-    factor: float, expected: list[float]
-) -> None:
+def test_no_pass_is_above_two(factor: float, expected: list[float]) -> None:
     assert factors(factor) == pytest.approx(expected)
 
 

@@ -62,9 +62,7 @@ def test_pages_with_longer_sides_than_it_reads_are_refused(tmp_path: Path, turne
     assert refused.value.status == 413
 
 
-def test_it_has_one_thread_however_many_its_engine_may_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_has_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two OpenMP threads of it are many times slower than one; its engine may have more."""
     for name in ("OMP_THREAD_LIMIT", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "4")

@@ -15,6 +15,7 @@ from polymux.engines.diffusion import engine as engines
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from support import diffusing, diffusion_models
+from support.diffusing import HeardSink
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,9 +126,7 @@ def estimated(engine: DiffusionEngine, sink: Any, **given: Any) -> dict[str, Any
     return told
 
 
-def test_estimates_learn_from_what_work_took(
-    models: dict[str, Path], sink: diffusing.HeardSink
-) -> None:
+def test_estimates_learn_of_work(models: dict[str, Path], sink: HeardSink) -> None:
     engine = diffusing.engine({"picture:B": models["picture:B"]})
     before = estimated(engine, sink)
     assert estimated(engine, sink, num_outputs=2)["seconds"] == pytest.approx(2 * before["seconds"])
@@ -154,7 +153,7 @@ def took(
 
 
 def test_the_pace_that_is_learned_is_the_same_with_a_refiner(
-    every: dict[str, Path], sink: diffusing.HeardSink, monkeypatch: pytest.MonkeyPatch
+    every: dict[str, Path], sink: HeardSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device that takes ten seconds for each that is counted, whatever is asked of it."""
     made = diffusing.engine(every)
@@ -169,7 +168,7 @@ def test_the_pace_that_is_learned_is_the_same_with_a_refiner(
 
 
 def test_tiny_work_does_not_make_a_model_slow(
-    every: dict[str, Path], sink: diffusing.HeardSink, monkeypatch: pytest.MonkeyPatch
+    every: dict[str, Path], sink: HeardSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What belongs to every request is not taken for how fast the model is."""
     made = diffusing.engine(every)
@@ -218,7 +217,7 @@ def test_counting_goes_on_while_another_loads_in_half_precision(
 
 
 def test_what_cannot_be_counted_is_not_refused(
-    every: dict[str, Path], sink: diffusing.HeardSink, tmp_path: Path
+    every: dict[str, Path], sink: HeardSink, tmp_path: Path
 ) -> None:
     (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionXLPipeline"}')
     told = estimated(diffusing.engine(every | {"picture:B": tmp_path}), sink)
@@ -227,7 +226,7 @@ def test_what_cannot_be_counted_is_not_refused(
 
 @pytest.mark.parametrize("max_concurrency", [1, 3])
 def test_there_is_a_place_for_estimates_beside_all_generations(
-    every: dict[str, Path], sink: diffusing.HeardSink, max_concurrency: int
+    every: dict[str, Path], sink: HeardSink, max_concurrency: int
 ) -> None:
     """The child has a thread for each place: as many wait for the device, and one is free."""
     made = diffusing.engine(every, max_concurrency=max_concurrency)

@@ -119,9 +119,7 @@ def test_tiles_leave_no_seam(paint: Paint, monkeypatch: pytest.MonkeyPatch) -> N
         assert 0 < largest_step(prediction) < 0.3
 
 
-def test_tiles_that_share_nothing_leave_seams(
-    paint: Paint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tiles_that_share_nothing_leave_some(paint: Paint, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the test above would see them."""
     monkeypatch.setattr(
         tiled_diffusion,
@@ -134,9 +132,7 @@ def test_tiles_that_share_nothing_leave_seams(
         assert largest_step(prediction) > 0.5
 
 
-def test_a_pattern_has_no_seam_over_its_edges(
-    paint: Paint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pattern_has_no_seam_at_its_edges(paint: Paint, monkeypatch: pytest.MonkeyPatch) -> None:
     for prediction in predictions(paint, monkeypatch, pattern=True):
         assert 0 < largest_step(prediction, around=True) < 0.4
 
@@ -165,9 +161,7 @@ def test_a_large_picture_is_coded_in_tiles(
 
 
 @pytest.mark.parametrize("at", [1, 6])
-def test_the_end_comes_at_the_next_tile(
-    detailing: DiffusionEngine, tmp_path: Path, at: int
-) -> None:
+def test_it_ends_at_the_next_tile(detailing: DiffusionEngine, tmp_path: Path, at: int) -> None:
     """Ten tiles are told of: encoded, four of each of two steps, and decoded."""
     token = Token()
 

@@ -100,9 +100,7 @@ def _clean_share(config: Any, timestep: float) -> float:
     return 1 / (1 + numpy.exp(at))
 
 
-def test_two_requests_with_different_solvers_do_not_mix(
-    detailing: DiffusionEngine, tmp_path: Path
-) -> None:
+def test_two_with_different_solvers_do_not_mix(detailing: DiffusionEngine, tmp_path: Path) -> None:
     names = ["Euler a", "DPM++ 3M SDE Karras", "PLMS", "Heun"]
     for name in names:
         (tmp_path / name).mkdir()
@@ -174,9 +172,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("field", FOREIGN)
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"junk" * 99, None])
-def test_weights_that_are_none_are_refused(
-    work: Work, tmp_path: Path, field: str, content: bytes | None
-) -> None:
+def test_what_is_no_weights(work: Work, tmp_path: Path, field: str, content: bytes | None) -> None:
     """Or are for something else."""
     path = tmp_path / "weights"
     if content is None:
@@ -189,9 +185,7 @@ def test_weights_that_are_none_are_refused(
 
 
 @pytest.mark.parametrize("missing", [ROLE, "detail:controlnet"])
-def test_a_model_that_is_not_installed_is_named(
-    detail: dict[str, Path], tmp_path: Path, missing: str
-) -> None:
+def test_a_missing_model_is_named(detail: dict[str, Path], tmp_path: Path, missing: str) -> None:
     pulled = {ROLE: "juggernaut-reborn", "detail:controlnet": "control-v11f1e-sd15-tile"}[missing]
     engine = diffusing.engine({role: one for role, one in detail.items() if role != missing})
     with pytest.raises(errors.NoBackendError, match=f"'polymux models pull {pulled}'") as caught:
@@ -200,9 +194,7 @@ def test_a_model_that_is_not_installed_is_named(
 
 
 @pytest.mark.parametrize("choice", FIELDS["sd_model"].choices or ())
-def test_every_model_of_the_contract_has_its_role(
-    detail: dict[str, Path], tmp_path: Path, choice: str
-) -> None:
+def test_every_choice_has_its_role(detail: dict[str, Path], tmp_path: Path, choice: str) -> None:
     role, control = needed_roles("upscale_image", "A", {"sd_model": choice})
     engine = diffusing.engine({role: detail[ROLE], control: detail[control]}, previews=False)
     assert made(engine, tmp_path, SMALL, sd_model=choice).shape == (100, 120, 3)
@@ -233,7 +225,7 @@ def test_previews_change_nothing(paint: Paint, detail: dict[str, Path], tmp_path
         assert numpy.array_equal(numpy.asarray(opened), paint())
 
 
-def test_without_weights_nothing_is_laid_over_the_model(
+def test_without_weights_nothing_is_laid_over(
     paint: Paint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the package for it may be missing."""

@@ -55,9 +55,7 @@ def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
 
 
 @pytest.mark.parametrize("scheduler", ["Euler a", "DPM++ 3M SDE Karras", "DPM++ SDE", "Heun"])
-def test_one_tile_is_what_diffusers_paints(
-    engine: DiffusionEngine, tmp_path: Path, scheduler: str
-) -> None:
+def test_one_tile_is_diffusers_own(engine: DiffusionEngine, tmp_path: Path, scheduler: str) -> None:
     pixels = picture(128, 128)
     found = made(
         engine, tmp_path, pixels, scale_factor=1, scheduler=scheduler, num_inference_steps=8,

@@ -243,9 +243,7 @@ def test_what_is_out_of_bounds_is_named(server: PolymuxServer, body: bytes, word
     assert words in answer.json()["error"]
 
 
-def test_weights_at_an_address_are_fetched(
-    client: polymux.Client, site: Server, plain: bytes
-) -> None:
+def test_weights_at_an_address(client: polymux.Client, site: Server, plain: bytes) -> None:
     weights = {"replicate_weights": site.url("/l.safetensors"), "lora_scale": 1}
     over = client.generate_image("a house", model=B, **weights, **SMALL)
     assert over.images[0].read() != plain
@@ -322,9 +320,7 @@ def test_an_estimate_waits_for_nobody(server: PolymuxServer, client: polymux.Cli
     ],
     ids=["picture", "detail", "video", "wan", "music"],
 )  # fmt: skip
-def test_estimates_have_numbers_and_remedies(
-    server: PolymuxServer, call: Any, words: tuple[str, ...]
-) -> None:
+def test_estimates_tell_remedies(server: PolymuxServer, call: Any, words: tuple[str, ...]) -> None:
     key, _ = server.keys.add("hurried", max_estimate_s=0.000001)
     with polymux.Client(server.url, key) as hurried:
         refused(lambda: call(hurried), *words)
@@ -333,9 +329,7 @@ def test_estimates_have_numbers_and_remedies(
 SLOW = {"model": TOO_SLOW, "width": 1024, "height": 1024, "num_inference_steps": 50}
 
 
-def test_a_server_refuses_what_would_take_hours_by_default(
-    server: PolymuxServer, client: polymux.Client
-) -> None:
+def test_what_would_take_hours_is_refused(server: PolymuxServer, client: polymux.Client) -> None:
     with polymux.Client(server.url, server.key) as usual:
         before = server.state.service.jobs.count
         words = ("300 s", "1 x 50 steps of 1024 x 1024", "a key that may ask for longer work")
@@ -365,7 +359,7 @@ def test_the_asynchronous_client_and_local_paint_too(
         refused(lambda: local.generate_image("a house", **SLOW), *words)
 
 
-def test_weights_that_forbid_trade_are_used_where_settings_say_so(
+def test_weights_that_forbid_trade_want_a_setting(
     engines: dict[str, EngineSettings],
 ) -> None:
     """The server's settings do, and it makes videos by them."""

@@ -112,9 +112,7 @@ def test_long_descriptions_are_cut_and_that_is_told(make: Make, sink: HeardSink)
         assert f"{name}: of its {count} tokens the model reads the first 75" in sink.lines
 
 
-def test_without_denoising_the_seed_image_is_heard(
-    make: Make, sink: HeardSink, folder: Path
-) -> None:
+def test_without_denoising_the_seed_is_heard(make: Make, sink: HeardSink, folder: Path) -> None:
     output = make(denoising=0.0)
     seed_image, _ = seed_spectrograms.seed_image("vibes", folder)
     grey = seed_image.convert("L").tobytes()

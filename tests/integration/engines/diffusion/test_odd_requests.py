@@ -59,9 +59,8 @@ def pixels(output: Output) -> numpy.ndarray[Any, Any]:
      (EXPERT, 2, 0.0), (EXPERT, 2, 1.0)],
 )  # fmt: skip
 def test_a_refiner_of_few_steps_refines(
-    make: Make, tmp_path: Path, how: str, steps: int, strength: float | None
+    make: Make, sink: HeardSink, tmp_path: Path, how: str, steps: int, strength: float | None
 ) -> None:
-    sink = HeardSink(tmp_path)
     given = {} if strength is None else picture("image", SOFT, tmp_path)
     given |= {"num_inference_steps": steps, "prompt_strength": strength or 0.0}
     found = make(**given, refine=how)
@@ -74,18 +73,14 @@ def test_a_refiner_of_few_steps_refines(
 
 
 @pytest.mark.parametrize("wanted", [1, 4])
-def test_a_refiner_does_as_many_steps_as_are_asked_for(
-    make: Make, sink: HeardSink, wanted: int
-) -> None:
+def test_a_refiner_does_the_steps_asked_for(make: Make, sink: HeardSink, wanted: int) -> None:
     found = make(refine=BASE, refine_steps=wanted)
     assert found.metrics["steps"] == len(sink.progress) == 2 + wanted
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("scheduler", ["DDIM", "DPMSolverMultistep"])
-def test_a_refiner_s_steps_end_where_its_network_s_do(
-    make: Make, sink: HeardSink, scheduler: str
-) -> None:
+def test_a_refiner_s_steps_have_an_end(make: Make, sink: HeardSink, scheduler: str) -> None:
     """One refused 1667 steps of a whole denoising, the other divided by nothing."""
     asked = {"num_inference_steps": 1, "refine": BASE, "refine_steps": 500}
     found = make(**asked, scheduler=scheduler)
@@ -195,9 +190,7 @@ def test_a_model_that_lies_is_refused(tmp_path: Path, part: str, kind: str) -> N
     assert str(own) not in str(caught.value)
 
 
-def test_who_waits_for_the_device_goes_while_another_works(
-    engine: DiffusionEngine, tmp_path: Path
-) -> None:
+def test_who_waits_for_the_device_may_leave(engine: DiffusionEngine, tmp_path: Path) -> None:
     token, ended = diffusing.token(), threading.Event()
 
     def wait() -> None:

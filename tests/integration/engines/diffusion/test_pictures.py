@@ -151,9 +151,7 @@ def test_repainting_has_the_size_that_was_asked_for(paint: Paint, tmp_path: Path
 
 
 @pytest.mark.parametrize("size", [(1, 1), (63, 400)])
-def test_pictures_that_are_too_small_are_refused(
-    make: Make, tmp_path: Path, size: tuple[int, int]
-) -> None:
+def test_pictures_that_are_too_small(make: Make, tmp_path: Path, size: tuple[int, int]) -> None:
     given = picture("image", Image.new("RGB", size), tmp_path)
     with pytest.raises(errors.BadRequestError, match=f"{size[0]} x {size[1]} pixels are too few"):
         make(**given)
@@ -165,9 +163,7 @@ def test_the_words_the_guidance_and_what_is_not_wanted_count(paint: Paint) -> No
     assert len({paint(**one).tobytes() for one in asked}) == 4
 
 
-def test_the_mark_is_hidden_and_read_back(
-    paint: Paint, make: Make, sink: HeardSink, tmp_path: Path
-) -> None:
+def test_the_mark_is_read_back(paint: Paint, make: Make, sink: HeardSink, tmp_path: Path) -> None:
     from diffusers.pipelines.stable_diffusion_xl.watermark import WATERMARK_BITS
     from imwatermark import WatermarkDecoder
 
@@ -220,7 +216,7 @@ def test_what_this_engine_has_not(models: dict[str, Path], sink: HeardSink) -> N
         made(own, sink, width=264, height=256)
 
 
-def test_flagged_pictures_are_left_out(
+def test_flagged_ones_are_left_out(
     models: dict[str, Path], sink: HeardSink, tmp_path: Path
 ) -> None:
     drops, keeps = (
@@ -235,9 +231,7 @@ def test_flagged_pictures_are_left_out(
     assert len(made(keeps, sink).value) == 1
 
 
-def test_the_small_decoder_paints_otherwise(
-    paint: Paint, models: dict[str, Path], sink: HeardSink
-) -> None:
+def test_the_small_decoder_differs(paint: Paint, models: dict[str, Path], sink: HeardSink) -> None:
     with_it = diffusing.engine(models, tiny_vae=True)
     assert (pixels(made(with_it, sink)) != paint()).any()
 

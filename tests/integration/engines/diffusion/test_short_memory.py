@@ -23,6 +23,7 @@ from polymux.engines.diffusion import images
 from polymux.engines.diffusion.pipelines import PipelineManager
 from polymux.models.weights import weight_bytes
 from support import detail_models, diffusing, diffusion_models
+from support.diffusing import HeardSink
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -50,15 +51,13 @@ class Largest(TorchDispatchMode):
         return made
 
 
-def painted(
-    engine: DiffusionEngine, sink: diffusing.HeardSink, **given: Any
-) -> numpy.ndarray[Any, Any]:
+def painted(engine: DiffusionEngine, sink: HeardSink, **given: Any) -> numpy.ndarray[Any, Any]:
     asked = diffusing.request("generate_image", "B", **SMALL | given)
     output = engine.run(asked, sink, diffusing.token())
     return numpy.asarray(Image.open(output.value[0].path)).astype(int)
 
 
-def everything(engine: DiffusionEngine, sink: diffusing.HeardSink) -> list[bytes]:
+def everything(engine: DiffusionEngine, sink: HeardSink) -> list[bytes]:
     """What each operation makes."""
     files = [painted(engine, sink).tobytes()]
     files.append(detail_models.made(engine, sink.folder, PIXELS).tobytes())
@@ -100,7 +99,7 @@ def offloading(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
 @pytest.mark.parametrize("how", ["model", "sequential"])
 def test_offload_makes_the_same_and_leaves_weights_as_they_were(
     every: dict[str, Path],
-    sink: diffusing.HeardSink,
+    sink: HeardSink,
     monkeypatch: pytest.MonkeyPatch,
     how: str,
 ) -> None:
@@ -123,7 +122,7 @@ def test_weights_of_a_request_and_cancelling_under_offload(
 ) -> None:
     file = diffusing.upload(diffusion_models.lora(tmp_path / "lora", every["picture:B"]))
     engine = diffusing.engine(every, device="cpu")
-    sink = diffusing.HeardSink(tmp_path)
+    sink = HeardSink(tmp_path)
     plain = painted(engine, sink)
     with_it = painted(engine, sink, replicate_weights_file=file, lora_scale=1.0)
     offloading(monkeypatch, how)
@@ -133,13 +132,13 @@ def test_weights_of_a_request_and_cancelling_under_offload(
     token = diffusing.token()
     asked = diffusing.request("generate_image", "B", **SMALL | {"num_inference_steps": 20})
     with pytest.raises(Cancelled):
-        engine.run(asked, diffusing.HeardSink(tmp_path, lambda _: token.cancel()), token)
+        engine.run(asked, HeardSink(tmp_path, lambda _: token.cancel()), token)
     assert (painted(engine, sink) == plain).all()
 
 
 @pytest.mark.usefixtures("previews_at_once")
 def test_no_previews_where_the_decoder_comes_and_goes(
-    every: dict[str, Path], sink: diffusing.HeardSink, monkeypatch: pytest.MonkeyPatch
+    every: dict[str, Path], sink: HeardSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = diffusing.engine(every, device="cpu")
     for _ in range(2):
@@ -179,7 +178,7 @@ def test_what_does_not_fit_is_offloaded_once_others_have_left(
 
 
 def test_slices_of_attention_keep_a_smaller_matrix_and_paint_the_same(
-    every: dict[str, Path], sink: diffusing.HeardSink
+    every: dict[str, Path], sink: HeardSink
 ) -> None:
     """By plain attention, which keeps a matrix of all with all for each head."""
 
@@ -237,18 +236,16 @@ def test_a_decoder_that_was_widened_is_narrow_again(every: dict[str, Path], tmp_
     asked = diffusing.request("generate_image", "B", **SMALL | {"num_inference_steps": 1})
     hook = vae.decoder.register_forward_pre_hook(cancel)
     with pytest.raises(Cancelled):
-        images.make(manager, asked, diffusing.HeardSink(tmp_path), token)
+        images.make(manager, asked, HeardSink(tmp_path), token)
     hook.remove()
     assert seen == [torch.float32]
     assert vae.dtype == torch.float16
-    made = images.make(manager, asked, diffusing.HeardSink(tmp_path), diffusing.token())
+    made = images.make(manager, asked, HeardSink(tmp_path), diffusing.token())
     with Image.open(made.value[0].path) as picture:
         assert picture.size == (64, 64)
 
 
-def test_memory_is_counted_as_wide_as_the_numbers_will_be(
-    models: dict[str, Path], tmp_path: Path
-) -> None:
+def test_memory_is_counted_by_the_width_of_numbers(models: dict[str, Path], tmp_path: Path) -> None:
     path = shutil.copytree(models["picture:B"], tmp_path / "xl")
     wide, half = (
         diffusing.engine({"picture:B": path}, dtype=one).manager for one in ("float32", "bfloat16")

@@ -16,6 +16,7 @@ from polymux.engines.diffusion import previews, video
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.pipelines import PipelineManager
 from support import diffusing
+from support.diffusing import HeardSink
 from support.video_files import drawn, facts_of, frames_of, likeness
 
 if TYPE_CHECKING:
@@ -59,21 +60,19 @@ def begun_with(
     return {"init_video" + SAMPLES: diffusing.upload(path), "init_video" + FACTS: facts}
 
 
-def made_by(manager: PipelineManager, asked: Request, sink: diffusing.HeardSink) -> list[Path]:
+def made_by(manager: PipelineManager, asked: Request, sink: HeardSink) -> list[Path]:
     output = video.make(manager, asked, sink, diffusing.token())
     assert [one.content_type for one in output.value] == ["video/mp4"] * len(output.value)
     return [one.path for one in output.value]
 
 
-def pixels(manager: PipelineManager, sink: diffusing.HeardSink, asked: Request) -> NDArray[Any]:
+def pixels(manager: PipelineManager, sink: HeardSink, asked: Request) -> NDArray[Any]:
     (path,) = made_by(manager, asked, sink)
     return frames_of(path)
 
 
 @pytest.mark.parametrize("model", ALL)
-def test_each_pipeline_makes_an_mp4(
-    manager: PipelineManager, sink: diffusing.HeardSink, model: str
-) -> None:
+def test_each_pipeline_makes_an_mp4(manager: PipelineManager, sink: HeardSink, model: str) -> None:
     """Its prompt is longer than models read."""
     tokenizer = manager.parts(f"video:{model}")["tokenizer"]
     around = len(tokenizer("").input_ids)
@@ -98,7 +97,7 @@ def test_each_pipeline_makes_an_mp4(
 
 @pytest.mark.parametrize("model", ALL)
 def test_seeds_repeat_and_a_batch_has_the_seeds_that_follow(
-    manager: PipelineManager, sink: diffusing.HeardSink, model: str
+    manager: PipelineManager, sink: HeardSink, model: str
 ) -> None:
     both = made_by(manager, request(model, batch_size=2), sink)
     assert len(both) == 2
@@ -112,7 +111,7 @@ def test_seeds_repeat_and_a_batch_has_the_seeds_that_follow(
 
 @pytest.mark.parametrize("model", ALL)
 def test_init_weight_says_how_much_of_the_video_is_kept(
-    manager: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path, model: str
+    manager: PipelineManager, sink: HeardSink, tmp_path: Path, model: str
 ) -> None:
     begun, negative = (begun_with(tmp_path, 5, negative=one) for one in (False, True))
     kept = pixels(manager, sink, request(model, **begun, init_weight=1.0))
@@ -143,7 +142,7 @@ def test_cancelling_ends_within_a_step(
             if done >= at:
                 token.cancel()
 
-        sink = diffusing.HeardSink(tmp_path, heard)
+        sink = HeardSink(tmp_path, heard)
         with pytest.raises(Cancelled):
             video.make(manager, request(model, num_inferences_steps=steps), sink, token)
         assert token.cancelled
@@ -151,7 +150,7 @@ def test_cancelling_ends_within_a_step(
         assert sink.drafts == 0
     token = Token()
 
-    class Sink(diffusing.HeardSink):
+    class Sink(HeardSink):
         def draft(self, expected_bytes: int = 0) -> Path:
             token.cancel()
             return super().draft(expected_bytes)
@@ -160,12 +159,12 @@ def test_cancelling_ends_within_a_step(
     with pytest.raises(Cancelled):
         video.make(manager, request(model, num_inferences_steps=1), sink, token)
     assert sink.files == []
-    fresh = diffusing.HeardSink(tmp_path)
+    fresh = HeardSink(tmp_path)
     assert len(made_by(manager, request(model, num_inferences_steps=1), fresh)) == 1
 
 
 def test_a_short_video_gives_as_many_frames_and_a_long_one_is_cut(
-    manager: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
+    manager: PipelineManager, sink: HeardSink, tmp_path: Path
 ) -> None:
     short = request(WAN, init_weight=0.5, **begun_with(tmp_path, 3))
     assert len(pixels(manager, sink, short)) == 3
@@ -176,7 +175,7 @@ def test_a_short_video_gives_as_many_frames_and_a_long_one_is_cut(
 
 
 def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
-    manager: PipelineManager, sink: diffusing.HeardSink, tmp_path: Path
+    manager: PipelineManager, sink: HeardSink, tmp_path: Path
 ) -> None:
     size = {"width": 40, "height": 24}
     begun = begun_with(tmp_path, 5, 40, 24)
@@ -196,7 +195,7 @@ def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
 )
 def test_what_a_model_cannot_make_is_refused(
     manager: PipelineManager,
-    sink: diffusing.HeardSink,
+    sink: HeardSink,
     model: str,
     given: dict[str, Any],
     kind: type[errors.PolymuxError],
@@ -207,7 +206,7 @@ def test_what_a_model_cannot_make_is_refused(
     assert sink.drafts == 0
 
 
-def test_words_and_guidance_count(manager: PipelineManager, sink: diffusing.HeardSink) -> None:
+def test_words_and_guidance_count(manager: PipelineManager, sink: HeardSink) -> None:
     others = ({}, {"prompt": "a city"}, {"negative_prompt": "sea"}, {"guidance_scale": 1.0})
     found = {
         pixels(manager, sink, request(TEXT_TO_VIDEO, **{"guidance_scale": 8.0} | one)).tobytes()
@@ -228,7 +227,7 @@ def test_previews_show_a_frame_and_change_nothing(
 ) -> None:
     given = {"init_weight": 0.25, **begun_with(tmp_path, 5)} if begun else {}
     asked = request(model, **given)
-    plain, sink = (diffusing.HeardSink(tmp_path) for _ in range(2))
+    plain, sink = (HeardSink(tmp_path) for _ in range(2))
     (without,) = made_by(manager, asked, plain)
     assert plain.previews == []
     monkeypatch.setattr(previews, "_EVERY_S", 0.0)
