@@ -15,12 +15,12 @@ from polymux.engines.diffusion import engine as engines
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from support import diffusing, diffusion_models
-from support.diffusing import HeardSink
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.diffusion.engine import DiffusionEngine
+    from support.diffusing import HeardSink
 
 PICTURE = {"prompt": "a house", "width": 256, "height": 256, "num_inference_steps": 10}
 VIDEO = {"prompt": "waves", "width": 64, "height": 64, "num_frames": 5, "num_inferences_steps": 4}

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import re
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from PIL import Image
 from polymux import errors
-from polymux.contract import operation
 from polymux.models import catalogue
-from polymux.models.roles import ROLES, needed_roles
 from polymux.runtime.settings import EngineSettings
+from servers import media
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:
@@ -23,57 +19,46 @@ ENGINES = {
     "media": EngineSettings("media", threads=1),
     "diffusion": EngineSettings("diffusion", {"models": {}}, threads=1),
 }
-
-
-def png() -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (80, 64)).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def choices(name: str, variant: str, field: str) -> tuple[str, ...]:
-    shape = next(one for one in operation(name).variants if one.id == variant)
-    return tuple(shape.field(field).choices or ())
-
-
-def cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Operation, variant, and what is asked for."""
-    for one in operation("generate_image").variants:
-        yield "generate_image", one.id, {"prompt": "x", "model": one.model}
-    for choice in choices("upscale_image", "A", "sd_model"):
-        yield "upscale_image", "A", {"image": png(), "sd_model": choice}
-    for choice in choices("generate_video", "", "video_model"):
-        yield "generate_video", "", {"prompt": "x", "video_model": choice}
-    yield "generate_music", "", {"prompt_a": "x"}
-
-
-CASES = list(cases())
-PARAMS = {"upscale_image": "sd_model", "generate_video": "video_model"}
-
-
-def pulled(name: str, variant: str, given: dict[str, Any]) -> str:
-    """The model that the refusal names."""
-    return ROLES[needed_roles(name, variant, given)[0]].model
+PNG = media.png(80, 64)
+#: Operation, field and choice, and the model to pull.
+CASES = [
+    ("generate_image", "model", "bytedance/sdxl-lightning-4step", "sdxl-lightning-4step"),
+    ("generate_image", "model", "lorenzomarines/astra", "sdxl-base-1.0"),
+    ("generate_image", "model", "playgroundai/playground-v2.5-1024px-aesthetic",
+     "playground-v2.5-1024px-aesthetic"),
+    ("upscale_image", "sd_model", "epicrealism_naturalSinRC1VAE.safetensors [84d76a0328]",
+     "epicrealism-natural-sin-rc1"),
+    ("upscale_image", "sd_model", "juggernaut_reborn.safetensors [338b85bc4f]",
+     "juggernaut-reborn"),
+    ("upscale_image", "sd_model", "flat2DAnimerge_v45Sharp.safetensors",
+     "flat2d-animerge-v4.5-sharp"),
+    ("generate_video", "video_model", "xl", "zeroscope-v2-xl"),
+    ("generate_video", "video_model", "576w", "zeroscope-v2-576w"),
+    ("generate_video", "video_model", "potat1", "potat1"),
+    ("generate_video", "video_model", "animov-512x", "animov-512x"),
+    ("generate_music", "model", None, "riffusion-model-v1"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with PolymuxServer(tmp_path_factory.mktemp("nothing") / "s", engines=ENGINES) as running:
-        yield running
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]:
+    folder = tmp_path_factory.mktemp("nothing") / "s"
+    with (
+        PolymuxServer(folder, engines=ENGINES) as server,
+        polymux.Client(server.url, server.key) as made,
+    ):
+        yield made
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda one: pulled(*one))
-def test_it_says_what_to_pull(server: PolymuxServer, case: tuple[str, str, dict[str, Any]]) -> None:
-    assert len(CASES) == 3 + 3 + 4 + 1
-    name, _, given = case
-    known = catalogue.find(pulled(*case))
+@pytest.mark.parametrize(("operation", "field", "choice", "model"), CASES)
+def test_it_says_what_to_pull(
+    client: polymux.Client, operation: str, field: str, choice: str | None, model: str
+) -> None:
+    known = catalogue.find(model)
     assert known is not None
     assert known.license
-    words = re.escape(f"'polymux models pull {pulled(*case)}'")
-    with (
-        polymux.Client(server.url, server.key) as client,
-        pytest.raises(errors.NoBackendError, match=words) as caught,
-    ):
-        getattr(client, name)(**given)
-    assert caught.value.status == 501
-    assert caught.value.param == PARAMS.get(name, "model")
+    first: Any = PNG if operation == "upscale_image" else "x"
+    words = f"'polymux models pull {model}'"
+    with pytest.raises(errors.NoBackendError, match=words) as caught:
+        getattr(client, operation)(first, **({field: choice} if choice else {}))
+    assert (caught.value.status, caught.value.param) == (501, field)
