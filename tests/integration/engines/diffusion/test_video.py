@@ -20,9 +20,13 @@ from support.diffusing import HeardSink
 from support.video_files import drawn, facts_of, frames_of, likeness
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    Render = Callable[..., list[Path]]
+    Frames = Callable[..., NDArray[Any]]
 
 #: What the names of the interface stand for here.
 TEXT_TO_VIDEO, ANIMATED, WAN, PICTURES = "xl", "576w", "potat1", "animov-512x"
@@ -66,9 +70,16 @@ def made_by(manager: PipelineManager, asked: Request, sink: HeardSink) -> list[P
     return [one.path for one in output.value]
 
 
-def pixels(manager: PipelineManager, sink: HeardSink, asked: Request) -> NDArray[Any]:
-    (path,) = made_by(manager, asked, sink)
-    return frames_of(path)
+@pytest.fixture
+def render(manager: PipelineManager, sink: HeardSink) -> Render:
+    """The files that are made."""
+    return lambda model, **given: made_by(manager, request(model, **given), sink)
+
+
+@pytest.fixture
+def frames(render: Render) -> Frames:
+    """The frames of one."""
+    return lambda model, **given: frames_of(*render(model, **given))
 
 
 @pytest.mark.parametrize("model", ALL)
@@ -96,44 +107,42 @@ def test_each_pipeline_makes_an_mp4(manager: PipelineManager, sink: HeardSink, m
 
 
 @pytest.mark.parametrize("model", ALL)
-def test_seeds_repeat_and_a_batch_has_the_seeds_that_follow(
-    manager: PipelineManager, sink: HeardSink, model: str
+def test_a_batch_has_the_seeds_that_follow(
+    render: Render, manager: PipelineManager, sink: HeardSink, model: str
 ) -> None:
-    both = made_by(manager, request(model, batch_size=2), sink)
+    both = render(model, batch_size=2)
     assert len(both) == 2
     assert len(sink.progress) == 4
     before = {name: id(one) for name, one in manager.parts(f"video:{model}").items()}
-    second = made_by(manager, request(model, seed=8), sink)
+    second = render(model, seed=8)
     assert both[1].read_bytes() == second[0].read_bytes() != both[0].read_bytes()
     # The videos of one model share its weights.
     assert {name: id(one) for name, one in manager.parts(f"video:{model}").items()} == before
 
 
 @pytest.mark.parametrize("model", ALL)
-def test_init_weight_says_how_much_of_the_video_is_kept(
-    manager: PipelineManager, sink: HeardSink, tmp_path: Path, model: str
+def test_init_weight(
+    frames: Frames, render: Render, sink: HeardSink, tmp_path: Path, model: str
 ) -> None:
     begun, negative = (begun_with(tmp_path, 5, negative=one) for one in (False, True))
-    kept = pixels(manager, sink, request(model, **begun, init_weight=1.0))
+    kept = frames(model, **begun, init_weight=1.0)
     for number, frame in enumerate(kept):
         assert likeness(frame, drawn(WIDTH, HEIGHT, number)) > 28
     assert sink.progress == []
-    (ignored,) = made_by(manager, request(model, **begun, init_weight=0.0), sink)
-    (without,) = made_by(manager, request(model), sink)
+    (ignored,) = render(model, **begun, init_weight=0.0)
+    (without,) = render(model)
     assert ignored.read_bytes() == without.read_bytes()
     sink.progress.clear()
     more = {"init_weight": 0.25, "num_inferences_steps": 4}
-    between = pixels(manager, sink, request(model, **begun, **more))
+    between = frames(model, **begun, **more)
     assert len(sink.progress) == 3
     assert between.shape == kept.shape
     assert not numpy.array_equal(between, frames_of(without))
-    assert not numpy.array_equal(between, pixels(manager, sink, request(model, **negative, **more)))
+    assert not numpy.array_equal(between, frames(model, **negative, **more))
 
 
 @pytest.mark.parametrize("model", ALL)
-def test_cancelling_ends_within_a_step(
-    manager: PipelineManager, tmp_path: Path, model: str
-) -> None:
+def test_cancelling_ends_it_soon(manager: PipelineManager, tmp_path: Path, model: str) -> None:
     """And while frames are decoded, or encoded; the model stays as it was."""
     for steps, at in ((30, 0.0), (2, 0.94)):
         token = Token()
@@ -163,24 +172,19 @@ def test_cancelling_ends_within_a_step(
     assert len(made_by(manager, request(model, num_inferences_steps=1), fresh)) == 1
 
 
-def test_a_short_video_gives_as_many_frames_and_a_long_one_is_cut(
-    manager: PipelineManager, sink: HeardSink, tmp_path: Path
-) -> None:
-    short = request(WAN, init_weight=0.5, **begun_with(tmp_path, 3))
-    assert len(pixels(manager, sink, short)) == 3
+def test_the_shorter_length_counts(frames: Frames, sink: HeardSink, tmp_path: Path) -> None:
+    begun = {"init_weight": 0.5}
+    assert len(frames(WAN, **begun, **begun_with(tmp_path, 3))) == 3
     assert any("init_video has 3 frames at 10 frames/s" in line for line in sink.lines)
     assert any("the model makes 5 frames: those after 3" in line for line in sink.lines)
-    long = request(TEXT_TO_VIDEO, init_weight=0.5, num_frames=4, **begun_with(tmp_path, 9))
-    assert len(pixels(manager, sink, long)) == 4
+    assert len(frames(TEXT_TO_VIDEO, **begun, num_frames=4, **begun_with(tmp_path, 9))) == 4
 
 
-def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
-    manager: PipelineManager, sink: HeardSink, tmp_path: Path
-) -> None:
+def test_sizes_off_the_grid_are_cut(frames: Frames, sink: HeardSink, tmp_path: Path) -> None:
     size = {"width": 40, "height": 24}
     begun = begun_with(tmp_path, 5, 40, 24)
     for model, more in ((TEXT_TO_VIDEO, {}), (WAN, {}), (WAN, begun)):
-        assert pixels(manager, sink, request(model, **size, **more)).shape == (5, 24, 40, 3)
+        assert frames(model, **size, **more).shape == (5, 24, 40, 3)
         told = "the model works on 48 x 32: what is above 40 x 24 is cut off" in sink.lines
         assert told == (model == WAN)
 
@@ -193,25 +197,17 @@ def test_sizes_off_the_models_grid_are_worked_on_larger_and_cut(
         (PICTURES, {}, errors.NoBackendError, "makes no videos"),
     ],
 )
-def test_what_a_model_cannot_make_is_refused(
-    manager: PipelineManager,
-    sink: HeardSink,
-    model: str,
-    given: dict[str, Any],
-    kind: type[errors.PolymuxError],
-    words: str,
+def test_what_is_refused(
+    render: Render, sink: HeardSink, model: str, given: dict[str, Any], kind: Any, words: str
 ) -> None:
     with pytest.raises(kind, match=words):
-        video.make(manager, request(model, **given), sink, diffusing.token())
+        render(model, **given)
     assert sink.drafts == 0
 
 
-def test_words_and_guidance_count(manager: PipelineManager, sink: HeardSink) -> None:
+def test_words_and_guidance_count(frames: Frames) -> None:
     others = ({}, {"prompt": "a city"}, {"negative_prompt": "sea"}, {"guidance_scale": 1.0})
-    found = {
-        pixels(manager, sink, request(TEXT_TO_VIDEO, **{"guidance_scale": 8.0} | one)).tobytes()
-        for one in others
-    }
+    found = {frames(TEXT_TO_VIDEO, **{"guidance_scale": 8.0} | one).tobytes() for one in others}
     assert len(found) == len(others)
 
 
@@ -226,7 +222,7 @@ def test_previews_show_a_frame_and_change_nothing(
     begun: bool,
 ) -> None:
     given = {"init_weight": 0.25, **begun_with(tmp_path, 5)} if begun else {}
-    asked = request(model, **given)
+    asked = request(model, num_inferences_steps=4, **given)
     plain, sink = (HeardSink(tmp_path) for _ in range(2))
     (without,) = made_by(manager, asked, plain)
     assert plain.previews == []
