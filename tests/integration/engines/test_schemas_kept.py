@@ -29,7 +29,7 @@ SCHEMAS: dict[str, Any] = {
     "array": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "maxItems": 3,
               "uniqueItems": True},
     "places": {"type": "array", "prefixItems": [{"type": "boolean"}, {"enum": ["y"]}]},
-    "alternatives": {"anyOf": [{"type": "null"}, {"type": "integer", "maximum": 9}]},
+    "alternatives": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": 0, "maximum": 9}]},
     "object": {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"enum": ["z"]}},
                "required": ["b"], "minProperties": 2, "additionalProperties": False},
 }  # fmt: skip
