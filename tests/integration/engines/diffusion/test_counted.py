@@ -65,16 +65,11 @@ def counting(every: dict[str, Path]) -> DiffusionEngine:
 
 
 def counted(
-    engine: DiffusionEngine,
-    operation: str = "generate_image",
-    variant: str = "B",
-    flops_per_s: float = 1e9,
-    /,
-    **given: Any,
+    engine: DiffusionEngine, operation: str = "generate_image", variant: str = "B", /, **given: Any
 ) -> tuple[float, float]:
-    """Seconds and bytes on such a device."""
+    """Seconds and bytes on a device of 1 GFLOP/s."""
     asked = diffusing.request(operation, variant, **{HAS_MASK: False, HAS_VIDEO: False, **given})
-    told = estimates.of(engine.manager, asked, flops_per_s)
+    told = estimates.of(engine.manager, asked, 1e9)
     return told["seconds"], told["memory_bytes"]
 
 
@@ -140,18 +135,6 @@ def test_estimates_learn_of_work(models: dict[str, Path], sink: HeardSink) -> No
     assert after["memory_bytes"] < before["memory_bytes"]
 
 
-def took(
-    engine: DiffusionEngine, sink: Any, patch: pytest.MonkeyPatch, seconds: float, **given: Any
-) -> None:
-    """Lets the engine do a picture in that time, by its clock."""
-    clock = iter((0.0, seconds))
-    patch.setattr(engines.time, "monotonic", lambda: next(clock))
-    patch.setattr(engines, "_maker", lambda _: lambda *_: "made")
-    patch.setattr(engine.manager, "is_loaded", lambda _: True)
-    asked = diffusing.request("generate_image", "B", **PICTURE | given)
-    assert engine.run(asked, sink, Token()) == "made"
-
-
 def test_the_pace_that_is_learned_is_the_same_with_a_refiner(
     every: dict[str, Path], sink: HeardSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,24 +143,16 @@ def test_the_pace_that_is_learned_is_the_same_with_a_refiner(
     made._flops_per_s = 1e9
     before = estimated(made, sink, **REFINED)
     assert before["doubt"] > 1
-    took(made, sink, monkeypatch, 10 * (before["seconds"] + engines._BESIDE_S), **REFINED)
+    clock = iter((0.0, 10 * (before["seconds"] + engines._BESIDE_S)))
+    monkeypatch.setattr(engines.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(engines, "_maker", lambda _: lambda *_: "made")
+    monkeypatch.setattr(made.manager, "is_loaded", lambda _: True)
+    asked = diffusing.request("generate_image", "B", **PICTURE | REFINED)
+    assert made.run(asked, sink, Token()) == "made"
     plain = estimated(made, sink)
     counted_s, _ = counted(made, **PICTURE)
     assert plain["seconds"] == pytest.approx(10 * (counted_s + engines._BESIDE_S))
     assert plain["doubt"] == 1.0
-
-
-def test_tiny_work_does_not_make_a_model_slow(
-    every: dict[str, Path], sink: HeardSink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What belongs to every request is not taken for how fast the model is."""
-    made = diffusing.engine(every)
-    made._flops_per_s = 1e15
-    took(made, sink, monkeypatch, 1.5)
-    made._flops_per_s = 1e6
-    large = {"width": 1024, "height": 1024, "num_inference_steps": 500}
-    counted_s, _ = counted(made, *IMAGE, 1e6, **PICTURE | large)
-    assert estimated(made, sink, **large)["seconds"] < 2 * counted_s
 
 
 def test_counting_is_nothing_to_those_who_paint_meanwhile() -> None:

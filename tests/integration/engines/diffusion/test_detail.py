@@ -71,17 +71,9 @@ def test_passes_are_what_they_would_be_one_after_the_other(paint: Paint) -> None
     assert numpy.array_equal(both, second)
 
 
-def test_a_picture_in_one_tile_is_not_tiled(paint: Paint, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes through the network as a whole, once a step, whatever tiles could be."""
-    found = paint(tiling_width=16, tiling_height=16)
-    assert numpy.array_equal(found, paint(tiling_width=256, tiling_height=256))
-
-    def untiled(latents: Any, columns: Any, rows: Any, work: Any, channels: int) -> Any:
-        tile = next(tiled_diffusion.tiles(columns, rows))
-        return work(latents, tile).float()
-
-    monkeypatch.setattr(tiled_diffusion, "averaged", untiled)
-    assert numpy.array_equal(found, paint())
+def test_a_picture_in_one_tile_is_not_tiled(paint: Paint) -> None:
+    small, large = (paint(tiling_width=side, tiling_height=side) for side in (16, 256))
+    assert numpy.array_equal(small, large)
 
 
 def predictions(paint: Paint, patched: pytest.MonkeyPatch, **values: Any) -> list[Any]:
@@ -117,19 +109,6 @@ def largest_step(prediction: Any, *, around: bool = False) -> float:
 def test_tiles_leave_no_seam(paint: Paint, monkeypatch: pytest.MonkeyPatch) -> None:
     for prediction in predictions(paint, monkeypatch):
         assert 0 < largest_step(prediction) < 0.3
-
-
-def test_tiles_that_share_nothing_leave_some(paint: Paint, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the test above would see them."""
-    monkeypatch.setattr(
-        tiled_diffusion,
-        "painted_spans",
-        lambda _, size: tuple(
-            [plan.Span(first, 16, 0, 0) for first in range(0, side // 8, 16)] for side in size
-        ),
-    )
-    for prediction in predictions(paint, monkeypatch):
-        assert largest_step(prediction) > 0.5
 
 
 def test_a_pattern_has_no_seam_at_its_edges(paint: Paint, monkeypatch: pytest.MonkeyPatch) -> None:

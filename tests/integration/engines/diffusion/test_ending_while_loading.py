@@ -69,4 +69,4 @@ def test_it_ends_soon_and_leaves_no_process_busy(server: PolymuxServer, tmp_path
         assert client.predictions.get(begun.id).status == "canceled"
     # It was ended because nobody wanted it: that is no crash, and the next may begin at once.
     assert engine._crash_backoff.count(time.monotonic()) == 0
-    assert server.state.service.places["diffusion"].running == 0
+    wait_until(lambda: server.state.service.places["diffusion"].running == 0, SOON_S)
