@@ -18,10 +18,12 @@ from polymux.runtime.build import media_confinement, model_confinement
 from polymux.runtime.settings import StoreSettings
 from polymux.server.settings.settings import ServerSettings
 from support.programs import find
-from support.supervised import QUICK, TESTS, asked, engine, in_loop
+from support.supervised import QUICK, TESTS, asked, served
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from polymux.service.service import Service
 
 #: Run by a shell, in a user namespace of its own: no program after it makes namespaces.
 NO_NETWORKS = (
@@ -30,45 +32,50 @@ NO_NETWORKS = (
 )
 
 
-@in_loop
-async def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys, no proxies, no descriptors; offline; one thread for its libraries."""
     monkeypatch.setenv("POLYMUX_API_KEY", "secret-canary")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     read, write = os.pipe()
     os.set_inheritable(write, True)
+
+    @served()
+    async def test(service: Service) -> None:
+        found = (await service.call(asked("facts"))).output
+        environment = found["environment"]
+        assert "secret-canary" not in str(environment)
+        assert "https_proxy" not in environment
+        assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
+        assert environment["HF_HUB_OFFLINE"] == "1"
+        # 0, 1, 2 and the connection.
+        assert len(found["descriptors"]) == 4
+
     try:
-        async with engine(tmp_path) as (service, _):
-            found = (await service.call(asked("facts"))).output
+        test(tmp_path)
     finally:
         os.close(read)
         os.close(write)
-    environment = found["environment"]
-    assert "secret-canary" not in str(environment)
-    assert "https_proxy" not in environment
-    assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
-    assert environment["HF_HUB_OFFLINE"] == "1"
-    # 0, 1, 2 and the connection.
-    assert len(found["descriptors"]) == 4
 
 
-async def tried(
+def tried(
     tmp_path: Path, paths: str, confinement: dict[str, Any] | None = None
 ) -> tuple[dict[str, bool], list[str]]:
     """What a process may still do, and what it says is in force."""
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with engine(tmp_path, QUICK._replace(confinement=confinement), port=port) as found:
-        service, backend = found
-        done = (await service.call(asked(f"try {paths}"))).output
-        assert backend.process is not None
-        in_force = backend.process.in_force
-    server.close()
-    return done, in_force
+    found: list[Any] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        @served(QUICK._replace(confinement=confinement), port=port)
+        async def test(service: Service, backend: EngineBackend) -> None:
+            found.append((await service.call(asked(f"try {paths}"))).output)
+            assert backend.process is not None
+            found.append(backend.process.in_force)
+
+        test(tmp_path)
+    return found[0], found[1]
 
 
-@in_loop
-async def test_a_confined_process(tmp_path: Path) -> None:
+def test_a_confined_process(tmp_path: Path) -> None:
     """Landlock and a network namespace, where the kernel has them; it tells what is in force."""
     allowed, secret = tmp_path / "allowed", tmp_path / "secret"
     for folder in (allowed, secret):
@@ -82,8 +89,8 @@ async def test_a_confined_process(tmp_path: Path) -> None:
         "limits": {"CORE": 0, "FSIZE": 1 << 20},
     }
     paths = f"{allowed / 'file'},{secret / 'file'}"
-    done, in_force = await tried(tmp_path, paths, wanted)
-    free, _ = await tried(tmp_path, paths)
+    done, in_force = tried(tmp_path, paths, wanted)
+    free, _ = tried(tmp_path, paths)
     assert all(free.values())
     assert "no new privileges" in in_force
     assert done[f"read {allowed / 'file'}"]
@@ -97,12 +104,11 @@ async def test_a_confined_process(tmp_path: Path) -> None:
     assert any(one.startswith("landlock") or "namespace" in one for one in in_force), in_force
 
 
-@in_loop
-async def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> None:
+def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> None:
     settings = ServerSettings(store=StoreSettings(tmp_path / "store"))
     (tmp_path / "model").write_bytes(b"x")
     path = str(tmp_path / "model")
-    done, in_force = await tried(tmp_path, path, model_confinement(settings))
+    done, in_force = tried(tmp_path, path, model_confinement(settings))
     assert {"no new privileges", "limit CORE 0", "own network namespace"} <= {*in_force}
     assert not done["connect"]
     assert done[f"read {path}"]

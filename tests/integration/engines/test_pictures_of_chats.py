@@ -15,7 +15,7 @@ from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetcher import FetchPolicy
 from support.services import Scripted, chat_of, running
-from support.supervised import in_loop, until
+from support.supervised import go, in_loop, until
 from support.web import Server
 
 if TYPE_CHECKING:
@@ -81,24 +81,26 @@ async def answered(service: Service, work: OperationRequest) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "in pieces"])
 @pytest.mark.parametrize("operation", ["chat", "free_chat"])
-@in_loop
-async def test_a_slow_address_holds_nobodys_place(
+def test_a_slow_address_holds_nobodys_place(
     tmp_path: Path, web: Server, operation: str, stream: bool
 ) -> None:
-    async with served(tmp_path, web) as (service, model):
-        model.chunks = [{"n": 1}]
-        stalled = asking(operation, web.url(STALLED), stream=stream)
-        slow = asyncio.create_task(answered(service, stalled))
-        await until(lambda: web.requests)
-        for _ in range(3):
-            await answered(service, asking(operation, web.url("/a.png"), stream=stream))
-        assert len(model.began) == 3
-        assert not slow.done()
-        slow.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await slow
-        await until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
-        assert web.gone.wait(10)
+    async def body() -> None:
+        async with served(tmp_path, web) as (service, model):
+            model.chunks = [{"n": 1}]
+            stalled = asking(operation, web.url(STALLED), stream=stream)
+            slow = asyncio.create_task(answered(service, stalled))
+            await until(lambda: web.requests)
+            for _ in range(3):
+                await answered(service, asking(operation, web.url("/a.png"), stream=stream))
+            assert len(model.began) == 3
+            assert not slow.done()
+            slow.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await slow
+            await until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
+            assert web.gone.wait(10)
+
+    go(body())
 
 
 @in_loop

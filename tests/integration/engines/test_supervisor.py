@@ -229,10 +229,13 @@ async def test_files_are_written_to_drafts_and_kept(service: Service) -> None:
     assert (await job_of("file 2000000")).error["code"] == "storage_full"
 
 
-@served()
-async def test_a_path_that_is_not_its_own_is_refused(service: Service) -> None:
-    with pytest.raises(InternalServerError, match="not its own"):
-        await service.call(asked("steal /etc/passwd"))
+def test_a_path_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
+    @served()
+    async def test(service: Service) -> None:
+        with pytest.raises(InternalServerError, match="not its own"):
+            await service.call(asked("steal /etc/passwd"))
+
+    test(tmp_path)
 
 
 @served(QUICK._replace(idle_s=1.0))
