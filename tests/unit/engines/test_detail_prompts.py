@@ -82,7 +82,7 @@ def test_weights_are_numbers_whatever_is_written() -> None:
 
 def test_brackets_beyond_the_sixteenth_are_words() -> None:
     (one,) = parsed("(" * 16 + "a" + ")" * 16).parts[0]
-    assert one == ("a", pytest.approx(1.1**16))
+    assert (one.text, one.weight) == ("a", pytest.approx(1.1**16))
     assert "((" in "".join(one.text for one in parsed("(" * 18 + "a").parts[0])
 
 
