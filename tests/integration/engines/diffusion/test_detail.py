@@ -16,13 +16,14 @@ from polymux.engines.diffusion.upscale.images import resized, sharpened
 from polymux.engines.diffusion.upscale.schedulers import Solver
 from polymux.engines.diffusion.upscale.tiles import Axis, averaged
 from support import detail_models, diffusing
-from support.detail_models import ROLE, SMALL, Paint, Work, difference, picture, worked
+from support.detail_models import ROLE, SMALL, difference, picture, worked
 from support.weights import upscaler
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.diffusion.engine import DiffusionEngine
+    from support.detail_models import Paint, Work
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,14 @@ from polymux.engines.diffusion.upscale.schedulers import Solver, calls
 from polymux.models.roles import needed_roles
 from safetensors.torch import save_file
 from support import detail_models, diffusing, diffusion_models
-from support.detail_models import ROLE, SMALL, Paint, Work, difference, made, worked
+from support.detail_models import ROLE, SMALL, difference, made, worked
 from support.diffusing import upload
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.diffusion.engine import DiffusionEngine
+    from support.detail_models import Paint, Work
 
 WITHOUT_COUNTERPART = ("DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart")
 FIELDS = {
