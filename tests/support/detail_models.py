@@ -17,12 +17,16 @@ from support import diffusing
 from support.diffusion_models import stable_diffusion
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
     from polymux.engines.diffusion.engine import DiffusionEngine
 
     Pixels = NDArray[numpy.uint8]
+    #: `made` and `worked` for an engine and a folder.
+    Paint = Callable[..., Pixels]
+    Work = Callable[..., tuple[Output, diffusing.HeardSink]]
 
 #: As quick as can be, and yet painted: tiles of 128 pixels, two steps of Euler.
 QUICK = {
@@ -90,6 +94,9 @@ def picture(width: int, height: int) -> Pixels:
     made = numpy.stack((across, down, 1 - across), axis=2) * 200 + 20
     made[height // 3 : height // 2, width // 3 : width // 2] = 240
     return made.astype(numpy.uint8)
+
+
+SMALL = picture(60, 50)
 
 
 def checkpoint(path: Path, unet: Any, encoder: Any) -> Path:

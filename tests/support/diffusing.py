@@ -3,63 +3,28 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
 from polymux.contract import operation
-from polymux.engines.base import EngineSink, Request, Token
+from polymux.engines.base import Request, Token
 from polymux.engines.diffusion.engine import DiffusionEngine
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.service.model import Upload
 
+from support.sinks import HeardSink
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
     from PIL.Image import Image
 
+__all__ = ["HeardSink", "engine", "picture", "request", "token", "upload"]
+
 #: More are slower: the models are tiny, and other tests want processors too.
 torch.set_num_threads(1)
-
-
-class HeardSink(EngineSink):
-    """Keeps all that it is told; `on_report` is called with each progress."""
-
-    def __init__(self, folder: Path, on_report: Callable[[float], object] | None = None) -> None:
-        self.folder = folder
-        self.lines: list[str] = []
-        self.progress: list[float] = []
-        self.previews: list[bytes] = []
-        self.drafts = 0
-        self._on_report = on_report
-        # Not by `id`: another sink may have had it.
-        self._drafts = Path(tempfile.mkdtemp(prefix="drafts-", dir=folder))
-
-    def log(self, line: str) -> None:
-        self.lines.append(line)
-
-    def report(self, progress: float) -> None:
-        self.progress.append(progress)
-        if self._on_report is not None:
-            self._on_report(progress)
-
-    def chunk(self, data: Mapping[str, Any]) -> None:
-        raise AssertionError(data)
-
-    def preview(self, data: bytes, content_type: str) -> None:
-        assert content_type == "image/jpeg"
-        self.previews.append(data)
-
-    @property
-    def files(self) -> list[Path]:
-        """What lies where its drafts are written."""
-        return list(self._drafts.iterdir())
-
-    def draft(self, expected_bytes: int = 0) -> Path:
-        self.drafts += 1
-        return self._drafts / f"draft-{self.drafts}"
 
 
 def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:
@@ -99,6 +64,11 @@ def picture(name: str, image: Image, folder: Path) -> dict[str, Any]:
         name + SAMPLES: Upload(path, "pixels", "application/octet-stream", samples.nbytes),
         name + FACTS: facts,
     }
+
+
+def upload(path: Path) -> Upload:
+    """A file of a request, such as weights."""
+    return Upload(path, path.name, "application/octet-stream", path.stat().st_size)
 
 
 def token() -> Token:

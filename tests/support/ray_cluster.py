@@ -97,6 +97,15 @@ class RayCluster:
         whole, free = self._told("[ray.cluster_resources(), ray.available_resources()]")
         return whole, free
 
+    def scaling(self, application: str) -> dict[str, Any]:
+        """How Ray Serve was told to start replicas of an application."""
+        details = "ray.serve.context._get_global_client().get_serve_details()"
+        every = f"{details}['applications'][{application!r}]['deployments'].values()"
+        names = "('max_replicas', 'target_ongoing_requests')"
+        config = "one['deployment_config']['autoscaling_config']"
+        [found] = self._told(f"[{{name: {config}[name] for name in {names}}} for one in {every}]")
+        return dict(found)
+
     def replicas(self, application: str) -> int:
         """How many replicas of an application Ray Serve has, and asks."""
         states = "one.replica_states.get('RUNNING', 0)"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import os
 import time
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +17,7 @@ from support.engines import FAMILY
 from support.services import chat_of, running
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from polymux.service.model import OperationRequest
     from polymux.service.service import Service
@@ -30,6 +32,16 @@ def go(body: Coroutine[Any, Any, None]) -> None:
 
 def asked(what: str, **values: Any) -> OperationRequest:
     return chat_of(messages=[{"role": "user", "content": what}], **values)
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Makes a test of a coroutine."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **given: Any) -> None:
+        go(test(*args, **given))
+
+    return run
 
 
 @asynccontextmanager
@@ -47,6 +59,28 @@ async def engine(
     )
     async with running(tmp_path / "s", backend) as service:
         yield service, backend
+
+
+def served(
+    how: Supervision = QUICK, **options: Any
+) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[[Path], None]]:
+    """Makes a test of a coroutine that takes a `service` of that engine, or its `backend`."""
+    names = ("service", "backend")
+
+    def decorate(body: Callable[..., Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
+        def test(tmp_path: Path) -> None:
+            async def run() -> None:
+                async with engine(tmp_path, how, **options) as found:
+                    wanted = inspect.signature(body).parameters
+                    given = zip(names, found, strict=True)
+                    await body(**{name: one for name, one in given if name in wanted})
+
+            go(run())
+
+        test.__doc__ = body.__doc__
+        return test
+
+    return decorate
 
 
 def alive(pid: int) -> bool:

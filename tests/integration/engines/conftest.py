@@ -1,11 +1,50 @@
-"""Children of the supervisor find the tests' engine."""
+"""What tests of engines share: their own engine for children, speech of a program, a chat model."""
 
 from __future__ import annotations
 
+import subprocess
+from typing import TYPE_CHECKING
+
+import polymux
 import pytest
+from polymux.runtime.settings import EngineSettings
+from support.chat_model import model_path
+from support.polymux_server import PolymuxServer
 from support.supervised import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
 def _tests_for_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children of the supervisor find the tests' engine."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
+
+
+@pytest.fixture(scope="session")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Words to a WAV in which a program says them."""
+
+    def say(words: str, *options: str) -> Path:
+        path = tmp_path_factory.mktemp("talk") / "talk.wav"
+        subprocess.run(["espeak-ng", "-s", "140", *options, "-w", str(path), words], check=True)
+        return path
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def chat_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    """The small model with two places, as ``chat``; its short context ends its answers."""
+    options = {"model": str(model_path()), "context": 160}
+    engines = {"chat": EngineSettings("chat", options, max_concurrency=2, threads=1)}
+    with PolymuxServer(tmp_path_factory.mktemp("chat") / "s", engines=engines) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chat_client(chat_server: PolymuxServer) -> Iterator[polymux.Client]:
+    with polymux.Client(chat_server.url, chat_server.key) as made:
+        yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,339 +18,283 @@ from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import chat_of, running
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
     from pathlib import Path
+
+    from polymux.service.service import Service
+
+    Chatting = tuple[asyncio.Runner, Service, EngineBackend]
 
 QUESTION = [{"role": "user", "content": "Name three colours."}]
 
 
-def engine(max_concurrency: int = 2) -> EngineBackend:
-    options = {"model": str(model_path()), "max_concurrency": max_concurrency, "context": 2048}
-    how = Supervision(threads=1)
-    return EngineBackend(
-        "chat",
-        "chat",
-        ["chat", "free_chat"],
-        options,
-        max_concurrency=max_concurrency,
-        supervision=how,
-    )
+def said(client: polymux.Client, **more: Any) -> str:
+    answer = client.chat(QUESTION, temperature=1.5, **more)
+    return answer.choices[0].message.content or ""
 
 
-def go(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 120))
+def usage_is_whole(usage: Any) -> None:
+    times = [usage[name] for name in ("prompt_time", "completion_time", "total_time")]
+    assert all(isinstance(one, float) and one > 0 for one in times), usage
+    assert times[0] + times[1] == pytest.approx(times[2], abs=2e-6)
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    options = {"model": str(model_path()), "context": 512}
-    engines = {"chat": EngineSettings("chat", options, max_concurrency=2, threads=1)}
-    folder = tmp_path_factory.mktemp("chat") / "s"
-    with PolymuxServer(folder, engines=engines) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(server: PolymuxServer) -> Iterator[polymux.Client]:
-    with polymux.Client(server.url, server.key) as made:
-        yield made
-
-
-def test_an_answer_has_everything_that_the_interface_names(client: polymux.Client) -> None:
-    answer = client.chat(QUESTION, model="chat", max_completion_tokens=24, seed=1)
-    assert len(answer.choices) == 1
-    assert len(answer.choices[0].message.content or "") > 10
-    assert answer.choices[0].finish_reason in ("stop", "length")
-    assert answer.model == "chat"
-    assert answer.usage is not None
-    assert answer.usage.prompt_tokens > 5
-    assert 1 <= answer.usage.completion_tokens <= 24
-    assert answer.usage.json()["completion_time"] > 0
-
-
-def test_a_stream_says_what_the_whole_answer_says(client: polymux.Client) -> None:
-    wanted = {"max_completion_tokens": 24, "seed": 1, "temperature": 0.0}
-    whole = client.chat(QUESTION, **wanted)
-    stream = client.chat(QUESTION, stream=True, stream_options={"include_usage": True}, **wanted)
+def test_an_answer_whole_and_streamed(chat_client: polymux.Client) -> None:
+    wanted = {"max_completion_tokens": 12, "seed": 1, "temperature": 0.0}
+    whole = chat_client.chat(QUESTION, model="chat", **wanted)
+    (choice,) = whole.choices
+    assert len(choice.message.content or "") > 10
+    assert choice.finish_reason in ("stop", "length")
+    assert whole.model == "chat"
+    assert whole.usage is not None
+    assert whole.usage.prompt_tokens > 5
+    assert 1 <= whole.usage.completion_tokens <= 12
+    usage_is_whole(whole.usage.json())
+    include = {"include_usage": True}
+    stream = chat_client.chat(QUESTION, stream=True, stream_options=include, **wanted)
     pieces = [one.content for one in stream]
-    assert "".join(pieces) == whole.choices[0].message.content
+    assert "".join(pieces) == choice.message.content
     assert len([one for one in pieces if one]) > 5
     assert stream.finished
     assert stream.usage is not None
+    usage_is_whole(stream.usage.json())
 
 
-def test_seeds_stops_and_several(client: polymux.Client) -> None:
-    def ask(**more: Any) -> str:
-        answer = client.chat(QUESTION, max_completion_tokens=16, temperature=1.5, **more)
-        return answer.choices[0].message.content or ""
+def test_stops_and_limits_of_any_size_mean_what_they_say(chat_client: polymux.Client) -> None:
+    """The library reads 32 bits of whole numbers: it would take one as another, or as none."""
+    plain = said(chat_client, seed=7, max_completion_tokens=12)
+    stop = plain[4:7]
+    stopped = said(chat_client, seed=7, max_completion_tokens=12, stop=[stop])
+    assert stop not in stopped
+    assert plain.startswith(stopped)
+    unlimited = said(chat_client, seed=7, stop=[","])
+    assert len(unlimited) > 8
+    for longest in (2**31, 2**32 + 1, 2**63 - 1):
+        limited = said(chat_client, seed=7, stop=[","], max_completion_tokens=longest)
+        assert limited == unlimited
 
-    assert ask(seed=7) == ask(seed=7)
-    text = ask(seed=7)
-    stop = text[4:7]
-    assert stop not in ask(seed=7, stop=[stop])
-    two = client.chat(QUESTION, max_completion_tokens=8, n=2)
-    assert [one.index for one in two.choices] == [0, 1]
 
-
-def test_whole_numbers_of_any_size_mean_what_they_say(client: polymux.Client) -> None:
-    """The library reads 32 bits of them: it would take one as another, or as none."""
-
-    def ask(**more: Any) -> str:
-        answer = client.chat(QUESTION, temperature=1.5, **more)
-        return answer.choices[0].message.content or ""
-
+def test_seeds_of_any_size_repeat(chat_client: polymux.Client) -> None:
     seeds = (7, -1, 2**32 - 1, 2**32 + 7, 2**63 - 1)
-    said = [ask(seed=seed, max_completion_tokens=12) for seed in seeds]
-    assert said == [ask(seed=seed, max_completion_tokens=12) for seed in seeds]
-    assert len(set(said)) > 3
-    plain = ask(seed=7, stop=[","])
-    assert len(plain) > 8
-    for longest in (2**31, 2**32, 2**32 + 1, 2**63 - 1):
-        assert ask(seed=7, stop=[","], max_completion_tokens=longest) == plain
+    found = [said(chat_client, seed=seed, max_completion_tokens=8) for seed in seeds]
+    assert found == [said(chat_client, seed=seed, max_completion_tokens=8) for seed in seeds]
+    assert len(set(found)) > 3
 
 
-def test_seeds_of_several_answers_are_never_any(client: polymux.Client) -> None:
+def test_seeds_of_several_answers_are_never_any(chat_client: polymux.Client) -> None:
     """The library counts on from a seed, and its largest number stands for one by chance."""
 
     def ask() -> list[str]:
-        answer = client.chat(QUESTION, seed=-1, n=8, temperature=1.5, max_completion_tokens=6)
+        answer = chat_client.chat(QUESTION, seed=-1, n=3, temperature=1.5, max_completion_tokens=6)
+        assert [one.index for one in answer.choices] == [0, 1, 2]
         return [one.message.content or "" for one in answer.choices]
 
     assert ask() == ask()
 
 
-def test_json_of_a_schema(client: polymux.Client) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"name": {"type": "string", "maxLength": 10}, "age": {"type": "integer"}},
-        "required": ["name", "age"],
-    }
-    form = {"type": "json_schema", "json_schema": {"name": "person", "schema": schema}}
-    answer = client.chat("A person.", response_format=form, max_completion_tokens=64, seed=3)
-    found = json.loads(answer.choices[0].message.content or "")
-    assert isinstance(found["name"], str)
-    assert isinstance(found["age"], int)
-
-
-def test_models_have_names(server: PolymuxServer, client: polymux.Client) -> None:
+def test_models_have_names(chat_server: PolymuxServer, chat_client: polymux.Client) -> None:
     own = model_path().stem
     for wanted, called in ((None, own), ("default", own), (own, own), ("chat", "chat")):
-        assert client.chat("Hi", model=wanted, max_completion_tokens=1).model == called
+        assert chat_client.chat("Hi", model=wanted, max_completion_tokens=1).model == called
     for unknown in ("gpt-9", "../../etc/passwd", "x" * 256, f"{own}.gguf"):
         with pytest.raises(BadRequestError, match="no such chat model") as refused:
-            client.chat("Hi", model=unknown)
+            chat_client.chat("Hi", model=unknown)
         assert refused.value.code == "model_not_found"
         assert refused.value.param == "model"
         assert repr(own) in str(refused.value)
         assert len(str(refused.value)) < 1000
     for unnamed in ("", "x" * 1_000_000):
         asked = {"model": unnamed, "messages": QUESTION}
-        assert server.json(CHAT, asked).status == 400
+        assert chat_server.json(CHAT, asked).status == 400
 
 
-def test_freellm(client: polymux.Client) -> None:
-    assert client.free_chat("Say hello.").text
-    assert "".join(client.free_chat("Say hello.", stream=True).texts())
-    assert client.free_chat("Say hello.", model="gpt-4").text
+def test_freellm(chat_client: polymux.Client) -> None:
+    """All of its names are the local chat's."""
+    for name in ("gpt-4o", "gpt-3.5-turbo", "gpt-4"):
+        assert chat_client.free_chat("Say hello.", model=name).text
+    ask = [{"role": "user", "content": "Say hello."}]
+    assert "".join(chat_client.free_chat(ask, stream=True).texts())
 
 
-def test_what_it_cannot_do(client: polymux.Client) -> None:
-    picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+def test_what_it_cannot_do(chat_client: polymux.Client) -> None:
+    for url in ("data:image/png;base64,AAAA", "http://127.0.0.1:9/a.png"):
+        picture = [{"type": "image_url", "image_url": {"url": url}}]
+        with pytest.raises(BadRequestError, match="no pictures"):
+            chat_client.chat([{"role": "user", "content": picture}])
     with pytest.raises(BadRequestError, match="no pictures"):
-        client.chat([{"role": "user", "content": picture}])
-    linked = [{"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/a.png"}}]
-    with pytest.raises(BadRequestError, match="no pictures"):
-        client.chat([{"role": "user", "content": linked}])
-    with pytest.raises(BadRequestError, match="no pictures"):
-        client.free_chat("x", image_url="http://127.0.0.1:9/a.png")
+        chat_client.free_chat("x", image_url="http://127.0.0.1:9/a.png")
     with pytest.raises(BadRequestError, match="context"):
-        client.chat("word " * 4000)
-    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nonsense"}}}
-    with pytest.raises(BadRequestError):
-        client.chat("x", response_format=form)
-    assert client.chat("x", max_completion_tokens=2).choices
+        chat_client.chat("word " * 4000)
+    assert chat_client.chat("x", max_completion_tokens=2).choices
 
 
-def test_a_schema_that_would_hold_up_everybody_is_refused(client: polymux.Client) -> None:
-    many = {"enum": [f"x{number}" for number in range(4000)]}
-    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": many}}
-    began = time.monotonic()
-    with pytest.raises(BadRequestError, match="4000 choices") as refused:
-        client.chat("x", response_format=form, timeout=30)
-    assert refused.value.param == "response_format"
-    parameters = {"type": "object", "properties": {"word": many}}
-    tool = {"type": "function", "function": {"name": "say", "parameters": parameters}}
-    with pytest.raises(BadRequestError, match="4000 choices"):
-        client.chat("x", tools=[tool], tool_choice="required", timeout=30)
-    assert time.monotonic() - began < 5
-
-
-def test_patterns_that_the_grammar_lacks_are_checked_afterwards(client: polymux.Client) -> None:
+def test_patterns_that_the_grammar_lacks_are_checked(
+    chat_client: polymux.Client,
+) -> None:
     """Grammars of them made strings that are not JSON, which the library could not read itself."""
     odd = {"type": "string", "pattern": '^say "hi"$', "maxLength": 8}
     schema = {"$ref": "#/components/schemas/S", "components": {"schemas": {"S": odd}}}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
-    answer = client.chat("Say hi.", response_format=form, max_completion_tokens=32, seed=1)
+    answer = chat_client.chat("Say hi.", response_format=form, max_completion_tokens=32, seed=1)
     assert isinstance(json.loads(answer.choices[0].message.content or ""), str)
     assert "breaks the schema" in answer.headers["polymux-warnings"]
 
 
-def test_fields_that_it_does_not_know_are_told(
-    server: PolymuxServer, client: polymux.Client
-) -> None:
-    """Whoever asks sees what was left out: in the header, whole and streamed, and of `Local`."""
-    extra = {"service_tier": "flex", "max_completion_tokens": 4, "seed": 1}
-    expected = '"service_tier: the local engine does not know it and leaves it out"'
+def test_fields_that_it_does_not_know_are_told(chat_server: PolymuxServer) -> None:
+    """In the header, whole and streamed; `Local` is asked below."""
+    given = {**HELLO, "max_completion_tokens": 4, "seed": 1}
     for stream in (False, True):
-        given = {**HELLO, **extra, "stream": stream}
-        answer = server.json(CHAT, given)
-        assert (answer.status, answer.headers["polymux-warnings"]) == (200, expected)
-    assert "polymux-warnings" not in server.json(CHAT, {**HELLO, "max_tokens": 4}).headers
-    found = client.chat("Hi", max_completion_tokens=4, service_tier="flex")
-    assert found.headers["polymux-warnings"] == expected
+        answer = chat_server.json(CHAT, given | {"service_tier": "flex", "stream": stream})
+        assert answer.status == 200
+        assert answer.headers["polymux-warnings"].startswith('"service_tier: ')
+    assert "polymux-warnings" not in chat_server.json(CHAT, given).headers
 
 
-def test_several_at_once_share_the_model(client: polymux.Client) -> None:
-    from concurrent.futures import ThreadPoolExecutor
+@pytest.fixture(scope="module")
+def chatting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatting]:
+    """A service whose model stays loaded over several tests, in an event loop of its own."""
+    options = {"model": str(model_path()), "max_concurrency": 2, "context": 1024}
+    how = Supervision(threads=1)
+    names = ["chat", "free_chat"]
+    backend = EngineBackend("chat", "chat", names, options, max_concurrency=2, supervision=how)
+    context = running(tmp_path_factory.mktemp("chatting") / "s", backend)
+    with asyncio.Runner() as runner:
+        service = runner.run(context.__aenter__())
+        yield runner, service, backend
+        runner.run(context.__aexit__(None, None, None))
 
-    with ThreadPoolExecutor(5) as pool:
-        answers = list(pool.map(lambda _: client.chat(QUESTION, max_completion_tokens=8), range(5)))
-    assert all(one.choices for one in answers)
 
+def in_chat(
+    body: Callable[[Service, EngineBackend], Coroutine[Any, Any, None]],
+) -> Callable[[Chatting], None]:
+    """Makes a test of a coroutine that takes that service and its engine."""
 
-def test_leaving_ends_the_work_while_the_prompt_is_read(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running(tmp_path / "s", engine()) as service:
+    def test(chatting: Chatting) -> None:
+        runner, service, backend = chatting
+
+        async def loaded() -> None:
             await service.call(chat_of(max_completion_tokens=1))
-            for wait_s in (0.3, 0.0):
-                long = [{"role": "user", "content": "word " * 1800}]
-                task = asyncio.create_task(service.call(chat_of(messages=long)))
-                await asyncio.sleep(wait_s)
-                began = time.monotonic()
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                assert time.monotonic() - began < 2
-                assert service.places["chat"].running == 0
-            # The model is there still, and answers at once.
-            assert (await service.call(chat_of(max_completion_tokens=2))).output["choices"]
+            await asyncio.wait_for(body(service, backend), 120)
 
-    go(body())
+        runner.run(loaded())
+
+    return test
 
 
-def test_who_waits_behind_several_answers_leaves_without_harm(tmp_path: Path) -> None:
+async def leave(task: asyncio.Task[Any], within_s: float) -> None:
+    began = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - began < within_s
+
+
+@in_chat
+async def test_leaving_while_the_prompt_is_read(service: Service, backend: EngineBackend) -> None:
+    for wait_s in (0.3, 0.0):
+        long = [{"role": "user", "content": "word " * 900}]
+        task = asyncio.create_task(service.call(chat_of(messages=long)))
+        await asyncio.sleep(wait_s)
+        await leave(task, 2)
+        assert service.places["chat"].running == 0
+    # The model is there still, and answers at once.
+    answer = await service.call(chat_of(max_completion_tokens=2))
+    assert answer.output["choices"]
+
+
+@in_chat
+async def test_leaving_from_behind_several_answers(
+    service: Service, backend: EngineBackend
+) -> None:
     """It is told by nothing but its own end; what others have begun goes on."""
-
-    async def body() -> None:
-        async with running(tmp_path / "s", backend := engine()) as service:
-            await service.call(chat_of(max_completion_tokens=1))
-            process = backend.process
-            odd = {"messages": QUESTION, "logit_bias": {"2": -100, "0": -100}}
-            both = asyncio.create_task(
-                service.call(chat_of(n=2, max_completion_tokens=400, seed=1, **odd))
-            )
-            await asyncio.sleep(0.4)
-            behind = asyncio.create_task(service.call(chat_of(max_completion_tokens=4, **odd)))
-            await asyncio.sleep(0.2)
-            assert not both.done()
-            assert not behind.done()
-            began = time.monotonic()
-            behind.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await behind
-            assert time.monotonic() - began < 1
-            assert not both.done()
-            assert backend.process is process
-            both.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await both
-            # Both places are free again.
-            two = await service.call(chat_of(n=2, max_completion_tokens=2))
-            assert len(two.output["choices"]) == 2
-            assert backend.process is process
-
-    go(body())
+    process = backend.process
+    odd = {"messages": QUESTION, "logit_bias": {"2": -100, "0": -100}}
+    call = service.call
+    both = asyncio.create_task(call(chat_of(n=2, max_completion_tokens=400, seed=1, **odd)))
+    await asyncio.sleep(0.4)
+    behind = asyncio.create_task(call(chat_of(max_completion_tokens=4, **odd)))
+    await asyncio.sleep(0.2)
+    assert not both.done()
+    assert not behind.done()
+    await leave(behind, 1)
+    assert not both.done()
+    await leave(both, 60)
+    # Both places are free again.
+    two = await call(chat_of(n=2, max_completion_tokens=2))
+    assert len(two.output["choices"]) == 2
+    assert backend.process is process
 
 
-def test_leaving_a_stream_does_not_touch_another(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running(tmp_path / "s", engine()) as service:
-            first = service.stream(chat_of(stream=True, messages=QUESTION, temperature=1.2))
-            second = service.stream(
-                chat_of(stream=True, messages=QUESTION, max_completion_tokens=40, seed=5)
-            )
-            await anext(first)
-            await anext(second)
-            began = time.monotonic()
-            await first.aclose()
-            assert time.monotonic() - began < 0.5
-            pieces = [one async for one in second]
-            assert pieces[-1]["choices"][0]["finish_reason"] in ("stop", "length")
+@in_chat
+async def test_leaving_one_of_two_streams(service: Service, backend: EngineBackend) -> None:
+    wanted = {"stream": True, "messages": QUESTION}
+    first = service.stream(chat_of(**wanted, temperature=1.2))
+    second = service.stream(chat_of(**wanted, max_completion_tokens=20, seed=5))
+    await anext(first)
+    await anext(second)
+    began = time.monotonic()
+    await first.aclose()
+    assert time.monotonic() - began < 0.5
+    pieces = [one async for one in second]
+    assert pieces[-1]["choices"][0]["finish_reason"] in ("stop", "length")
 
-    go(body())
+
+@in_chat
+async def test_a_job_at_work_tells_its_version(service: Service, backend: EngineBackend) -> None:
+    """SHA-256 of the file, not only once it is done."""
+    work = chat_of(
+        stream=True, messages=QUESTION, max_completion_tokens=100, seed=3,
+        logit_bias={"2": -100, "0": -100},
+    )  # fmt: skip
+    job, _ = await service.submit(work)
+    seen = set()
+    while job.status in ("starting", "processing"):
+        await asyncio.sleep(0.02)
+        job = await service.jobs.find(job.id, job.owner)
+        if job.status == "processing" and job.output:
+            seen.add(job.version)
+    assert seen == {hashlib.sha256(model_path().read_bytes()).hexdigest()}
 
 
 def test_local_and_its_missing_parts(tmp_path: Path) -> None:
-    settings = EngineSettings("chat", {"model": str(model_path())}, threads=1)
-    with polymux.Local(engines={"chat": settings}) as local:
-        text = "".join(local.chat("Hello", stream=True, max_completion_tokens=8).texts())
-        assert text
-        found = local.chat("Hi", max_completion_tokens=4, service_tier="flex")
+    def local(path: object) -> polymux.Local:
+        return polymux.Local(engines={"chat": EngineSettings("chat", {"model": str(path)})})
+
+    with local(model_path()) as whole:
+        assert "".join(whole.chat("Hello", stream=True, max_completion_tokens=4).texts())
+        found = whole.chat("Hi", max_completion_tokens=1, service_tier="flex")
         assert "service_tier" in found.headers["polymux-warnings"]
-    missing = EngineSettings("chat", {"model": str(tmp_path / "nothing.gguf")})
-    with polymux.Local(engines={"chat": missing}) as local, pytest.raises(NoBackendError):
-        local.chat("Hello")
-    broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"GGUF" + bytes(1000))
-    settings = EngineSettings("chat", {"model": str(broken)})
+    with local(tmp_path / "nothing.gguf") as missing, pytest.raises(NoBackendError):
+        missing.chat("Hello")
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(1000))
     with (
-        polymux.Local(engines={"chat": settings}) as local,
+        local(tmp_path / "broken.gguf") as broken,
         pytest.raises(polymux.InternalServerError) as failed,
     ):
-        local.chat("Hello")
+        broken.chat("Hello")
     assert failed.value.code == "engine_failed"
 
 
-def test_a_stream_has_the_shape_of_groq_s(server: PolymuxServer) -> None:
+@pytest.mark.parametrize("with_usage", [False, True])
+def test_a_stream_has_the_shape_of_groq_s(chat_server: PolymuxServer, with_usage: bool) -> None:
     """The role first, the counts in the last chunk, and `usage` in each where it is asked for."""
-    for with_usage in (False, True):
-        body = {**HELLO, "stream": True, "max_completion_tokens": 6, "seed": 1}
-        body |= {"stream_options": {"include_usage": True}} if with_usage else {}
-        lines = server.json(CHAT, body).body.decode().split("\n\n")
-        chunks = [json.loads(one[6:]) for one in lines if one.startswith("data: {")]
-        answers = [one for one in chunks if one["choices"]]
-        first, *_, last = answers
-        assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-        assert first["x_groq"]["id"] == last["x_groq"]["id"]
-        assert last["choices"][0]["finish_reason"] == "length"
-        assert last["x_groq"]["usage"]["completion_tokens"] == 6
-        assert [one for one in answers[1:-1] if "x_groq" in one] == []
-        assert len({(one["id"], one["created"], one["system_fingerprint"]) for one in chunks}) == 1
-        if with_usage:
-            (counts,) = chunks[len(answers) :]
-            assert counts["usage"] == last["x_groq"]["usage"]
-            assert all(one["usage"] is None for one in answers)
-        else:
-            assert chunks == answers
-            assert not any("usage" in one for one in chunks)
-
-
-def test_a_job_tells_its_model_s_version_while_it_works(tmp_path: Path) -> None:
-    """SHA-256 of the file, not only once it is done."""
-    import hashlib
-
-    async def body() -> None:
-        async with running(tmp_path, engine()) as service:
-            work = chat_of(
-                stream=True, messages=QUESTION, max_completion_tokens=400, temperature=1.2, seed=3
-            )
-            job, _ = await service.submit(work)
-            seen = set()
-            while job.status in ("starting", "processing"):
-                await asyncio.sleep(0.02)
-                job = await service.jobs.find(job.id, job.owner)
-                if job.status == "processing" and job.output:
-                    seen.add(job.version)
-            assert seen == {hashlib.sha256(model_path().read_bytes()).hexdigest()}
-
-    go(body())
+    body = {**HELLO, "stream": True, "max_completion_tokens": 6, "seed": 1}
+    body |= {"stream_options": {"include_usage": True}} if with_usage else {}
+    lines = chat_server.json(CHAT, body).body.decode().split("\n\n")
+    chunks = [json.loads(one[6:]) for one in lines if one.startswith("data: {")]
+    answers = [one for one in chunks if one["choices"]]
+    first, *_, last = answers
+    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert first["x_groq"]["id"] == last["x_groq"]["id"]
+    assert last["choices"][0]["finish_reason"] == "length"
+    assert last["x_groq"]["usage"]["completion_tokens"] == 6
+    assert [one for one in answers[1:-1] if "x_groq" in one] == []
+    assert len({(one["id"], one["created"], one["system_fingerprint"]) for one in chunks}) == 1
+    if with_usage:
+        (counts,) = chunks[len(answers) :]
+        assert counts["usage"] == last["x_groq"]["usage"]
+        assert all(one["usage"] is None for one in answers)
+    else:
+        assert chunks == answers
+        assert not any("usage" in one for one in chunks)

@@ -1,4 +1,4 @@
-"""What engines promise beside their answers: progress, ends between steps, times, shut doors."""
+"""What engines promise beside their answers: progress, ends between steps, shut sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -19,16 +18,12 @@ from polymux.runtime.settings import EngineSettings
 from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.store import Store
 from support.chat_model import model_path
-from support.polymux_server import PolymuxServer
 from support.supervised import TESTS
 from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-
-    from polymux.service.temporary_files import TempFile
-
-    Drafts = Callable[[int], TempFile]
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
 
 #: No process is ended by force here: what ends early has looked whether it should.
 PATIENT = Supervision(threads=1, cancel_timeout_s=200)
@@ -40,58 +35,69 @@ CHAPTERS = (
 )
 
 
-def go(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 250))
+class Heard:
+    """An engine, and all that its process says of work, also when nobody listens any more."""
+
+    def __init__(self, backend: EngineBackend, store: Store, frames: list[Any]) -> None:
+        self.backend, self._draft, self._frames = backend, store.media.draft, frames
+
+    @property
+    def steps(self) -> list[float]:
+        return [one.header["progress"] for one in self._frames if one.kind == "progress"]
+
+    async def leave_at_the_first_step(self, work: OperationRequest) -> None:
+        """The process must end the work by itself."""
+        process = await self.backend._ready()
+        self._frames.clear()
+        begun = asyncio.Event()
+
+        class Leaving(ProgressSink):
+            def report(self, progress: float) -> None:
+                super().report(progress)
+                begun.set()
+
+        task = asyncio.create_task(self.backend.run(work, Leaving(lambda: None, self._draft)))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        ends = [one.kind for one in self._frames if one.kind in ("done", "failed", "cancelled")]
+        assert ends == ["cancelled"]
+        assert self.backend.process is process
+        assert process.busy == 0
+
+    async def end(self, work: OperationRequest) -> Any:
+        self._frames.clear()
+        return await self.backend.run(work, ProgressSink(lambda: None, self._draft))
 
 
 @pytest.fixture
-def frames(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """All that processes say of work, also when nobody listens any more."""
-    heard: list[Any] = []
+def heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str, Any, Callable[[Heard], Coroutine[Any, Any, None]]], None]:
+    """Runs what is asked of an engine: its family, its operation and its options."""
+    frames: list[Any] = []
     handle = EngineProcess._handle
 
     def listen(self: EngineProcess, frame: Any) -> None:
-        heard.append(frame)
+        frames.append(frame)
         handle(self, frame)
 
     monkeypatch.setattr(EngineProcess, "_handle", listen)
-    return heard
 
+    def run(family: str, operation: str, options: Any, body: Any) -> None:
+        async def whole() -> None:
+            backend = EngineBackend(family, family, [operation], options, supervision=PATIENT)
+            store = Store(tmp_path / "s", cap_bytes=1 << 26)
+            try:
+                await body(Heard(backend, store, frames))
+            finally:
+                await backend.close()
+                store.close()
 
-def steps(frames: list[Any]) -> list[float]:
-    return [one.header["progress"] for one in frames if one.kind == "progress"]
+        asyncio.run(asyncio.wait_for(whole(), 250))
 
-
-async def left_at_the_first_step(
-    backend: EngineBackend, work: OperationRequest, frames: list[Any], drafts: Drafts
-) -> None:
-    """Begins, and leaves when progress is told; the process must end the work by itself."""
-    process = await backend._ready()
-    frames.clear()
-    begun = asyncio.Event()
-
-    class Leaving(ProgressSink):
-        def report(self, progress: float) -> None:
-            super().report(progress)
-            begun.set()
-
-    task = asyncio.create_task(backend.run(work, Leaving(lambda: None, drafts)))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert [one.kind for one in frames if one.kind in ("done", "failed", "cancelled")] == [
-        "cancelled"
-    ]
-    assert backend.process is process
-    assert process.busy == 0
-
-
-async def to_the_end(
-    backend: EngineBackend, work: OperationRequest, frames: list[Any], drafts: Drafts
-) -> Any:
-    frames.clear()
-    return await backend.run(work, ProgressSink(lambda: None, drafts))
+    return run
 
 
 def picture(path: Path, height: int, width: int, channels: int) -> OperationRequest:
@@ -104,70 +110,49 @@ def picture(path: Path, height: int, width: int, channels: int) -> OperationRequ
     return OperationRequest("upscale_image", "B", "", values, frozenset(("scale",)))
 
 
-def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, frames: list[Any]) -> None:
-    async def body() -> None:
-        options = {"model": str(upscaler()), "factor": 2, "tile": 32}
-        backend = EngineBackend("up", "upscale", ["upscale_image"], options, supervision=PATIENT)
-        store = Store(tmp_path / "s", cap_bytes=1 << 26)
+def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, heard: Any) -> None:
+    async def body(engine: Heard) -> None:
         # 6 columns and 8 rows of tiles.
         work = picture(tmp_path / "pixels", 256, 192, 3)
-        try:
-            await left_at_the_first_step(backend, work, frames, store.media.draft)
-            assert 1 <= len(steps(frames)) < 24
-            await to_the_end(backend, work, frames, store.media.draft)
-            assert steps(frames) == pytest.approx([number / 48 for number in range(1, 49)])
-            # Transparency goes through the network a second time.
-            await to_the_end(
-                backend, picture(tmp_path / "more", 64, 33, 4), frames, store.media.draft
-            )
-            assert steps(frames) == pytest.approx([number / 8 for number in range(1, 9)])
-        finally:
-            await backend.close()
-            store.close()
+        await engine.leave_at_the_first_step(work)
+        assert 1 <= len(engine.steps) < 24
+        await engine.end(work)
+        assert engine.steps == pytest.approx([number / 48 for number in range(1, 49)])
+        # Transparency goes through the network a second time.
+        await engine.end(picture(tmp_path / "more", 64, 33, 4))
+        assert engine.steps == pytest.approx([number / 8 for number in range(1, 9)])
 
-    go(body())
-
-
-@pytest.fixture(scope="module")
-def talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Longer than Whisper takes at once, which is half a minute: spoken by a program."""
-    path = tmp_path_factory.mktemp("talk") / "talk.wav"
-    words = " ".join(CHAPTERS * 2)
-    subprocess.run(["espeak-ng", "-s", "120", "-w", str(path), words], check=True)
-    return path
+    heard("upscale", "upscale_image", {"model": str(upscaler()), "factor": 2, "tile": 32}, body)
 
 
 def test_every_segment_is_told_of_and_may_be_the_last(
-    tmp_path: Path, talk: Path, frames: list[Any]
+    tmp_path: Path, spoken: Callable[..., Path], heard: Any
 ) -> None:
-    async def body() -> None:
-        options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
-        backend = EngineBackend("speech", "speech", ["transcribe"], options, supervision=PATIENT)
-        store = Store(tmp_path / "s", cap_bytes=1 << 26)
-        path = tmp_path / "samples"
-        path.write_bytes(polymux.decode_audio(talk).samples.cast("B"))
-        given = Upload(path, "samples", "", path.stat().st_size)
-        values = {"samples": given, "batch_size": 1, "language": "en", "timestamp": "chunk"}
-        work = OperationRequest("transcribe", "", "", values, frozenset(values))
-        try:
-            await left_at_the_first_step(backend, work, frames, store.media.draft)
-            early = steps(frames)
-            product = await to_the_end(backend, work, frames, store.media.draft)
-            told = steps(frames)
-            ends = [one["timestamp"][1] for one in product.output["chunks"]]
-            duration_s = product.metrics["audio_seconds"]
-            assert duration_s > 35
-            assert len(told) == len(ends) > 3
-            assert told == sorted(told)
-            assert told == pytest.approx([min(1.0, end / duration_s) for end in ends], abs=1e-3)
-            assert told[0] < 0.5 < 0.9 < told[-1]
-            assert 1 <= len(early) < len(told)
-            assert early[-1] < 0.9
-        finally:
-            await backend.close()
-            store.close()
+    # Longer than Whisper takes at once, which is half a minute.
+    talk = spoken(" ".join(CHAPTERS + CHAPTERS[:2]), "-s", "110")
+    path = tmp_path / "samples"
+    path.write_bytes(polymux.decode_audio(talk).samples.cast("B"))
+    given = Upload(path, "samples", "", path.stat().st_size)
+    values = {"samples": given, "batch_size": 1, "language": "en", "timestamp": "chunk"}
+    work = OperationRequest("transcribe", "", "", values, frozenset(values))
 
-    go(body())
+    async def body(engine: Heard) -> None:
+        await engine.leave_at_the_first_step(work)
+        early = engine.steps
+        product = await engine.end(work)
+        ends = [one["timestamp"][1] for one in product.output["chunks"]]
+        duration_s = product.metrics["audio_seconds"]
+        assert duration_s > 32
+        assert len(engine.steps) == len(ends) > 3
+        assert engine.steps == sorted(engine.steps)
+        shares = [min(1.0, end / duration_s) for end in ends]
+        assert engine.steps == pytest.approx(shares, abs=1e-3)
+        assert engine.steps[0] < 0.5 < 0.9 < engine.steps[-1]
+        assert 1 <= len(early) < len(engine.steps)
+        assert early[-1] < 0.9
+
+    options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
+    heard("speech", "transcribe", options, body)
 
 
 #: A package that notes what it is asked for.
@@ -187,111 +172,25 @@ def __getattr__(name):
 
 
 def test_samples_come_from_the_core_and_not_from_pyav(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spoken: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The library of the model imports PyAV, and nothing asks it for anything."""
     package = tmp_path / "packages" / "av"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(NOTING)
     monkeypatch.setenv("PYTHONPATH", f"{package.parent}{os.pathsep}{TESTS}")
-    spoken = tmp_path / "spoken.wav"
-    subprocess.run(["espeak-ng", "-w", str(spoken), CHAPTERS[0]], check=True)
     options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
     engines = {"speech": EngineSettings("speech", options, threads=1)}
     with polymux.Local(engines=engines) as local:
-        mp3 = local.convert_to_mp3(spoken).read()
-        for sent in (spoken, ("spoken.mp3", mp3)):
-            assert "children are playing" in local.transcribe(sent).text
+        mp3 = local.convert_to_mp3(spoken(CHAPTERS[0])).read()
+        assert "children are playing" in local.transcribe(("spoken.mp3", mp3)).text
     assert (package / "imported").exists()
     assert not (package / "asked").exists(), (package / "asked").read_text()
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]:
-    options = {"model": str(model_path()), "context": 512}
-    engines = {"chat": EngineSettings("chat", options, threads=1)}
-    folder = tmp_path_factory.mktemp("chat") / "s"
-    with (
-        PolymuxServer(folder, engines=engines) as running,
-        polymux.Client(running.url, running.key) as made,
-    ):
-        yield made
-
-
-def usage_is_whole(usage: Any) -> None:
-    times = [usage[name] for name in ("prompt_time", "completion_time", "total_time")]
-    assert all(isinstance(one, float) and one > 0 for one in times), usage
-    assert times[0] + times[1] == pytest.approx(times[2], abs=2e-6)
-    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
-
-
-def test_times_and_tokens_add_up(client: polymux.Client) -> None:
-    wanted: dict[str, Any] = {"max_completion_tokens": 12, "temperature": 0.0, "seed": 1}
-    whole = client.chat("Name three colours.", **wanted).json()["usage"]
-    usage_is_whole(whole)
-    stream = client.chat(
-        "Name three animals.", stream=True, stream_options={"include_usage": True}, **wanted
-    )
-    *_, last = [one.json() for one in stream]
-    usage_is_whole(last["usage"])
-
-
-@pytest.mark.parametrize("name", ["gpt-4o", "gpt-3.5-turbo", "gpt-4"])
-def test_all_names_of_freellm_are_the_local_chat_s(client: polymux.Client, name: str) -> None:
-    ask = [{"role": "user", "content": "Say hello."}]
-    assert client.free_chat(ask, model=name).text
-    assert "".join(client.free_chat(ask, model=name, stream=True).texts())
-
-
-def listening(pid: int) -> tuple[list[str], list[str]]:
-    """Local addresses where a process listens by TCP, and paths of its listening Unix sockets."""
-    process = Path(f"/proc/{pid}")
-    links = []
-    for one in (process / "fd").iterdir():
-        try:
-            links.append(str(one.readlink()))
-        except FileNotFoundError:
-            continue
-    own = {one[len("socket:[") : -1] for one in links if one.startswith("socket:[")}
-    addresses, paths = [], []
-    for table in ("tcp", "tcp6"):
-        for line in (process / "net" / table).read_text("ascii").splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and fields[9] in own:
-                addresses.append(fields[1])
-    for line in (process / "net" / "unix").read_text().splitlines()[1:]:
-        fields = line.split(maxsplit=7)
-        if int(fields[3], 16) & 0x10000 and fields[6] in own:
-            paths.append(fields[7] if len(fields) > 7 else "")
-    return addresses, paths
-
-
-def test_nothing_of_a_chat_s_process_listens() -> None:
-    """By no TCP, and on no Unix socket: what the library has opened is shut."""
-
-    async def body() -> None:
-        own = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-        port = own.sockets[0].getsockname()[1]
-        # What looks for listeners finds one where there is one.
-        assert f"0100007F:{port:04X}" in listening(os.getpid())[0]
-        own.close()
-        options = {"model": str(model_path()), "context": 256}
-        backend = EngineBackend("chat", "chat", ["chat"], options, supervision=PATIENT)
-        try:
-            process = await backend._ready()
-            async with asyncio.timeout(10):
-                while listening(process.pid or 0) != ([], []):
-                    await asyncio.sleep(0.05)
-        finally:
-            await backend.close()
-
-    go(body())
-
-
-#: Looks at the socket while it is open; it is asked without the key.
+#: Looks at the socket while it is open, and asks it without the key; then for any that listens.
 LOOKING = """
-import json, os, socket, sys
-from pathlib import Path
+import contextlib, json, os, socket, sys, time
 
 import xllamacpp
 from polymux.engines.chat.engine import ChatEngine
@@ -305,8 +204,17 @@ def connected():
     return connection
 
 
+def listening():
+    found = 0
+    for one in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(one))) as opened:
+            found += opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    return found
+
+
 def server(parameters):
     found = made(parameters)
+    told["open"] = listening()
     told["names"] = list(parameters.hostnames)
     told["left"] = os.listdir(os.environ["TMPDIR"])
     with connected() as connection:
@@ -323,6 +231,10 @@ try:
     connected()
 except ConnectionRefusedError:
     told["shut"] = True
+until = time.monotonic() + 20
+while listening() and time.monotonic() < until:
+    time.sleep(0.05)
+told["listening"] = listening()
 sys.__stdout__.write(json.dumps(told))
 sys.__stdout__.flush()
 os._exit(0)
@@ -330,7 +242,7 @@ os._exit(0)
 
 
 def test_the_socket_of_a_chat_s_library_is_no_file_and_is_shut_at_once(tmp_path: Path) -> None:
-    """A load that is killed leaves nothing behind; and who comes in time would need a key."""
+    """A load that is killed leaves nothing behind, and who comes in time would need a key."""
     command = [sys.executable, "-c", LOOKING, str(model_path())]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     said = subprocess.run(
@@ -339,4 +251,5 @@ def test_the_socket_of_a_chat_s_library_is_no_file_and_is_shut_at_once(tmp_path:
     told = json.loads(said.stdout.strip().splitlines()[-1])
     (name,) = told.pop("names")
     assert name.startswith("\0polymux-chat-")
-    assert told == {"left": [], "answer": "401", "shut": True}
+    assert told.pop("open") > 0
+    assert told == {"left": [], "answer": "401", "shut": True, "listening": 0}

@@ -53,40 +53,39 @@ def picture(width: int, height: int) -> bytes:
     return buffer.getvalue()
 
 
-def test_long_recordings_are_refused_by_a_key_s_limit(server: PolymuxServer, hurried: str) -> None:
-    long = wav(600)
-    answer = post(server, CONVERT, hurried, ("file", ("a.wav", long)))
+def refused(answer: Answer, *words: str) -> None:
     assert answer.status == 422
     told = answer.json()
     assert told["code"] == "estimate_over_limit"
-    for word in ("about 6 s", "2 s", "600.0 s of sound", "first guess"):
+    for word in words:
         assert word in told["error"], told
+
+
+def test_long_recordings_are_refused_by_a_key_s_limit(server: PolymuxServer, hurried: str) -> None:
+    answer = post(server, CONVERT, hurried, ("file", ("a.wav", wav(600))))
+    refused(answer, "about 6 s", "2 s", "600.0 s of sound", "first guess")
     # What was measured replaces the guess.
-    assert post(server, CONVERT, server.key, ("file", ("a.wav", wav(5)))).status == 200
+    short = ("file", ("a.wav", wav(5)))
+    assert post(server, CONVERT, server.key, short).status == 200
     impatient, _ = server.keys.add("impatient", max_estimate_s=1e-6)
-    answer = post(server, CONVERT, impatient, ("file", ("a.wav", wav(5))))
-    assert answer.status == 422
-    assert "5.0 s of sound" in answer.json()["error"]
-    assert "as measured here" in answer.json()["error"]
+    refused(post(server, CONVERT, impatient, short), "5.0 s of sound", "as measured here")
     answer = post(server, STT, hurried, ("audio", ("a.wav", wav(60))))
-    assert answer.status == 422
-    assert "60.0 s of sound" in answer.json()["error"]
+    refused(answer, "60.0 s of sound")
 
 
 def test_pictures(server: PolymuxServer, hurried: str) -> None:
-    answer = post(server, UPSCALE, hurried, ("image", ("a.png", picture(800, 500))), ("scale", "2"))
-    assert answer.status == 422
-    assert "1.6 megapixels" in answer.json()["error"]
+    def upscale(key: str, width: int, height: int, scale: str) -> Answer:
+        image = ("image", ("a.png", picture(width, height)))
+        return post(server, UPSCALE, key, image, ("scale", scale))
+
+    refused(upscale(hurried, 800, 500, "2"), "1.6 megapixels")
     # Too much memory for the server, whoever asks.
-    large = picture(1000, 1000)
-    answer = post(server, UPSCALE, server.key, ("image", ("a.png", large)), ("scale", "4"))
+    answer = upscale(server.key, 1000, 1000, "4")
     assert answer.status == 422
     assert "MiB of memory" in answer.json()["error"]
-    small = post(server, UPSCALE, hurried, ("image", ("a.png", picture(40, 30))), ("scale", "2"))
-    assert small.status == 200
+    assert upscale(hurried, 40, 30, "2").status == 200
     read = post(server, "/api/v1/image2text", hurried, ("file", ("a.png", picture(100, 50))))
-    assert read.status == 422
-    assert "1.0 pages" in read.json()["error"]
+    refused(read, "1.0 pages")
 
 
 def test_what_cannot_be_measured_fails_as_itself(server: PolymuxServer, hurried: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import struct
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,158 +17,124 @@ from polymux.runtime.build import backends_of
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
 from polymux.server.settings.settings import ServerSettings
+from polymux.service.routes import Route
 from support.chat_model import model_path
 from support.engines import FAMILY
 from support.services import chat_of, running
-from support.supervised import alive, asked, go, until
+from support.supervised import alive, asked, in_loop, until
 from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
+
+    from polymux.service.service import Service
 
 MIB = 1 << 20
 HOW = Supervision(threads=1, idle_s=300)
 
 
-def engine(name: str, budget: MemoryBudget, needed: int) -> EngineBackend:
+def engine(name: str, budget: MemoryBudget, needed: int, **options: Any) -> EngineBackend:
     made = EngineBackend(
-        name, FAMILY, ["chat"], supervision=HOW, before_load=budget.make_room, needed_bytes=needed
-    )
+        name, FAMILY, ["chat"], options, supervision=HOW, before_load=budget.make_room,
+        needed_bytes=needed,
+    )  # fmt: skip
     budget.add(made)
     return made
 
 
-def test_what_rests_longest_makes_room(tmp_path: Path) -> None:
-    async def body() -> None:
-        total = 300 * MIB
-        engines: list[EngineBackend] = []
-
-        def free() -> int:
-            return total - sum(100 * MIB for one in engines if one.process is not None)
-
-        budget = MemoryBudget(free=free)
-        engines += [engine(name, budget, 100 * MIB) for name in "abcd"]
-        routes = {"chat": [_route(name) for name in "abcd"]}
-        async with running(tmp_path / "s", *engines, routes=routes) as service:
-            for name in "abc":
-                await service.call(asked("echo", model=name))
-            pids = [one.process.pid for one in engines[:3] if one.process]
-            await service.call(asked("echo", model="a"))  # Now b rests longest.
-            await service.call(asked("echo", model="d"))
-            assert [one.process is not None for one in engines] == [True, False, True, True]
-            assert not alive(pids[1] or 0)
-            assert alive(pids[0] or 0)
-
-    go(body())
+@asynccontextmanager
+async def sharing(
+    folder: Path, names: str, total: int
+) -> AsyncIterator[tuple[Service, list[EngineBackend]]]:
+    """Engines of 100 MiB in so much memory, each the model of its name."""
+    engines: list[EngineBackend] = []
+    budget = MemoryBudget(
+        free=lambda: total - sum(100 * MIB for one in engines if one.process is not None)
+    )
+    engines += [engine(name, budget, 100 * MIB) for name in names]
+    routes = {"chat": [Route(name, (name,)) for name in names]}
+    async with running(folder / "s", *engines, routes=routes) as service:
+        yield service, engines
 
 
-def test_others_at_work_are_left_alone(tmp_path: Path) -> None:
-    async def body() -> None:
-        engines: list[EngineBackend] = []
+@in_loop
+async def test_what_rests_longest_makes_room(tmp_path: Path) -> None:
+    async with sharing(tmp_path, "abc", 200 * MIB) as (service, engines):
+        for name in "aba":  # Now b rests longest.
+            await service.call(asked("echo", model=name))
+        pids = [one.process.pid or 0 for one in engines if one.process]
+        await service.call(asked("echo", model="c"))
+        assert [one.process is not None for one in engines] == [True, False, True]
+        assert [alive(one) for one in pids] == [True, False]
 
-        def free() -> int:
-            return 150 * MIB - sum(100 * MIB for one in engines if one.process is not None)
 
-        budget = MemoryBudget(free=free)
-        engines += [engine(name, budget, 100 * MIB) for name in "ab"]
-        routes = {"chat": [_route(name) for name in "ab"]}
-        async with running(tmp_path / "s", *engines, routes=routes) as service:
-            working = asyncio.create_task(service.call(asked("endless", model="a")))
-            await until(lambda: engines[0].process is not None and engines[0].process.busy)
-            with pytest.raises(OverloadedError, match=r"b needs about 100 MiB.*50 MiB") as refused:
-                await service.call(asked("echo", model="b"))
-            assert refused.value.headers["retry-after"] == "30"
-            assert not working.done()
-            working.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await working
+@in_loop
+async def test_others_at_work_are_left_alone(tmp_path: Path) -> None:
+    async with sharing(tmp_path, "ab", 150 * MIB) as (service, engines):
+        working = asyncio.create_task(service.call(asked("endless", model="a")))
+        await until(lambda: engines[0].process is not None and engines[0].process.busy)
+        with pytest.raises(OverloadedError, match=r"b needs about 100 MiB.*50 MiB") as refused:
             await service.call(asked("echo", model="b"))
-            assert engines[0].process is None
+        assert refused.value.headers["retry-after"] == "30"
+        assert not working.done()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        await service.call(asked("echo", model="b"))
+        assert engines[0].process is None
 
-    go(body())
 
-
-def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
+@in_loop
+async def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
     """One has it from the moment that it was told so; the other has it when that has failed."""
-
-    async def body() -> None:
-        budget = MemoryBudget(limit_bytes=150 * MIB, free=lambda: 1 << 40)
-        first, second = (engine(name, budget, 100 * MIB) for name in "ab")
-        found = await asyncio.gather(first._ready(), second._ready(), return_exceptions=True)
-        assert first.process is found[0]
-        assert isinstance(found[1], OverloadedError)
-        assert "b needs about 100 MiB" in str(found[1])
-        assert found[1].headers["retry-after"] == "30"
-        await asyncio.gather(first.close(), second.close())
-
-    go(body())
-
-
-def test_memory_that_was_promised_and_is_not_wanted_is_the_next_one_s() -> None:
-    async def body() -> None:
-        budget = MemoryBudget(free=lambda: 150 * MIB)
-        broken = EngineBackend(
-            "broken", FAMILY, ["chat"], {"load": "raise"}, supervision=HOW,
-            before_load=budget.make_room, needed_bytes=100 * MIB,
-        )  # fmt: skip
-        budget.add(broken)
-        other = engine("other", budget, 100 * MIB)
-        loading = asyncio.create_task(broken._ready())
-        await until(lambda: broken.loading is not None and broken.loading.pid is not None)
-        with pytest.raises(OverloadedError, match="while others work"):
-            await other._ready()
-        with pytest.raises(UnprocessableEntityError):
-            await loading
-        assert await other._ready() is other.process
-        await asyncio.gather(broken.close(), other.close())
-
-    go(body())
+    budget = MemoryBudget(limit_bytes=150 * MIB, free=lambda: 1 << 40)
+    first, second = (engine(name, budget, 100 * MIB) for name in "ab")
+    found = await asyncio.gather(first._ready(), second._ready(), return_exceptions=True)
+    assert first.process is found[0]
+    assert isinstance(found[1], OverloadedError)
+    assert "b needs about 100 MiB" in str(found[1])
+    await asyncio.gather(first.close(), second.close())
+    budget = MemoryBudget(free=lambda: 150 * MIB)
+    broken, other = (
+        engine("broken", budget, 100 * MIB, load="raise"),
+        engine("other", budget, 100 * MIB),
+    )
+    loading = asyncio.create_task(broken._ready())
+    await until(lambda: broken.loading is not None and broken.loading.pid is not None)
+    with pytest.raises(OverloadedError, match="while others work"):
+        await other._ready()
+    with pytest.raises(UnprocessableEntityError):
+        await loading
+    assert await other._ready() is other.process
+    await asyncio.gather(broken.close(), other.close())
 
 
-def test_what_would_never_fit(tmp_path: Path) -> None:
-    async def body() -> None:
-        budget = MemoryBudget(limit_bytes=50 * MIB)
-        large = engine("large", budget, 100 * MIB)
-        async with running(tmp_path / "s", large) as service:
-            with pytest.raises(NoBackendError, match=r"100 MiB.*50 MiB.*smaller model"):
-                await service.call(asked("echo"))
-            assert large.process is None
-
-    go(body())
-
-
-def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
+@in_loop
+async def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
     options = {"model": str(model_path()), "context": 2048}
     settings = ServerSettings(
         store=StoreSettings(tmp_path / "s"),
         limits=Limits(engines_memory_bytes=200 * MIB),
         engines={"chat": EngineSettings("chat", options, threads=1)},
     )
-
-    async def body() -> None:
-        async with running(tmp_path / "s", *backends_of(settings)) as service:
-            with pytest.raises(NoBackendError, match="engines_memory_bytes"):
-                await service.call(chat_of())
-
-    go(body())
+    async with running(tmp_path / "s", *backends_of(settings)) as service:
+        with pytest.raises(NoBackendError, match="engines_memory_bytes"):
+            await service.call(chat_of())
 
 
-def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
+@in_loop
+async def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
     """Of a real chat model, once loaded and used; not twice as much and not half."""
     options = {"model": str(model_path()), "context": 2048, "max_concurrency": 2}
     needed = needed_bytes("chat", options)
     assert needed is not None
-
-    async def body() -> None:
-        chat = EngineBackend("chat", "chat", ["chat"], options, max_concurrency=2, supervision=HOW)
-        async with running(tmp_path / "s", chat) as service:
-            await service.call(chat_of(max_completion_tokens=2))
-            assert chat.process is not None
-            taken = resident_bytes(chat.process.pid)
-            assert needed / 2 < taken < needed * 1.25
-
-    go(body())
+    chat = EngineBackend("chat", "chat", ["chat"], options, max_concurrency=2, supervision=HOW)
+    async with running(tmp_path / "s", chat) as service:
+        await service.call(chat_of(max_completion_tokens=2))
+        assert chat.process is not None
+        taken = resident_bytes(chat.process.pid)
+        assert needed / 2 < taken < needed * 1.25
 
 
 def test_shapes_of_models(tmp_path: Path) -> None:
@@ -194,7 +161,6 @@ def test_shapes_of_models(tmp_path: Path) -> None:
         b"GGUF",
         b"GGML" + bytes(20),
         struct.pack("<4sIQQ", b"GGUF", 3, 0, 2**40),
-        struct.pack("<4sIQQQ", b"GGUF", 3, 0, 1, 2**60),
         struct.pack("<4sIQQQ4sI", b"GGUF", 3, 0, 1, 4, b"name", 99),
         struct.pack("<4sIQQQ4sIIQ", b"GGUF", 3, 0, 1, 4, b"name", 9, 4, 2**50),
         struct.pack("<4sIQQQ4sIIQ", b"GGUF", 3, 0, 1, 4, b"name", 9, 9, 1),
@@ -212,13 +178,10 @@ SHAPE = {"attention.head_count": 2, "attention.head_count_kv": 1, "embedding_len
 ODD = [
     ("attention.head_count", 0), ("attention.head_count", -1), ("attention.head_count", 2**63 - 1),
     ("attention.head_count", "two"), ("attention.head_count", []),
-    ("attention.head_count", [0, 0]), ("attention.head_count", [2, -2]),
-    ("attention.head_count", True), ("attention.head_count", 2.0),
-    ("attention.head_count", math.inf), ("attention.head_count", math.nan),
+    ("attention.head_count", [2, -2]), ("attention.head_count", math.nan),
     ("attention.head_count_kv", 0), ("attention.head_count_kv", "one"),
-    ("attention.key_length", 0), ("attention.key_length", -64), ("attention.key_length", "long"),
-    ("attention.key_length", math.inf), ("embedding_length", math.nan),
-    ("block_count", 2**62), ("block_count", [math.inf]),
+    ("attention.key_length", 0), ("attention.key_length", math.inf),
+    ("embedding_length", math.nan), ("block_count", 2**62), ("block_count", [math.inf]),
 ]  # fmt: skip
 
 
@@ -232,20 +195,18 @@ def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> N
     assert needed_bytes("chat", {"model": str(path)}) == path.stat().st_size + 200 * MIB
 
 
-def test_heads_of_keys_are_as_many_as_there_are_heads_unless_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("heads_of_keys", "bytes_of_token"),
+    [({}, 3 * 2 * 32 * 2 * 2), ({"attention.head_count_kv": [0, 4, 2]}, 3 * 4 * 32 * 2 * 2)],
+    ids=["as many as heads", "other ones in each layer"],
+)
+def test_heads_of_keys(tmp_path: Path, heads_of_keys: Any, bytes_of_token: int) -> None:
     path = tmp_path / "model.gguf"
-    path.write_bytes(gguf({one: SHAPE[one] for one in SHAPE if "_kv" not in one}))
-    assert context_bytes_per_token(path) == 3 * 2 * 32 * 2 * 2
+    path.write_bytes(gguf({one: SHAPE[one] for one in SHAPE if "_kv" not in one} | heads_of_keys))
+    assert context_bytes_per_token(path) == bytes_of_token
     assert needed_bytes("chat", {"model": str(path), "context": 1024}) == (
-        path.stat().st_size + 1024 * 3 * 2 * 32 * 2 * 2 + 200 * MIB
+        path.stat().st_size + 1024 * bytes_of_token + 200 * MIB
     )
-
-
-def test_layers_of_several_shapes(tmp_path: Path) -> None:
-    """Some of which may have no heads at all."""
-    path = tmp_path / "model.gguf"
-    path.write_bytes(gguf(SHAPE | {"attention.head_count_kv": [0, 4, 2]}))
-    assert context_bytes_per_token(path) == 3 * 4 * 32 * 2 * 2
 
 
 def gguf(shape: Mapping[str, object]) -> bytes:
@@ -266,14 +227,6 @@ def _typed(value: object) -> bytes:
     if isinstance(value, list):
         kind, letter = (12, "d") if any(isinstance(one, float) for one in value) else (11, "q")
         return struct.pack(f"<IIQ{len(value)}{letter}", 9, kind, len(value), *value)
-    if isinstance(value, bool):
-        return struct.pack("<I?", 7, value)
     if isinstance(value, float):
         return struct.pack("<Id", 12, value)
     return struct.pack("<Iq", 11, value)
-
-
-def _route(name: str) -> Any:
-    from polymux.service.routes import Route
-
-    return Route(name, (name,))

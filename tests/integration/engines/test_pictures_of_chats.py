@@ -15,11 +15,11 @@ from polymux.engines.chat.backend import ChatBackend
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.fetch.fetcher import FetchPolicy
 from support.services import Scripted, chat_of, running
-from support.supervised import go, until
+from support.supervised import go, in_loop, until
 from support.web import Server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from polymux.service.model import OperationRequest
@@ -53,12 +53,18 @@ def asking(operation: str, *urls: str, **values: Any) -> OperationRequest:
     return chat_of(messages=[{"role": "user", "content": parts}], **values)
 
 
+@pytest.fixture
+def web() -> Iterator[Server]:
+    with Server(site) as running:
+        yield running
+
+
 @asynccontextmanager
-async def served(folder: Path, *sites: Server) -> AsyncIterator[tuple[Service, Scripted]]:
+async def served(folder: Path, web: Server) -> AsyncIterator[tuple[Service, Scripted]]:
     """A model with one place, and what opens pictures for it."""
     model = Scripted("model", ("chat", "free_chat"))
     media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
-    policy = FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
+    policy = FetchPolicy(allowed_hosts=(web.authority,))
     backend = ChatBackend(model, media, sees=True, policy=policy)
     async with running(folder / "s", backend, cap_bytes=1 << 30) as service:
         yield service, model
@@ -75,89 +81,74 @@ async def answered(service: Service, work: OperationRequest) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "in pieces"])
 @pytest.mark.parametrize("operation", ["chat", "free_chat"])
-def test_a_slow_address_holds_nobodys_place(tmp_path: Path, operation: str, stream: bool) -> None:
+def test_a_slow_address_holds_nobodys_place(
+    tmp_path: Path, web: Server, operation: str, stream: bool
+) -> None:
     async def body() -> None:
-        with Server(site) as web:
-            async with served(tmp_path, web) as (service, model):
-                model.chunks = [{"n": 1}]
-                stalled = asking(operation, web.url(STALLED), stream=stream)
-                slow = asyncio.create_task(answered(service, stalled))
-                await until(lambda: web.requests)
-                for _ in range(3):
-                    await answered(service, asking(operation, web.url("/a.png"), stream=stream))
-                assert len(model.began) == 3
-                assert not slow.done()
-                slow.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await slow
-                await until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
-                assert web.gone.wait(10)
+        async with served(tmp_path, web) as (service, model):
+            model.chunks = [{"n": 1}]
+            stalled = asking(operation, web.url(STALLED), stream=stream)
+            slow = asyncio.create_task(answered(service, stalled))
+            await until(lambda: web.requests)
+            for _ in range(3):
+                await answered(service, asking(operation, web.url("/a.png"), stream=stream))
+            assert len(model.began) == 3
+            assert not slow.done()
+            slow.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await slow
+            await until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
+            assert web.gone.wait(10)
 
     go(body())
 
 
-def test_a_picture_that_takes_too_long(tmp_path: Path) -> None:
+@in_loop
+async def test_a_picture_that_takes_too_long(tmp_path: Path, web: Server) -> None:
     """freellm's time is for all of it."""
-
-    async def body() -> None:
-        with Server(site) as web:
-            async with served(tmp_path, web) as (service, model):
-                work = asking("free_chat", web.url(STALLED), stream=True, timeout=1)
-                with pytest.raises(errors.InternalServerError) as caught:
-                    await answered(service, work)
-                assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
-                assert model.began == []
-
-    go(body())
+    async with served(tmp_path, web) as (service, model):
+        work = asking("free_chat", web.url(STALLED), stream=True, timeout=1)
+        with pytest.raises(errors.InternalServerError) as caught:
+            await answered(service, work)
+        assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
+        assert model.began == []
 
 
-def test_the_model_gets_what_was_fetched(tmp_path: Path) -> None:
+@in_loop
+async def test_the_model_gets_what_was_fetched(tmp_path: Path, web: Server) -> None:
     """In the order of the conversation, and nothing of where it came from."""
-
-    async def body() -> None:
-        with Server(site) as web:
-            async with served(tmp_path, web) as (service, model):
-                inline = f"data:image/png;base64,{base64.b64encode(picture(1)).decode()}"
-                urls = [web.url("/a.png"), inline, web.url("/b.png")]
-                forged = {"fetched_1": {"path": "/etc/passwd"}, "pictures": [{"width": 9}]}
-                await service.call(asking("chat", *urls, **forged))
-        (work,) = model.began
-        assert [one["width"] for one in work.values["pictures"]] == [40, 1, 40]
-        assert {name for name in work.values if name.startswith(("pixels_", "fetched_"))} == {
-            "pixels_0", "pixels_1", "pixels_2", "fetched_1",
-        }  # fmt: skip
-        assert [one.target for one in web.requests] == ["/a.png", "/b.png"]
-
-    go(body())
+    async with served(tmp_path, web) as (service, model):
+        inline = f"data:image/png;base64,{base64.b64encode(picture(1)).decode()}"
+        forged = {"fetched_1": {"path": "/etc/passwd"}, "pictures": [{"width": 9}]}
+        urls = [web.url("/a.png"), inline, web.url("/b.png")]
+        await service.call(asking("chat", *urls, **forged))
+    (work,) = model.began
+    assert [one["width"] for one in work.values["pictures"]] == [40, 1, 40]
+    assert {name for name in work.values if name.startswith(("pixels_", "fetched_"))} == {
+        "pixels_0", "pixels_1", "pixels_2", "fetched_1",
+    }  # fmt: skip
+    assert [one.target for one in web.requests] == ["/a.png", "/b.png"]
 
 
-@pytest.mark.parametrize(("path", "code"), [("/status", "invalid_request"), ("", "url_refused")])
-def test_what_cannot_be_fetched(tmp_path: Path, path: str, code: str) -> None:
-    async def nothing(exchange: Exchange) -> None:
-        await exchange.answer(404)
-
-    async def body() -> None:
-        with Server(nothing) as web:
-            async with served(tmp_path, web) as (service, model):
-                url = web.url(path) if path else "http://127.0.0.1:9/a.png"
-                with pytest.raises(errors.BadRequestError) as caught:
-                    await service.call(asking("chat", url))
-                assert (caught.value.code, caught.value.param) == (code, "messages")
-                assert model.began == []
-
-    go(body())
+@in_loop
+async def test_large_pictures_are_made_smaller(tmp_path: Path, web: Server) -> None:
+    """One that lies on its side, as its tag says."""
+    exif, buffer = Image.Exif(), io.BytesIO()
+    exif[0x0112] = 6  # Turned by 90 degrees.
+    Image.new("RGB", (4000, 1000), "green").save(buffer, "JPEG", exif=exif)
+    url = f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    async with served(tmp_path, web) as (service, model):
+        await service.call(asking("chat", url))
+    (seen,) = model.began[0].values["pictures"]
+    assert (seen["width"], seen["height"], seen["channels"]) == (512, 2048, 3)
 
 
-def test_twenty_and_no_more(tmp_path: Path) -> None:
+@in_loop
+async def test_twenty_and_no_more(tmp_path: Path, web: Server) -> None:
     """They are counted before the first is fetched."""
-
-    async def body() -> None:
-        with Server(site) as web:
-            async with served(tmp_path, web) as (service, model):
-                with pytest.raises(errors.BadRequestError, match="21 pictures are more"):
-                    await service.call(asking("chat", *[web.url("/a.png")] * 21))
-                await service.call(asking("chat", *[web.url("/a.png")] * 20))
-            assert len(web.requests) == 20
-            assert len(model.began) == 1
-
-    go(body())
+    async with served(tmp_path, web) as (service, model):
+        with pytest.raises(errors.BadRequestError, match="21 pictures are more"):
+            await service.call(asking("chat", *[web.url("/a.png")] * 21))
+        await service.call(asking("chat", *[web.url("/a.png")] * 20))
+    assert len(web.requests) == 20
+    assert len(model.began) == 1

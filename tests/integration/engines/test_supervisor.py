@@ -8,169 +8,113 @@ import subprocess
 import sys
 import time
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.engines.process import framing
 from polymux.errors import (
+    APIStatusError,
     InternalServerError,
-    OverloadedError,
     RequestTooLargeError,
     UnprocessableEntityError,
 )
 from polymux.service.model import OperationRequest, ProgressSink
 from support.services import work_of
-from support.supervised import QUICK, TESTS, alive, asked, engine, go, until
+from support.supervised import QUICK, TESTS, alive, asked, engine, in_loop, served, until
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from polymux.engines.process.supervisor import EngineBackend
     from polymux.service.service import Service
 
 NOT_LOADED = "it could not be loaded: the log says why"
 
 
-def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            assert backend.health().state == "idle"
-            first = await service.call(asked("echo one"))
-            second = await service.call(asked("echo two"))
-            assert (first.output["text"], second.output["text"]) == ("one", "two")
-            assert first.output["pid"] == second.output["pid"] != os.getpid()
-            assert (first.version, first.metrics) == ("v1", {"n": 1})
-            assert backend.health().state == "ready"
-            pid = first.output["pid"]
-            assert backend.process is not None
-            await until(lambda: backend.process.memory_bytes > 1_000_000)
-        assert not alive(pid)
-
-    go(body())
+async def gone(stream: AsyncGenerator[Any, None]) -> float:
+    """Leaves a stream; gives how long that took."""
+    began = time.monotonic()
+    await stream.aclose()
+    return time.monotonic() - began
 
 
-def test_streams_come_piece_by_piece_and_are_cancelled(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            pieces = [one["n"] async for one in service.stream(asked("stream 500", stream=True))]
-            assert pieces == list(range(500))
-            stream = service.stream(asked("endless", stream=True))
-            assert (await anext(stream))["n"] == 0
-            began = time.monotonic()
-            await stream.aclose()
-            assert time.monotonic() - began < 0.2
-            assert service.places["faulty"].running == 0
-            pid = backend.process and backend.process.pid
-            again = await service.call(asked("echo still there"))
-            assert again.output["pid"] == pid
-
-    go(body())
+@in_loop
+async def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> None:
+    async with engine(tmp_path) as (service, backend):
+        assert backend.health().state == "idle"
+        first = await service.call(asked("echo one"))
+        second = await service.call(asked("echo two"))
+        assert (first.output["text"], second.output["text"]) == ("one", "two")
+        assert first.output["pid"] == second.output["pid"] != os.getpid()
+        assert (first.version, first.metrics) == ("v1", {"n": 1})
+        assert backend.health().state == "ready"
+        assert backend.process is not None
+        await until(lambda: backend.process.memory_bytes > 1_000_000)
+    assert not alive(first.output["pid"])
 
 
-def test_work_that_does_not_stop_is_ended_with_its_process(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            stream = service.stream(asked("deaf 60", stream=True))
-            await anext(stream)
-            process = backend.process
-            assert process is not None
-            began = time.monotonic()
-            await stream.aclose()
-            took = time.monotonic() - began
-            assert 0.25 < took < 2
-            assert not alive(process.pid or 0)
-            again = await service.call(asked("echo anew"))
-            assert again.output["pid"] != process.pid
-            assert backend.health().state == "ready"  # That was no crash.
-
-    go(body())
+@served()
+async def test_streams_come_in_pieces_and_end(service: Service, backend: EngineBackend) -> None:
+    pieces = [one["n"] async for one in service.stream(asked("stream 500", stream=True))]
+    assert pieces == list(range(500))
+    stream = service.stream(asked("endless", stream=True))
+    assert (await anext(stream))["n"] == 0
+    assert await gone(stream) < 0.2
+    assert service.places["faulty"].running == 0
+    pid = backend.process and backend.process.pid
+    assert (await service.call(asked("echo still there"))).output["pid"] == pid
 
 
-def test_cancelling_one_leaves_the_other_alone(tmp_path: Path) -> None:
+@served(max_concurrency=2)
+async def test_cancelling_one_of_two(service: Service, backend: EngineBackend) -> None:
     """Two at work in one process: the one that does not stop is waited for, not killed."""
+    deaf = service.stream(asked("deaf 0.8", stream=True))
+    await anext(deaf)
+    process = backend.process
 
-    async def body() -> None:
-        async with engine(tmp_path, max_concurrency=2) as (service, backend):
-            deaf = service.stream(asked("deaf 0.8", stream=True))
-            await anext(deaf)
-            process = backend.process
-            other = asyncio.create_task(_count(service, asked("endless", stream=True), 200))
-            await asyncio.sleep(0.1)
-            await deaf.aclose()
-            assert await other == 200
-            assert backend.process is process
+    async def count() -> None:
+        async with aclosing(service.stream(asked("endless", stream=True))) as stream:
+            for _ in range(200):
+                await anext(stream)
 
-    async def _count(service: Service, work: OperationRequest, most: int) -> int:
-        seen = 0
-        async with aclosing(service.stream(work)) as stream:
-            async for _ in stream:
-                seen += 1
-                if seen == most:
-                    break
-        return seen
-
-    go(body())
+    other = asyncio.create_task(count())
+    await asyncio.sleep(0.1)
+    await deaf.aclose()
+    await other
+    assert backend.process is process
 
 
-@pytest.mark.parametrize("fault", ["crash", "exit 3", "exit 0", "garbage ffffffffffffffff"])
+@pytest.mark.parametrize("fault", ["crash", "exit 0", "garbage ffffffffffffffff"])
 def test_a_process_that_goes_is_tried_once_more(tmp_path: Path, fault: str) -> None:
     """Nothing was delivered, so it is tried again; then it is the engine's failure."""
 
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            with pytest.raises(InternalServerError) as failed:
-                await service.call(asked(fault))
-            assert (failed.value.status, failed.value.code) == (500, "engine_failed")
-            again = await service.call(asked("echo back"))
-            assert again.output["text"] == "back"
-            assert backend.health().state == "ready"
+    @served()
+    async def test(service: Service, backend: EngineBackend) -> None:
+        with pytest.raises(InternalServerError) as failed:
+            await service.call(asked(fault))
+        assert (failed.value.status, failed.value.code) == (500, "engine_failed")
+        assert (await service.call(asked("echo back"))).output["text"] == "back"
+        assert backend.health().state == "ready"
 
-    go(body())
+    test(tmp_path)
 
 
 def test_one_crash_is_not_noticed_by_the_caller(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path, once=str(tmp_path / "mark")) as (service, _):
-            assert (await service.call(asked("echo x"))).output["text"] == "x"
+    @served(once=str(tmp_path / "mark"))
+    async def test(service: Service) -> None:
+        assert (await service.call(asked("echo x"))).output["text"] == "x"
 
-    go(body())
-
-
-def test_a_crash_within_a_stream_is_an_error_at_once(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, _):
-            stream = service.stream(asked("crash late", stream=True))
-            assert await anext(stream) == {"begun": True}
-            with pytest.raises(InternalServerError):
-                await anext(stream)
-
-    go(body())
+    test(tmp_path)
 
 
-def test_after_three_crashes_it_is_left_alone(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            for _ in range(2):
-                with pytest.raises((InternalServerError, OverloadedError)):
-                    await service.call(asked("crash"))
-            with pytest.raises(OverloadedError) as refused:
-                await service.call(asked("echo x"))
-            assert refused.value.code == "engine_broken"
-            assert 200 < int(refused.value.headers["retry-after"]) <= 300
-            assert backend.health().state == "failed"
-
-    go(body())
-
-
-def test_a_process_that_gives_no_sign_of_life_is_ended(tmp_path: Path) -> None:
-    async def body() -> None:
-        how = QUICK._replace(silence_s=2.5)
-        async with engine(tmp_path, how) as (service, _):
-            began = time.monotonic()
-            stream = service.stream(asked("freeze", stream=True))
-            with pytest.raises(InternalServerError):
-                await asyncio.wait_for(anext(stream), 20)
-            assert time.monotonic() - began < 15
-
-    go(body())
+@served(QUICK._replace(silence_s=2.5))
+async def test_a_process_that_gives_no_sign_of_life_is_ended(service: Service) -> None:
+    began = time.monotonic()
+    with pytest.raises(InternalServerError):
+        await asyncio.wait_for(anext(service.stream(asked("freeze", stream=True))), 20)
+    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize(
@@ -185,39 +129,38 @@ def test_an_engine_that_cannot_be_loaded(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     fault: str,
-    kind: type[Exception],
+    kind: type[APIStatusError],
     code: str,
 ) -> None:
-    async def body() -> None:
-        async with engine(tmp_path, load=fault) as (service, backend):
-            with pytest.raises(kind) as failed:
-                await service.call(asked("echo x"))
-            assert failed.value.code == code  # type: ignore[attr-defined]
-            assert "canary" not in str(failed.value)
-            health = backend.health()
-            assert (health.state, health.detail) == ("failed", NOT_LOADED)
-            assert f"the engine faulty could not be loaded: {failed.value}" in caplog.messages
-            assert service.places["faulty"].running == 0
+    @served(load=fault)
+    async def test(service: Service, backend: EngineBackend) -> None:
+        with pytest.raises(kind) as failed:
+            await service.call(asked("echo x"))
+        assert failed.value.code == code
+        assert "canary" not in str(failed.value)
+        health = backend.health()
+        assert (health.state, health.detail) == ("failed", NOT_LOADED)
+        assert f"the engine faulty could not be loaded: {failed.value}" in caplog.messages
+        assert service.places["faulty"].running == 0
 
-    go(body())
+    test(tmp_path)
 
 
-def test_loading_has_a_deadline_and_can_be_cancelled(tmp_path: Path) -> None:
-    async def body() -> None:
-        how = QUICK._replace(load_s=1.5)
-        async with engine(tmp_path, how, load="slow") as (service, backend):
-            with pytest.raises(InternalServerError, match=r"not loaded within 2 s"):
-                await service.call(asked("echo x"))
-        async with engine(tmp_path, load="slow") as (service, backend):
-            task = asyncio.create_task(service.call(asked("echo x")))
-            await until(lambda: backend.health().state == "loading")
-            await asyncio.sleep(0.3)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert service.places["faulty"].running == 0
+@served(QUICK._replace(load_s=1.5), load="slow")
+async def test_loading_has_a_deadline(service: Service) -> None:
+    with pytest.raises(InternalServerError, match=r"not loaded within 2 s"):
+        await service.call(asked("echo x"))
 
-    go(body())
+
+@served(load="slow")
+async def test_loading_can_be_cancelled(service: Service, backend: EngineBackend) -> None:
+    task = asyncio.create_task(service.call(asked("echo x")))
+    await until(lambda: backend.health().state == "loading")
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert service.places["faulty"].running == 0
 
 
 #: As a program whose main coroutine fails: all tasks are cancelled, those of the engine with them.
@@ -253,85 +196,75 @@ def test_an_event_loop_that_ends_is_not_held_up(when: str, tmp_path: Path) -> No
     assert done.returncode == 7, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"), [("broken", "undecodable"), ("defect", "engine_failed")]
-)
-def test_errors_come_back_as_what_they_are(tmp_path: Path, fault: str, code: str) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, _):
-            with pytest.raises((UnprocessableEntityError, InternalServerError)) as failed:
-                await service.call(asked(f"raise {fault}"))
-            assert failed.value.code == code
-            assert "canary" not in str(failed.value)
-            assert (await service.call(asked("echo x"))).output["text"] == "x"
+@served()
+async def test_errors_come_back_as_what_they_are(service: Service) -> None:
+    for fault, kind, code in (
+        ("raise broken", UnprocessableEntityError, "undecodable"),
+        ("raise defect", InternalServerError, "engine_failed"),
+    ):
+        with pytest.raises(kind) as failed:
+            await service.call(asked(fault))
+        assert failed.value.code == code
+        assert "canary" not in str(failed.value)
+    stream = service.stream(asked("crash late", stream=True))
+    assert await anext(stream) == {"begun": True}
+    with pytest.raises(InternalServerError):
+        await anext(stream)
+    assert (await service.call(asked("echo x"))).output["text"] == "x"
 
-    go(body())
 
+@served()
+async def test_files_are_written_to_drafts_and_kept(service: Service) -> None:
+    async def job_of(said: str) -> Any:
+        work = work_of(fields=[("url", "http://files.example/a")])
+        values = {**work.values, "messages": [{"role": "user", "content": said}]}
+        job, _ = await service.submit(replace(work, values=values))
+        return await service.jobs.wait(job)
 
-def test_files_are_written_to_drafts_and_kept(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, _):
-            # The job's own fields do not matter to this engine, but its message does.
-            work = work_of(fields=[("url", "http://files.example/a")])
-            values = {**work.values, "messages": [{"role": "user", "content": "file 1000"}]}
-            object.__setattr__(work, "values", values)
-            job = await service.jobs.wait((await service.submit(work))[0])
-            assert job.status == "succeeded", job.error
-            file = service.store.media.find(job.output["response"]["file"])
-            assert file is not None
-            assert file.size_bytes == 1000
-            values["messages"] = [{"role": "user", "content": "file 2000000"}]
-            job = await service.jobs.wait((await service.submit(work))[0])
-            assert job.error is not None
-            assert job.error["code"] == "storage_full"
-
-    go(body())
+    job = await job_of("file 1000")
+    assert job.status == "succeeded", job.error
+    file = service.store.media.find(job.output["response"]["file"])
+    assert file is not None
+    assert file.size_bytes == 1000
+    assert (await job_of("file 2000000")).error["code"] == "storage_full"
 
 
 def test_a_path_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, _):
-            with pytest.raises(InternalServerError, match="not its own"):
-                await service.call(asked("steal /etc/passwd"))
+    @served()
+    async def test(service: Service) -> None:
+        with pytest.raises(InternalServerError, match="not its own"):
+            await service.call(asked("steal /etc/passwd"))
 
-    go(body())
-
-
-def test_memory_is_free_when_it_is_unloaded(tmp_path: Path) -> None:
-    async def body() -> None:
-        how = QUICK._replace(idle_s=1.0)
-        async with engine(tmp_path, how) as (service, backend):
-            await service.call(asked("grow 100000000"))
-            process = backend.process
-            assert process is not None
-            pid = process.pid
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-            assert pages * 4096 > 100_000_000
-            took = await until(lambda: not alive(pid or 0))
-            assert took < 2.0
-            await until(lambda: backend.health().state == "idle")
-            assert (await service.call(asked("echo x"))).output["pid"] != pid
-
-    go(body())
+    test(tmp_path)
 
 
-def test_who_is_gone_before_work_has_begun_leaves_no_process_for_ever(tmp_path: Path) -> None:
+@served(QUICK._replace(idle_s=1.0))
+async def test_memory_is_free_when_it_is_unloaded(service: Service, backend: EngineBackend) -> None:
+    await service.call(asked("grow 100000000"))
+    assert backend.process is not None
+    pid = backend.process.pid or 0
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    assert pages * 4096 > 100_000_000
+    assert await until(lambda: not alive(pid)) < 2.0
+    await until(lambda: backend.health().state == "idle")
+    assert (await service.call(asked("echo x"))).output["pid"] != pid
+
+
+@served(QUICK._replace(idle_s=0.3))
+async def test_who_is_gone_before_work_began_leaves_no_process(
+    backend: EngineBackend,
+) -> None:
     """It was started for a request that was cancelled while it was being sent."""
-
-    async def body() -> None:
-        async with engine(tmp_path, QUICK._replace(idle_s=0.3)) as (_, backend):
-            values = {"messages": [{"role": "user", "content": "echo " + "x" * 30_000_000}]}
-            work = OperationRequest("chat", "", "", values, frozenset())
-            call = asyncio.create_task(backend.run(work, ProgressSink(lambda: None, None)))
-            while backend.process is None or not backend.process.busy:
-                await asyncio.sleep(0)  # No longer: it is not sent yet.
-            pid = backend.process.pid or 0
-            call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            await until(lambda: not alive(pid), 5)
-
-    go(body())
+    values = {"messages": [{"role": "user", "content": "echo " + "x" * 30_000_000}]}
+    work = OperationRequest("chat", "", "", values, frozenset())
+    call = asyncio.create_task(backend.run(work, ProgressSink(lambda: None, None)))
+    while backend.process is None or not backend.process.busy:
+        await asyncio.sleep(0)  # No longer: it is not sent yet.
+    pid = backend.process.pid or 0
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await until(lambda: not alive(pid), 5)
 
 
 def test_what_is_too_large_to_be_sent_leaves_no_process_for_ever(
@@ -339,37 +272,31 @@ def test_what_is_too_large_to_be_sent_leaves_no_process_for_ever(
 ) -> None:
     monkeypatch.setattr(framing, "MAX_HEADER_BYTES", 10_000)
 
-    async def body() -> None:
-        async with engine(tmp_path, QUICK._replace(idle_s=0.3)) as (service, backend):
-            with pytest.raises(RequestTooLargeError):
-                await service.call(asked("echo " + "x" * 20_000))
-            process = backend.process
-            assert process is not None
-            await until(lambda: not alive(process.pid or 0), 5)
+    @served(QUICK._replace(idle_s=0.3))
+    async def test(service: Service, backend: EngineBackend) -> None:
+        with pytest.raises(RequestTooLargeError):
+            await service.call(asked("echo " + "x" * 20_000))
+        assert backend.process is not None
+        pid = backend.process.pid or 0
+        await until(lambda: not alive(pid), 5)
 
-    go(body())
-
-
-def test_unloading_waits_for_work(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            stream = service.stream(asked("endless", stream=True))
-            await anext(stream)
-            assert not await backend.unload()
-            await stream.aclose()
-            assert await backend.unload()
-            assert await backend.unload()
-
-    go(body())
+    test(tmp_path)
 
 
-def test_nothing_is_left_of_what_an_engine_started(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with engine(tmp_path) as (service, backend):
-            grandchild = (await service.call(asked("spawn"))).output["pid"]
-            assert alive(grandchild)
-            assert backend.process is not None
-            backend.process.kill()
-            await until(lambda: not alive(grandchild))
+@served()
+async def test_unloading_waits_for_work(service: Service, backend: EngineBackend) -> None:
+    stream = service.stream(asked("endless", stream=True))
+    await anext(stream)
+    assert not await backend.unload()
+    await stream.aclose()
+    assert await backend.unload()
+    assert await backend.unload()
 
-    go(body())
+
+@served()
+async def test_what_an_engine_started_ends(service: Service, backend: EngineBackend) -> None:
+    grandchild = (await service.call(asked("spawn"))).output["pid"]
+    assert alive(grandchild)
+    assert backend.process is not None
+    backend.process.kill()
+    await until(lambda: not alive(grandchild))

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from polymux.engines.base import EngineSink, Request, Token
+from polymux.engines.base import Request, Token
 from polymux.engines.chat.answers import Conversation
 from polymux.engines.chat.json_schema import ChatSchemas
+from support.sinks import HeardSink
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     import pytest
 
 
-class Chunks(EngineSink):
-    """Keeps them."""
-
-    def __init__(self) -> None:
-        self.all: list[Mapping[str, Any]] = []
-
-    def log(self, line: str) -> None:
-        raise AssertionError(line)
-
-    def report(self, progress: float) -> None:
-        raise AssertionError(progress)
-
-    def chunk(self, data: Mapping[str, Any]) -> None:
-        self.all.append(data)
-
-    def draft(self, expected_bytes: int = 0) -> Path:
-        raise AssertionError(expected_bytes)
-
-
-def test_an_answer_has_one_id_and_one_time() -> None:
+def test_an_answer_has_one_id_and_one_time(tmp_path: Path) -> None:
     """The library gives each piece the time at which it was made, and each turn an id."""
-    sink = Chunks()
+    sink = HeardSink(tmp_path)
     values = {"stream": True, "stream_options": {"include_usage": True}}
     conversation = Conversation(
         Request("chat", "", "m", values, frozenset()), sink, Token(), "m", ChatSchemas({})
@@ -50,29 +31,18 @@ def test_an_answer_has_one_id_and_one_time() -> None:
             piece = {"id": f"c{turn}", "created": 1000 + 10 * turn + at, "choices": [choice]}
             assert not conversation.take(piece)
     conversation.finished()
-    assert [one["choices"] == [] for one in sink.all] == [False] * 6 + [True]
-    assert {(one["id"], one["created"]) for one in sink.all} == {("c0", 1000)}
+    assert [one["choices"] == [] for one in sink.chunks] == [False] * 6 + [True]
+    assert {(one["id"], one["created"]) for one in sink.chunks} == {("c0", 1000)}
 
 
-class Shares(Chunks):
-    """Keeps how far it is."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.told: list[float] = []
-
-    def report(self, progress: float) -> None:
-        self.told.append(progress)
-
-
-def test_an_answer_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a second, while it is mute: one that is streamed is not."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
     told = {}
     for stream in (False, True):
-        sink = Shares()
+        sink = HeardSink(tmp_path)
         request = Request("chat", "", "m", {"stream": stream}, frozenset())
         conversation = Conversation(request, sink, Token(), "m", ChatSchemas({}), token_limit=10)
         for number in range(8):
@@ -80,5 +50,5 @@ def test_an_answer_that_takes_long_tells_how_far_it_is(monkeypatch: pytest.Monke
             reading = {"prompt_progress": {"total": 9}} if number < 4 else {}
             delta = {"content": None if reading else "a"}
             conversation.take({"choices": [{"index": 0, "delta": delta}], **reading})
-        told[stream] = sink.told
+        told[stream] = sink.progress
     assert told == {False: [0.0, 0.0, 0.2, 0.4], True: [0.0, 0.0]}

@@ -72,18 +72,11 @@ def test_who_waits_can_leave_and_keeps_nobody() -> None:
     second.end()
 
 
-def test_who_has_left_already_takes_none() -> None:
+def test_places_are_not_lost_to_those_who_are_gone_or_fail() -> None:
     places, gone = Places(1), Token()
     gone.cancel()
     with pytest.raises(Cancelled), places.taken(1, gone):
         raise AssertionError
-    last = Guest(places, 1)
-    assert last.inside.wait(20)
-    last.end()
-
-
-def test_places_come_back_after_a_failure() -> None:
-    places = Places(1)
     with pytest.raises(ValueError, match="x"), places.taken(1, Token()):
         raise ValueError("x")
     last = Guest(places, 1)

@@ -15,7 +15,7 @@ def noise(width: int, height: int) -> numpy.typing.NDArray[numpy.uint8]:
 
 
 @pytest.mark.parametrize("around", [False, True])
-@pytest.mark.parametrize("length", [1, 5, 16, 17, 29, 96, 145])
+@pytest.mark.parametrize("length", [1, 16, 17, 145])
 def test_weights_add_up_to_one(length: int, *, around: bool) -> None:
     axis = Axis(length, spans(length, 16, 4, around=around))
     total = numpy.zeros(length)
@@ -25,14 +25,8 @@ def test_weights_add_up_to_one(length: int, *, around: bool) -> None:
     assert total == pytest.approx(1)
 
 
-def test_weights_change_little_from_cell_to_cell() -> None:
-    axis = Axis(750, spans(750, 144, 18))
-    for weights in axis.weights:
-        assert abs(numpy.diff(weights)).max() < 0.1
-
-
 @pytest.mark.parametrize("around", [False, True])
-@pytest.mark.parametrize("size", [(128, 128), (320, 192), (64, 448)])
+@pytest.mark.parametrize("size", [(128, 128), (64, 448)])
 def test_a_picture_in_tiles_is_the_picture(size: tuple[int, int], *, around: bool) -> None:
     picture = noise(*size)
     columns, rows = (Axis(side // 8, spans(side // 8, 16, 4, around=around), 8) for side in size)
@@ -63,8 +57,8 @@ def test_a_tile_goes_on_at_the_other_edge() -> None:
 
 
 @pytest.mark.parametrize("around", [False, True])
-@pytest.mark.parametrize("amount", [0.3, 1, 10])
-@pytest.mark.parametrize("size", [(1, 1), (40, 300), (700, 3)])
+@pytest.mark.parametrize("amount", [0.3, 10])
+@pytest.mark.parametrize("size", [(1, 1), (40, 30)])
 def test_sharpening_is_the_kernel(amount: float, size: tuple[int, int], *, around: bool) -> None:
     picture = noise(*size)
     kernel = numpy.full((3, 3), -amount / 10)
@@ -75,12 +69,7 @@ def test_sharpening_is_the_kernel(amount: float, size: tuple[int, int], *, aroun
     found = sharpened(picture, amount, around=around).astype(float)
     # Halves are rounded to either side.
     assert abs(found - exact).max() < 0.501
-
-
-def test_flat_colours_stay_and_nothing_is_sharpened_by_zero() -> None:
-    flat = numpy.full((9, 9, 3), 77, numpy.uint8)
-    assert numpy.array_equal(sharpened(flat, 10), flat)
-    assert sharpened(flat, 0) is flat
+    assert sharpened(picture, 0) is picture
 
 
 def test_a_pattern_is_enlarged_like_its_repetition() -> None:

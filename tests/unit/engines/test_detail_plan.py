@@ -7,10 +7,7 @@ import itertools
 import pytest
 from polymux import errors
 from polymux.engines.diffusion.upscale import plan as upscale_plan
-from polymux.engines.diffusion.upscale import schedulers
 from polymux.engines.diffusion.upscale.plan import factors, planned, spans, units
-
-WITHOUT_COUNTERPART = ["DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart"]
 
 
 @pytest.mark.parametrize(
@@ -20,14 +17,12 @@ WITHOUT_COUNTERPART = ["DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Kar
         (4.7, [2, 2, 1.175]), (10, [2, 2, 2, 1.25]),
     ],
 )  # fmt: skip
-def test_no_pass_is_above_two_and_the_remainder_is_last(
-    factor: float, expected: list[float]
-) -> None:
+def test_no_pass_is_above_two(factor: float, expected: list[float]) -> None:
     assert factors(factor) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("factor", [0.01, 0.5, 1, 1.5, 2, 3, 4.7, 10])
-@pytest.mark.parametrize("size", [(1, 1), (3000, 1), (37, 53), (640, 480)])
+@pytest.mark.parametrize("factor", [0.01, 1, 1.5, 4.7])
+@pytest.mark.parametrize("size", [(1, 1), (3000, 1), (37, 53)])
 def test_the_size_is_the_factor_rounded(factor: float, size: tuple[int, int]) -> None:
     plan = planned({"scale_factor": factor}, *size)
     assert plan.size == tuple(max(1, round(side * factor)) for side in size)
@@ -42,11 +37,9 @@ def test_each_pass_invents_less_and_has_another_seed() -> None:
     assert [one.creativity for one in passes] == pytest.approx([0.5, 0.4, 0.32])
     assert [one.steps for one in passes] == [9, 7, 5]
     assert [one.seed for one in passes] == [7, 8, 9]
-
-
-def test_more_than_all_is_not_invented() -> None:
-    values = {"scale_factor": 4, "creativity": 0.9, "multistep_factor": 2}
-    assert [one.steps for one in planned(values, 10, 10).passes] == [16, 18]
+    # More than all is not invented.
+    more = {"scale_factor": 4, "creativity": 0.9, "multistep_factor": 2}
+    assert [one.steps for one in planned(more, 10, 10).passes] == [16, 18]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +61,8 @@ def test_downscaling_comes_first_and_never_enlarges() -> None:
 
 def test_too_many_pixels_are_refused_with_both_numbers() -> None:
     plan = planned({"scale_factor": 10}, 1000, 1000)
-    with pytest.raises(
-        errors.RequestTooLargeError, match=r"10000 x 10000.*100\.0.*and 64 are"
-    ) as caught:
+    words = r"10000 x 10000.*100\.0.*and 64 are"
+    with pytest.raises(errors.RequestTooLargeError, match=words) as caught:
         upscale_plan.check(plan, "png")
     assert caught.value.status == 413
     assert caught.value.param == "scale_factor"
@@ -87,8 +79,8 @@ def test_sides_that_a_format_cannot_say_are_refused(kind: str, side: int) -> Non
 
 
 @pytest.mark.parametrize("around", [False, True])
-@pytest.mark.parametrize(("tile", "overlap"), [(16, 4), (112, 14), (144, 18)])
-@pytest.mark.parametrize("length", [1, 8, 15, 16, 17, 29, 96, 145, 750, 751])
+@pytest.mark.parametrize(("tile", "overlap"), [(16, 4), (144, 18)])
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 145, 751])
 def test_tiles_cover_an_axis(length: int, tile: int, overlap: int, *, around: bool) -> None:
     found = spans(length, tile, overlap, around=around)
     assert found[0].first == 0
@@ -99,14 +91,11 @@ def test_tiles_cover_an_axis(length: int, tile: int, overlap: int, *, around: bo
     assert (found[0].before > 0) == (found[-1].after > 0) == around
 
 
-@pytest.mark.parametrize("name", WITHOUT_COUNTERPART)
-def test_a_solver_that_nothing_does_is_refused_with_those_that_there_are(name: str) -> None:
-    with pytest.raises(errors.BadRequestError) as caught:
-        planned({"scheduler": name}, 10, 10)
-    assert caught.value.status == 400
-    assert caught.value.param == "scheduler"
-    assert f"{name!r}" in str(caught.value)
-    assert "there are: DPM++ 2M, DPM++ 2M Karras" in str(caught.value)
+def test_a_solver_that_nothing_does_is_refused_with_those_that_there_are() -> None:
+    words = "'Restart'.*there are: DPM\\+\\+ 2M, DPM\\+\\+ 2M Karras"
+    with pytest.raises(errors.BadRequestError, match=words) as caught:
+        planned({"scheduler": "Restart"}, 10, 10)
+    assert (caught.value.status, caught.value.param) == (400, "scheduler")
 
 
 def test_units_are_what_goes_through_the_network() -> None:
@@ -127,14 +116,3 @@ def test_what_tiles_share_costs_twice() -> None:
     assert one == pytest.approx(0.262144)
     # Five tiles of 16 cells along 64 cells.
     assert many == pytest.approx((5 * 16 * 8) ** 2 / 1e6)
-
-
-def test_all_but_those_without_counterpart_are_there() -> None:
-    from polymux import contract
-
-    shape = next(one for one in contract.operation("upscale_image").variants if one.id == "A")
-    names = next(one for one in shape.fields if one.name == "scheduler").choices
-    assert len(names) == 30
-    for name in names:
-        if name not in WITHOUT_COUNTERPART:
-            assert schedulers.calls(name, 1) == 1

@@ -10,25 +10,20 @@ CASES = [
     ("", []),
     ("a barn", [("a barn", 1)]),
     ("a (red) barn", [("a ", 1), ("red", 1.1), (" barn", 1)]),
-    ("((red))", [("red", 1.21)]),
     ("[dull]", [("dull", LESS)]),
     ("([even])", [("even", 1.1 * LESS)]),
     ("(red:1.5)", [("red", 1.5)]),
     ("(red: 0.5 )", [("red", 0.5)]),
-    ("(red:.25)", [("red", 0.25)]),
     ("(red:-1)", [("red", -1)]),
     ("((red:1.5) big)", [("red", 1.65), (" big", 1.1)]),
     ("(worst quality, low quality:2) x", [("worst quality, low quality", 2), (" x", 1)]),
     (r"smile \(happy\) \\", [("smile (happy) \\", 1)]),
-    (r"(a \) b:2)", [("a ) b", 2)]),
     ("at 10:30", [("at 10:30", 1)]),
     ("(ratio:wide)", [("ratio:wide", 1.1)]),
-    ("never (closed", [("never ", 1), ("closed", 1.1)]),
     ("never ((closed [twice", [("never ", 1), ("closed ", 1.21), ("twice", 1.1)]),
     ("not opened) there] x:2)", [("not opened) there] x:2)", 1)]),
+    ("a < b > c <3", [("a < b > c <3", 1)]),
     ("()", []),
-    ("[]x", [("x", 1)]),
-    ("back\\slash", [("back\\slash", 1)]),
     ("été (日本:1.2)", [("été ", 1), ("日本", 1.2)]),
 ]
 
@@ -64,25 +59,15 @@ def test_what_nothing_here_does_is_said() -> None:
     assert [one.text.strip() for one in prompt.parts[0]][-1] == ", , badhandv42"
 
 
-def test_less_than_signs_are_words() -> None:
-    assert parsed("a < b > c <3").parts[0][0].text == "a < b > c <3"
-
-
-@pytest.mark.parametrize("text", ["(" * 5000, "[" * 5000 + "]" * 5000, "\\" * 4999, "<lora:" * 999])
-def test_nothing_is_too_odd(text: str) -> None:
-    assert len(parsed(text).parts) == 1
-
-
 @pytest.mark.parametrize(
     "text",
     ["(x:" + "1" * 40_000, " " * 40_000 + "x", "(a" * 9_000, "[a" * 9_000 + "]" * 9_000,
-     "BREAK " * 8_000, "<a:b" * 12_000, "<a:b" + ":" * 40_000, "<" + "a" * 40_000,
-     (":" + " " * 200) * 200, "(a:1)" * 10_000],
-    ids=["digits", "spaces", "open", "closed", "breaks", "angles", "colons", "name", "gaps", "all"],
+     "\\" * 4999, "<lora:" * 999, "<a:b" + ":" * 40_000, (":" + " " * 200) * 200],
+    ids=["digits", "spaces", "open", "closed", "slashes", "angles", "colons", "gaps"],
 )  # fmt: skip
 def test_long_prompts_take_no_longer_than_they_are(text: str) -> None:
     """Each of the first four took minutes, with nobody to end them."""
-    assert parsed(text).parts
+    assert len(parsed(text).parts) == 1
 
 
 def test_weights_are_numbers_whatever_is_written() -> None:
@@ -97,7 +82,7 @@ def test_weights_are_numbers_whatever_is_written() -> None:
 
 def test_brackets_beyond_the_sixteenth_are_words() -> None:
     (one,) = parsed("(" * 16 + "a" + ")" * 16).parts[0]
-    assert one == ("a", pytest.approx(1.1**16))
+    assert (one.text, one.weight) == ("a", pytest.approx(1.1**16))
     assert "((" in "".join(one.text for one in parsed("(" * 18 + "a").parts[0])
 
 

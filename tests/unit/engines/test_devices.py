@@ -63,32 +63,29 @@ def chat(
         yield load
 
 
-@pytest.mark.parametrize("devices", [(CPU, GPU), (GPU,), (INTEGRATED, CPU)])
-@pytest.mark.parametrize("options", [{}, {"device": "auto"}, {"device": "gpu"}])
-def test_a_chat_takes_the_gpu_that_is_there(
-    chat: Callable[..., tuple[Any, Any]], devices: tuple[str, ...], options: dict[str, Any]
+@pytest.mark.parametrize(
+    ("devices", "options", "device"),
+    [
+        ((CPU, GPU), {}, "gpu"),
+        ((GPU,), {"device": "auto"}, "gpu"),
+        ((INTEGRATED, CPU), {"device": "gpu"}, "gpu"),
+        # Layers that are told of change nothing where there is nothing to put them on.
+        ((CPU,), {"gpu_layers": 20}, "cpu"),
+        ((), {"device": "auto", "gpu_layers": 20}, "cpu"),
+        ((CPU, GPU), {"device": "cpu", "gpu_layers": 20}, "cpu"),
+    ],
+)
+def test_a_chat_takes_the_gpu_that_is_there_and_wanted(
+    chat: Callable[..., tuple[Any, Any]],
+    devices: tuple[str, ...],
+    options: dict[str, Any],
+    device: str,
 ) -> None:
     facts, parameters = chat(*devices, **options)
-    assert facts["device"] == "gpu"
-    assert parameters.n_gpu_layers == -1  # All of them.
-    assert parameters.mmproj_use_gpu is True
-    assert parameters.n_batch == parameters.n_ubatch == 512
-
-
-@pytest.mark.parametrize(
-    ("devices", "options"),
-    [((CPU,), {}), ((), {"device": "auto"}), ((CPU,), {"device": "cpu"}),
-     ((CPU, GPU), {"device": "cpu"})],
-)  # fmt: skip
-def test_without_a_gpu_or_against_it_a_chat_stays_on_the_processor(
-    chat: Callable[..., tuple[Any, Any]], devices: tuple[str, ...], options: dict[str, Any]
-) -> None:
-    # Layers that are told of change nothing where there is nothing to put them on.
-    facts, parameters = chat(*devices, gpu_layers=20, **options)
-    assert facts["device"] == "cpu"
-    assert parameters.n_gpu_layers == 0
-    assert parameters.mmproj_use_gpu is False
-    assert parameters.n_batch == parameters.n_ubatch == 64
+    assert facts["device"] == device
+    assert parameters.n_gpu_layers == (-1 if device == "gpu" else 0)  # All of them, or none.
+    assert parameters.mmproj_use_gpu is (device == "gpu")
+    assert parameters.n_batch == parameters.n_ubatch == (512 if device == "gpu" else 64)
 
 
 def test_layers_and_batches_that_are_told_of_are_kept(
@@ -97,49 +94,23 @@ def test_layers_and_batches_that_are_told_of_are_kept(
     _, parameters = chat(CPU, GPU, gpu_layers=12, batch=128)
     assert parameters.n_gpu_layers == 12
     assert parameters.n_batch == parameters.n_ubatch == 128
-
-
-def test_a_gpu_that_is_wanted_and_missing_is_told_of(
-    chat: Callable[..., tuple[Any, Any]],
-) -> None:
     with pytest.raises(NoBackendError, match="device is gpu"):
         chat(CPU, device="gpu")
 
 
-@pytest.fixture
-def speech(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
-    """Loads a speech engine; gives what its library was asked for."""
-    folder = tmp_path / "whisper"
-    folder.mkdir()
-    for name in ("config.json", "model.bin", "tokenizer.json"):
-        (folder / name).write_bytes(b"{}")
-
-    def load(**options: Any) -> dict[str, Any]:
-        asked: dict[str, Any] = {}
-        library = ModuleType("faster_whisper")
-
-        def model(path: str, **more: Any) -> object:
-            asked.update(more, path=path)
-            return object()
-
-        library.WhisperModel = model  # type: ignore[attr-defined]
-        library.BatchedInferencePipeline = lambda model: model  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "faster_whisper", library)
-        SpeechEngine().load({"model": str(folder), **options})
-        assert asked["path"] == str(folder)
-        assert asked["local_files_only"] is True
-        return asked
-
-    return load
-
-
-@pytest.mark.parametrize(
-    ("options", "device"),
-    [({}, "auto"), ({"device": "auto"}, "auto"), ({"device": "cpu"}, "cpu"),
-     ({"device": "cuda"}, "cuda")],
-)  # fmt: skip
+@pytest.mark.parametrize("device", [None, "auto", "cpu", "cuda"])
 def test_speech_leaves_the_choice_to_its_library_unless_it_is_told(
-    speech: Callable[..., dict[str, Any]], options: dict[str, Any], device: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str | None
 ) -> None:
     """By ``auto`` CTranslate2 takes a GPU where it finds one."""
-    assert speech(**options)["device"] == device
+    for name in ("config.json", "model.bin", "tokenizer.json"):
+        (tmp_path / name).write_bytes(b"{}")
+    asked: dict[str, Any] = {}
+    library: Any = ModuleType("faster_whisper")
+    library.WhisperModel = lambda path, **more: asked.update(more, path=path)
+    library.BatchedInferencePipeline = lambda model: model
+    monkeypatch.setitem(sys.modules, "faster_whisper", library)
+    SpeechEngine().load({"model": str(tmp_path)} | ({} if device is None else {"device": device}))
+    assert asked["path"] == str(tmp_path)
+    assert asked["local_files_only"] is True
+    assert asked["device"] == (device or "auto")

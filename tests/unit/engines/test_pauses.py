@@ -60,7 +60,7 @@ def test_a_very_long_pause_begins_a_window() -> None:
         ((5.0, 5.0), (7, 7)),
     ],
 )
-def test_sentences_begin_and_end_with_speech(
+def test_sentences_are_where_speech_is(
     told: tuple[float, float], spoken: tuple[float, float]
 ) -> None:
     found = made((1, 3), (7, 8), duration_s=10)

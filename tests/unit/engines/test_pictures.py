@@ -1,4 +1,4 @@
-"""Pictures of more than 8 bits: upright once, and no sample changed without a word in the log."""
+"""Pictures of all kinds, and of more than 8 bits: upright, and no sample changed in silence."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from polymux.engines.base import Token
 from polymux.engines.media.images import load_pictures, measured
 from polymux.service.model import Upload
 from support.hostile_pictures import chunk
+from support.sinks import HeardSink
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,42 +25,40 @@ if TYPE_CHECKING:
 SIZE = (4, 6)
 WHITE = 0xFFFF
 SIGNATURE_AND_HEADER = 33
+KINDS = ["PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"]
 
 
-class Sink:
-    """Where drafts come from; keeps what is told."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.lines: list[str] = []
-
-    def draft(self, expected_bytes: int = 0) -> Path:
-        return self._folder / f"draft of {expected_bytes}"
-
-    def log(self, line: str) -> None:
-        self.lines.append(line)
-
-    def report(self, fraction: float) -> None:
-        pass
-
-    def preview(self, data: bytes, content_type: str) -> None:
-        pass
-
-    def chunk(self, data: Any) -> None:
-        pass
+def pages_of(
+    folder: Path, data: bytes, mode: str = "any", most: int = 1
+) -> tuple[list[NDArray[Any]], list[str]]:
+    """The samples of pages, and what was told."""
+    path = folder / "picture"
+    path.write_bytes(data)
+    sink, wanted = HeardSink(folder), {"pages": most, "mode": mode}
+    pages = []
+    for one in load_pictures(Upload(path, "p", "", len(data)), wanted, 1_000_000, sink, Token()):
+        samples = np.fromfile(one["pixels"].path, np.uint8 if one["bits"] == 8 else np.uint16)
+        one["pixels"].path.unlink()
+        pages.append(samples.reshape(one["height"], one["width"], one["channels"]))
+    return pages, sink.lines
 
 
 def loaded(folder: Path, data: bytes, mode: str = "any") -> tuple[NDArray[Any], list[str]]:
-    """The samples, and what was told."""
-    path = folder / "picture"
-    path.write_bytes(data)
-    sink = Sink(folder)
-    wanted = {"pages": 1, "mode": mode}
-    (made,) = load_pictures(Upload(path, "p", "", len(data)), wanted, 1_000_000, sink, Token())
-    kind = np.uint8 if made["bits"] == 8 else np.uint16
-    samples = np.fromfile(made["pixels"].path, kind)
-    made["pixels"].path.unlink()
-    return samples.reshape(made["height"], made["width"], made["channels"]), sink.lines
+    (page,), told = pages_of(folder, data, mode)
+    return page, told
+
+
+def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def is_small(folder: Path, data: bytes, found: NDArray[Any]) -> None:
+    """For those who read text it has three colours of 8 bits."""
+    small, _ = loaded(folder, data, "rgb")
+    assert small.shape == (*found.shape[:2], 3)
+    assert np.abs(small.astype(int) - (found >> 8)).max() <= 1
 
 
 def slope(channels: int) -> NDArray[np.uint16]:
@@ -70,7 +69,7 @@ def slope(channels: int) -> NDArray[np.uint16]:
 
 def png(samples: NDArray[np.uint16], *chunks: bytes) -> bytes:
     """A PNG of 16 bits with further chunks."""
-    order = {1: None, 3: cv2.COLOR_RGB2BGR, 4: cv2.COLOR_RGBA2BGRA}[samples.shape[2]]
+    order = {1: None, 3: cv2.COLOR_RGB2BGR}[samples.shape[2]]
     done, made = cv2.imencode(".png", samples if order is None else cv2.cvtColor(samples, order))
     assert done
     data = bytes(made)
@@ -96,37 +95,40 @@ def tiff(samples: NDArray[np.uint16], orientation: int, grey: int = 1) -> bytes:
     return struct.pack("<2sHI", b"II", 42, place) + data + bits + folder + bytes(4)
 
 
+def turned(orientation: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif
+
+
 def upright(samples: NDArray[np.uint16], orientation: int) -> NDArray[np.uint16]:
     """As Pillow turns each channel."""
-    made = []
-    for channel in range(samples.shape[2]):
-        exif = Image.Exif()
-        exif[0x0112] = orientation
-        plane = Image.fromarray(samples[:, :, channel].astype(np.int32))
-        buffer = io.BytesIO()
-        plane.save(buffer, "TIFF", exif=exif)
-        made.append(np.asarray(ImageOps.exif_transpose(Image.open(buffer))))
+    planes = [Image.fromarray(samples[:, :, n].astype(np.int32)) for n in range(samples.shape[2])]
+    files = [io.BytesIO(saved(one, "TIFF", exif=turned(orientation))) for one in planes]
+    made = [np.asarray(ImageOps.exif_transpose(Image.open(one))) for one in files]
     return np.stack(made, axis=2).astype(np.uint16)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_pictures_of_all_kinds(tmp_path: Path, kind: str) -> None:
+    found, told = loaded(tmp_path, saved(Image.new("RGB", (40, 30), (250, 10, 90)), kind))
+    assert found.shape == (30, 40, 3)
+    assert np.abs(found.astype(int) - (250, 10, 90)).max() <= 3
+    assert told == []
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("form", ["PNG", "TIFF"])
+@pytest.mark.parametrize(("form", "channels"), [("PNG", 1), ("TIFF", 3)])
 def test_pictures_of_16_bits_are_turned_once(
     tmp_path: Path, form: str, channels: int, orientation: int
 ) -> None:
     samples = slope(channels)
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    data = tiff(samples, orientation)
-    if form == "PNG":
-        data = png(samples, chunk(b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")))
-    found, told = loaded(tmp_path, data)
+    exif = turned(orientation).tobytes().removeprefix(b"Exif\0\0")
+    of_form = {"PNG": png(samples, chunk(b"eXIf", exif)), "TIFF": tiff(samples, orientation)}
+    found, told = loaded(tmp_path, of_form[form])
     assert np.array_equal(found, upright(samples, orientation))
     assert told == []
-    small, _ = loaded(tmp_path, data, "rgb")
-    assert small.shape == (*found.shape[:2], 3)
-    assert np.abs(small.astype(int) - (found >> 8)).max() <= 1
+    is_small(tmp_path, of_form[form], found)
 
 
 @pytest.mark.parametrize("compression", ["none", "tiff_lzw"])
@@ -136,46 +138,38 @@ def test_grey_of_which_0_is_white(tmp_path: Path, orientation: int, compression:
     samples = slope(1)
     data = tiff(samples, orientation, grey=0)
     if compression != "none":
-        buffer = io.BytesIO()
         told = {262: 0, 274: orientation}
         plane = Image.fromarray(samples[:, :, 0])
-        plane.save(buffer, "TIFF", tiffinfo=told, compression=compression)
-        data = buffer.getvalue()
+        data = saved(plane, "TIFF", tiffinfo=told, compression=compression)
     found, _ = loaded(tmp_path, data)
     assert np.array_equal(found, WHITE - upright(samples, orientation))
-    small, _ = loaded(tmp_path, data, "rgb")
-    assert np.abs(small.astype(int) - (found >> 8)).max() <= 1
+    is_small(tmp_path, data, found)
 
 
 def test_floats_of_which_0_is_white(tmp_path: Path) -> None:
     values = np.linspace(-0.5, 1, 24, dtype=np.float32).reshape(SIZE)
-    buffer = io.BytesIO()
-    Image.fromarray(values).save(buffer, "TIFF", tiffinfo={262: 0})
-    found, told = loaded(tmp_path, buffer.getvalue())
+    data = saved(Image.fromarray(values), "TIFF", tiffinfo={262: 0})
+    found, told = loaded(tmp_path, data)
     assert np.abs(found[:, :, 0] - (1 - np.clip(values, 0, 1)) * WHITE).max() <= 1
     assert told == ["samples of 32 bits become 16: 1 is black and what is below 0 white"]
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("orientation", [1, 4, 6, 7])
 def test_grey_of_8_bits_is_turned_once(tmp_path: Path, orientation: int) -> None:
     samples = slope(1)
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    buffer = io.BytesIO()
-    Image.fromarray((samples[:, :, 0] >> 8).astype(np.uint8)).save(buffer, "TIFF", exif=exif)
-    found, _ = loaded(tmp_path, buffer.getvalue())
+    plane = Image.fromarray((samples[:, :, 0] >> 8).astype(np.uint8))
+    found, _ = loaded(tmp_path, saved(plane, "TIFF", exif=turned(orientation)))
     assert np.array_equal(found, upright(samples, orientation) >> 8)
 
 
-@pytest.mark.parametrize("most", [WHITE, 40_000, 1023])
-@pytest.mark.parametrize("kind", ["binary", "text"])
+@pytest.mark.parametrize(("kind", "most"), [("P6", WHITE), ("P6", 40_000), ("P3", 1023)])
 def test_portable_pixmaps_keep_16_bits(tmp_path: Path, kind: str, most: int) -> None:
     samples = np.round(slope(3) * (most / WHITE)).astype(np.uint16)
-    head = f"{'P6' if kind == 'binary' else 'P3'} {SIZE[1]} {SIZE[0]} {most}\n".encode()
-    body = samples.astype(">u2").tobytes()
-    if kind == "text":
-        body = " ".join(map(str, samples.ravel())).encode() + b"\n"
-    found, told = loaded(tmp_path, head + body)
+    head = f"{kind} {SIZE[1]} {SIZE[0]} {most}\n".encode()
+    text = " ".join(map(str, samples.ravel())).encode() + b"\n"
+    found, told = loaded(
+        tmp_path, head + (samples.astype(">u2").tobytes() if kind == "P6" else text)
+    )
     assert found.dtype == np.uint16
     assert np.array_equal(found, np.round(samples * (WHITE / most)))
     assert told == []
@@ -184,8 +178,7 @@ def test_portable_pixmaps_keep_16_bits(tmp_path: Path, kind: str, most: int) -> 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_colour_that_is_transparent_stays_so(tmp_path: Path, channels: int) -> None:
     samples = slope(channels)
-    clear = samples[2, 3].astype(">u2").tobytes()
-    data = png(samples, chunk(b"tRNS", clear))
+    data = png(samples, chunk(b"tRNS", samples[2, 3].astype(">u2").tobytes()))
     found, told = loaded(tmp_path, data)
     assert found.dtype == np.uint16
     assert np.array_equal(found[:, :, :3], np.broadcast_to(samples, (*SIZE, 3)))
@@ -194,14 +187,9 @@ def test_a_colour_that_is_transparent_stays_so(tmp_path: Path, channels: int) ->
     assert told == []
     if channels == 1:
         # For those who read text it is white.
-        _check_white(tmp_path, data)
-
-
-def _check_white(folder: Path, data: bytes) -> None:
-    small, _ = loaded(folder, data, "rgb")
-    assert small.shape == (*SIZE, 3)
-    assert small[2, 3].tolist() == [255, 255, 255]
-    assert small[2, 2].max() < 255
+        small, _ = loaded(tmp_path, data, "rgb")
+        assert small[2, 3].tolist() == [255, 255, 255]
+        assert small[2, 2].max() < 255
 
 
 @pytest.mark.parametrize(
@@ -220,30 +208,24 @@ def _check_white(folder: Path, data: bytes) -> None:
     ],
 )
 def test_samples_of_32_bits(tmp_path: Path, values: NDArray[Any], white: float, words: str) -> None:
-    buffer = io.BytesIO()
-    Image.fromarray(values.reshape(SIZE)).save(buffer, "TIFF")
-    found, told = loaded(tmp_path, buffer.getvalue())
+    data = saved(Image.fromarray(values.reshape(SIZE)), "TIFF")
+    found, told = loaded(tmp_path, data)
     known = np.nan_to_num(values.reshape(SIZE).astype(float), nan=0, posinf=white, neginf=0)
     expected = np.clip(known / white, 0, 1) * WHITE
     assert found.dtype == np.uint16
     assert np.abs(found[:, :, 0] - expected).max() <= 1
     assert (words in told[0]) if words else told == []
-    small, _ = loaded(tmp_path, buffer.getvalue(), "rgb")
+    small, _ = loaded(tmp_path, data, "rgb")
     assert np.abs(small[:, :, 0] - expected / 256).max() <= 1
 
 
-MAX_SIGNATURE_BYTES = 12
-
-
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_picture_cut_short_is_broken(tmp_path: Path, kind: str) -> None:
     """Wherever it ends, from its format's signature on: never of a kind that is not read."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (40, 30), "red").save(buffer, kind)
-    data = buffer.getvalue()
+    data = saved(Image.new("RGB", (40, 30), "red"), kind)
     path = tmp_path / "picture"
     refused = 0
-    for length in range(MAX_SIGNATURE_BYTES, min(len(data), 400)):
+    for length in range(12, min(len(data), 400), 7):
         path.write_bytes(data[:length])
         try:
             measured(Upload(path, "p", "", length))  # All that it needs may be there.
@@ -252,10 +234,7 @@ def test_a_picture_cut_short_is_broken(tmp_path: Path, kind: str) -> None:
     assert refused > 0 or kind == "PPM"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"RIFF\0\0\0\0WAVEfmt ", b"\xff\xd8", b"GIF", b"II", b"<svg/>"],
-)
+@pytest.mark.parametrize("data", [b"", b"RIFF\0\0\0\0WAVEfmt ", b"\xff\xd8", b"II", b"<svg/>"])
 def test_what_is_no_picture(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(polymux.UnsupportedMediaError, match="no picture of a kind that is read"):
         loaded(tmp_path, data)
@@ -263,33 +242,20 @@ def test_what_is_no_picture(tmp_path: Path, data: bytes) -> None:
 
 def test_smaller_pictures_of_a_photograph_are_no_pages(tmp_path: Path) -> None:
     """Cameras write a preview behind it, which others cut off and leave what tells of it."""
-    buffer = io.BytesIO()
     photograph, preview = Image.new("RGB", (40, 30), "red"), Image.new("RGB", (20, 15), "red")
-    photograph.save(buffer, "MPO", save_all=True, append_images=[preview])
-    data = buffer.getvalue()
+    data = saved(photograph, "MPO", save_all=True, append_images=[preview])
     for one in (data, data[: data.rindex(b"\xff\xd8\xff")]):
-        assert read_pages(tmp_path, one) == ([(40, 30)], [])
+        (page,), told = pages_of(tmp_path, one, "rgb", 200)
+        assert (page.shape, told) == ((30, 40, 3), [])
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_of_what_moves_the_first_picture_is_taken(tmp_path: Path, kind: str) -> None:
-    buffer = io.BytesIO()
     first, second = Image.new("RGB", (40, 30), "red"), Image.new("RGB", (40, 30), "blue")
-    first.save(buffer, kind, save_all=True, append_images=[second])
-    told = ["it has several pictures: the first is taken"]
-    assert read_pages(tmp_path, buffer.getvalue()) == ([(40, 30)], told)
-
-
-def read_pages(folder: Path, data: bytes) -> tuple[list[tuple[int, int]], list[str]]:
-    """Sizes of the pages as text is read of, and what was told."""
-    path = folder / "picture"
-    path.write_bytes(data)
-    sink = Sink(folder)
-    wanted = {"pages": 200, "mode": "rgb"}
-    pages = load_pictures(Upload(path, "p", "", len(data)), wanted, 1_000_000, sink, Token())
-    for one in pages:
-        one["pixels"].path.unlink()
-    return [(one["width"], one["height"]) for one in pages], sink.lines
+    data = saved(first, kind, save_all=True, append_images=[second])
+    (page,), told = pages_of(tmp_path, data, "rgb", 200)
+    assert page[0, 0].argmax() == 0
+    assert told == ["it has several pictures: the first is taken"]
 
 
 def test_floats_for_colours_are_named(tmp_path: Path) -> None:
@@ -330,31 +296,24 @@ def display_p3() -> bytes:
 
 #: Of Display P3: the red of sRGB is the first.
 RED, PURE_RED = (234, 51, 35), (255, 0, 0)
-
-
-def with_profile(picture: Image.Image, kind: str, profile: bytes) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, kind, icc_profile=profile, **({"quality": 100} if kind == "JPEG" else {}))
-    return buffer.getvalue()
+FLAT = Image.new("RGB", (16, 16), RED)
 
 
 @pytest.mark.parametrize("mode", ["any", "rgb"])
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP"])
 def test_colours_of_a_profile(tmp_path: Path, kind: str, mode: str) -> None:
-    picture = Image.new("RGB", (16, 16), RED)
-    samples, told = loaded(tmp_path, with_profile(picture, kind, display_p3()), mode)
+    more = {"quality": 100} if kind == "JPEG" else {}
+    data = saved(FLAT, kind, icc_profile=display_p3(), **more)
+    samples, told = loaded(tmp_path, data, mode)
     assert np.abs(samples[8, 8].astype(int) - PURE_RED).max() <= 4
     assert told == []
 
 
-def test_colours_of_a_profile_with_transparency(tmp_path: Path) -> None:
-    clear = Image.new("RGBA", (16, 16), (*RED, 77))
-    samples, _ = loaded(tmp_path, with_profile(clear, "PNG", display_p3()))
-    assert samples[8, 8, 3] == 77
-    assert np.abs(samples[8, 8, :3].astype(int) - PURE_RED).max() <= 4
-    palette = Image.new("RGB", (16, 16), RED).quantize(4)
-    samples, _ = loaded(tmp_path, with_profile(palette, "PNG", display_p3()))
-    assert np.abs(samples[8, 8].astype(int) - PURE_RED).max() <= 4
+def test_colours_of_a_profile_with_transparency_or_a_palette(tmp_path: Path) -> None:
+    for picture in (Image.new("RGBA", (16, 16), (*RED, 77)), FLAT.quantize(4)):
+        samples, _ = loaded(tmp_path, saved(picture, "PNG", icc_profile=display_p3()))
+        assert np.abs(samples[8, 8, :3].astype(int) - PURE_RED).max() <= 4
+        assert picture.mode == "P" or samples[8, 8, 3] == 77
 
 
 def test_profiles_that_change_nothing(tmp_path: Path) -> None:
@@ -364,11 +323,12 @@ def test_profiles_that_change_nothing(tmp_path: Path) -> None:
     whole = display_p3()
     broken = [b"no profile", whole[:200], whole[:128] + b"\xff" * 200]
     for profile in (srgb, *broken):
-        data = with_profile(Image.fromarray(noise), "PNG", profile)
+        data = saved(Image.fromarray(noise), "PNG", icc_profile=profile)
         samples, told = loaded(tmp_path, data)
         assert np.array_equal(samples, noise)
         assert any("profile is broken" in line for line in told) is (profile != srgb)
-    grey = Image.fromarray(noise[:, :, 0])
-    samples, told = loaded(tmp_path, with_profile(grey, "PNG", whole))
+    samples, told = loaded(
+        tmp_path, saved(Image.fromarray(noise[:, :, 0]), "PNG", icc_profile=whole)
+    )
     assert np.array_equal(samples[:, :, 0], noise[:, :, 0])
     assert told == []

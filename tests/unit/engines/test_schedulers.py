@@ -51,45 +51,42 @@ OF_SDXL = {
     "DPM++2MSDE": (MULTI, False, SDE, "midpoint", 2, "leading"),
     "DPMSolver++": (MULTI, False, PP, "midpoint", 2, "leading"),
 }
+OTHERS = ("K_EULER_ANCESTRAL", "HeunDiscrete")
 OF_PLAYGROUND = {
+    **{name: (*one[:-1], "linspace" if name in OTHERS else "leading")
+       for name, one in OF_SDXL.items()},
     "K_EULER": ("EDMEulerScheduler", None, None, None, None, None),
-    "K_EULER_ANCESTRAL": ("EulerAncestralDiscreteScheduler", None, None, None, None, "linspace"),
-    "DDIM": ("DDIMScheduler", None, None, None, None, "leading"),
-    "PNDM": ("PNDMScheduler", None, None, None, None, "leading"),
-    "HeunDiscrete": ("HeunDiscreteScheduler", False, None, None, None, "linspace"),
-    "DPMSolverMultistep": (EDM_MULTI, None, PP, "midpoint", 2, None),
-    "KarrasDPM": (EDM_MULTI, None, PP, "midpoint", 2, None),
-    "DPM++2MKarras": (EDM_MULTI, None, PP, "midpoint", 2, None),
-    "DPM++2MSDE": (EDM_MULTI, None, SDE, "midpoint", 2, None),
-    "DPMSolver++": (EDM_MULTI, None, PP, "midpoint", 2, None),
-}
+    **{name: (EDM_MULTI, None, *one[2:-1], None)
+       for name, one in OF_SDXL.items() if one[0] == MULTI},
+}  # fmt: skip
+LINEAR = (None, None, None, "linspace")
 OF_DETAIL = {
     "DPM++ 2M": (MULTI, False, PP, "midpoint", 2, "linspace"),
-    "DPM++ 2M Karras": (MULTI, True, PP, "midpoint", 2, "linspace"),
     "DPM++ SDE": (SINGLE, False, SDE, "midpoint", 2, None),
-    "DPM++ SDE Karras": (SINGLE, True, SDE, "midpoint", 2, None),
     "DPM++ 2M SDE": (MULTI, False, SDE, "midpoint", 2, "linspace"),
-    "DPM++ 2M SDE Karras": (MULTI, True, SDE, "midpoint", 2, "linspace"),
-    "DPM++ 2M SDE Exponential": (MULTI, False, SDE, "midpoint", 2, "linspace"),
     "DPM++ 2M SDE Heun": (MULTI, False, SDE, "heun", 2, "linspace"),
-    "DPM++ 2M SDE Heun Karras": (MULTI, True, SDE, "heun", 2, "linspace"),
-    "DPM++ 2M SDE Heun Exponential": (MULTI, False, SDE, "heun", 2, "linspace"),
     "DPM++ 3M SDE": (MULTI, False, SDE, "midpoint", 3, "linspace"),
-    "DPM++ 3M SDE Karras": (MULTI, True, SDE, "midpoint", 3, "linspace"),
-    "DPM++ 3M SDE Exponential": (MULTI, False, SDE, "midpoint", 3, "linspace"),
-    "DPM2": ("KDPM2DiscreteScheduler", False, None, None, None, "linspace"),
-    "DPM2 Karras": ("KDPM2DiscreteScheduler", True, None, None, None, "linspace"),
-    "DPM2 a": ("KDPM2AncestralDiscreteScheduler", False, None, None, None, "linspace"),
-    "DPM2 a Karras": ("KDPM2AncestralDiscreteScheduler", True, None, None, None, "linspace"),
-    "Euler": ("EulerDiscreteScheduler", False, None, None, None, "linspace"),
-    "Euler a": ("EulerAncestralDiscreteScheduler", None, None, None, None, "linspace"),
-    "Heun": ("HeunDiscreteScheduler", False, None, None, None, "linspace"),
-    "LMS": ("LMSDiscreteScheduler", False, None, None, None, "linspace"),
-    "LMS Karras": ("LMSDiscreteScheduler", True, None, None, None, "linspace"),
+    "DPM2": ("KDPM2DiscreteScheduler", False, *LINEAR),
+    "DPM2 a": ("KDPM2AncestralDiscreteScheduler", False, *LINEAR),
+    "Euler": ("EulerDiscreteScheduler", False, *LINEAR),
+    "Euler a": ("EulerAncestralDiscreteScheduler", None, *LINEAR),
+    "Heun": ("HeunDiscreteScheduler", False, *LINEAR),
+    "LMS": ("LMSDiscreteScheduler", False, *LINEAR),
     "DDIM": ("DDIMScheduler", None, None, None, None, "leading"),
     "PLMS": ("PNDMScheduler", None, None, None, None, "leading"),
     "UniPC": ("UniPCMultistepScheduler", False, None, "bh2", 2, "linspace"),
 }
+#: Those of them that there are with other distances of the noise, too.
+KARRAS = {
+    "DPM++ 2M", "DPM++ SDE", "DPM++ 2M SDE", "DPM++ 2M SDE Heun", "DPM++ 3M SDE", "DPM2", "DPM2 a",
+    "LMS",
+}  # fmt: skip
+EXPONENTIAL = {"DPM++ 2M SDE", "DPM++ 2M SDE Heun", "DPM++ 3M SDE"}
+for _name, (_class, _, *_rest) in list(OF_DETAIL.items()):
+    if _name in KARRAS:
+        OF_DETAIL[f"{_name} Karras"] = (_class, True, *_rest)
+    if _name in EXPONENTIAL:
+        OF_DETAIL[f"{_name} Exponential"] = (_class, False, *_rest)
 #: Those that nothing in diffusers is the same as.
 REFUSED = {"DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart"}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support import diffusing, diffusion_models
+from polymux.engines.diffusion import previews
+from support import detail_models, diffusing, diffusion_models, video_models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Role to a model."""
+    """Role of pictures to a model."""
     folder = tmp_path_factory.mktemp("models")
     xl = diffusion_models.stable_diffusion_xl(folder / "xl")
     return {
@@ -28,10 +29,61 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
+def detail(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Role of detail to a model."""
+    return detail_models.models(tmp_path_factory.mktemp("detail"))
+
+
+@pytest.fixture(scope="session")
+def every(
+    models: dict[str, Path], detail: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """Role of any operation to a model."""
+    folder = tmp_path_factory.mktemp("every")
+    return {
+        **models,
+        **detail,
+        "video:xl": video_models.text_to_video(folder / "text"),
+        "video:576w": video_models.animate_diff(folder / "animated"),
+        "video:potat1": video_models.wan(folder / "wan"),
+        "video:animov-512x": diffusion_models.stable_diffusion(folder / "pictures"),
+        "music": diffusion_models.stable_diffusion(folder / "music"),
+    }
+
+
+@pytest.fixture(scope="session")
 def engine(models: dict[str, Path]) -> DiffusionEngine:
     return diffusing.engine(models)
+
+
+@pytest.fixture(scope="session")
+def detailing(detail: dict[str, Path]) -> DiffusionEngine:
+    return diffusing.engine(detail, previews=False)
+
+
+@pytest.fixture
+def work(detailing: DiffusionEngine, tmp_path: Path) -> detail_models.Work:
+    """What the engine answers to a picture, and what it tells."""
+    return lambda pixels=detail_models.SMALL, **values: detail_models.worked(
+        detailing, tmp_path, pixels, **values
+    )
+
+
+@pytest.fixture
+def paint(detailing: DiffusionEngine, tmp_path: Path) -> detail_models.Paint:
+    """What it makes of a picture: samples."""
+    return lambda pixels=detail_models.SMALL, **values: detail_models.made(
+        detailing, tmp_path, pixels, **values
+    )
 
 
 @pytest.fixture
 def sink(tmp_path: Path) -> diffusing.HeardSink:
     return diffusing.HeardSink(tmp_path)
+
+
+@pytest.fixture
+def previews_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after every step, however long it takes."""
+    monkeypatch.setattr(previews, "_EVERY_S", 0.0)
+    monkeypatch.setattr(previews, "_SHARE", 1e9)

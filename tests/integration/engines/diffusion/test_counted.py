@@ -14,50 +14,58 @@ from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion import engine as engines
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
-from support import detail_models, diffusing, diffusion_models, video_models
+from support import diffusing, diffusion_models
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.engines.diffusion.engine import DiffusionEngine
+    from support.diffusing import HeardSink
 
 PICTURE = {"prompt": "a house", "width": 256, "height": 256, "num_inference_steps": 10}
-VIDEO = {"prompt": "waves", "width": 256, "height": 256, "num_frames": 5, "num_inferences_steps": 4}
+VIDEO = {"prompt": "waves", "width": 64, "height": 64, "num_frames": 5, "num_inferences_steps": 4}
+DETAIL = {"prompt": "a house", "creativity": 1.0, IMAGE_SIZE: [96, 64]}
+MUSIC = {"prompt_a": "jazz"}
 REFINED = {"refine": "base_image_refiner"}
-#: Each holds what the one before does, and more.
-GROWING = {
-    "steps": ("B", [{"num_inference_steps": one} for one in (1, 2, 10, 50)]),
-    "outputs": ("B", [{"num_outputs": one} for one in (1, 2, 3, 4)]),
-    "width": ("B", [{"width": one} for one in (256, 512, 1024, 2048)]),
-    "guidance": ("B", [{"guidance_scale": one} for one in (1, 7)]),
-    "refiner": ("B", [{}, REFINED, *(REFINED | {"refine_steps": n} for n in (5, 20, 400))]),
-    "ensemble": ("B", [{}, {"refine": "expert_ensemble_refiner"}]),
-    "safety": ("B", [{"disable_safety_checker": one} for one in (True, False)]),
-    "strength": ("B", [{IMAGE_SIZE: [256, 256], "prompt_strength": one} for one in (0.1, 0.5, 1)]),
-}
+IMAGE, UPSCALE, MAKE_MUSIC = ("generate_image", "B"), ("upscale_image", "A"), ("generate_music", "")
+VIDEOS = [
+    (("generate_video", ""), VIDEO | {"video_model": model}, name, values)
+    for model in ("xl", "576w", "potat1")
+    for name, values in {"num_frames": (1, 5, 8), "batch_size": (1, 2), "width": (64, 96)}.items()
+]
+#: Each value of the field makes more to do than the one before.
+GROWING: list[tuple[tuple[str, str], dict[str, Any], str, tuple[Any, ...]]] = [
+    (IMAGE, PICTURE, "num_inference_steps", (1, 2, 50)),
+    (IMAGE, PICTURE, "num_outputs", (1, 4)),
+    (IMAGE, PICTURE, "width", (256, 512)),
+    (IMAGE, PICTURE, "guidance_scale", (1, 7)),
+    (IMAGE, PICTURE, "refine", ("no_refiner", "base_image_refiner")),
+    (IMAGE, PICTURE | REFINED, "refine_steps", (5, 20, 400)),
+    (IMAGE, PICTURE, "disable_safety_checker", (True, False)),
+    (IMAGE, PICTURE | {IMAGE_SIZE: [256, 256]}, "prompt_strength", (0.1, 0.5, 1)),
+    (UPSCALE, DETAIL, "scale_factor", (1, 2, 4)),
+    (UPSCALE, DETAIL, "num_inference_steps", (2, 18)),
+    (MAKE_MUSIC, MUSIC, "num_inference_steps", (2, 20)),
+    (MAKE_MUSIC, MUSIC, "denoising", (0.1, 0.5, 1.0)),
+    (("generate_video", ""), VIDEO, "num_inferences_steps", (1, 2, 50)),
+    *VIDEOS,
+]
 
 
 @pytest.fixture(scope="module")
-def roles(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("counted")
-    return {
-        **models,
-        **detail_models.models(folder / "detail"),
-        "picture:safety": diffusion_models.safety_checker(folder / "safety", flags=False),
-        "video:xl": video_models.text_to_video(folder / "text"),
-        "video:576w": video_models.animate_diff(folder / "animated"),
-        "video:potat1": video_models.wan(folder / "wan"),
-        "music": diffusion_models.stable_diffusion(folder / "music"),
-    }
+def every(every: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """With a check of pictures, too."""
+    folder = tmp_path_factory.mktemp("safety")
+    return every | {"picture:safety": diffusion_models.safety_checker(folder, flags=False)}
 
 
 @pytest.fixture(scope="module")
-def counting(roles: dict[str, Path]) -> DiffusionEngine:
-    return diffusing.engine(roles)
+def counting(every: dict[str, Path]) -> DiffusionEngine:
+    return diffusing.engine(every)
 
 
 def counted(
-    engine: DiffusionEngine, operation: str, variant: str = "", /, **given: Any
+    engine: DiffusionEngine, operation: str = "generate_image", variant: str = "B", /, **given: Any
 ) -> tuple[float, float]:
     """Seconds and bytes on a device of 1 GFLOP/s."""
     asked = diffusing.request(operation, variant, **{HAS_MASK: False, HAS_VIDEO: False, **given})
@@ -65,63 +73,45 @@ def counted(
     return told["seconds"], told["memory_bytes"]
 
 
-def grows(found: list[tuple[float, float]], *, strictly: bool = True) -> None:
-    for (before_s, before_bytes), (after_s, after_bytes) in itertools.pairwise(found):
-        assert after_s > before_s or (not strictly and after_s == before_s), found
-        assert after_bytes >= before_bytes, found
-
-
-@pytest.mark.parametrize("what", GROWING)
-def test_more_of_a_picture_is_never_less(counting: DiffusionEngine, what: str) -> None:
-    variant, asked = GROWING[what]
-    found = [counted(counting, "generate_image", variant, **PICTURE | one) for one in asked]
-    grows(found, strictly=what != "ensemble")
-
-
-@pytest.mark.parametrize("model", ["xl", "576w", "potat1"])
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [("num_frames", (1, 5, 8)), ("num_inferences_steps", (1, 2, 50)), ("batch_size", (1, 2, 8)),
-     ("width", (256, 384, 512))],
-)  # fmt: skip
-def test_more_of_a_video_is_never_less(
-    counting: DiffusionEngine, model: str, name: str, more: tuple[int, ...]
+@pytest.mark.parametrize(("what", "plain", "name", "values"), GROWING)
+def test_more_is_never_less(
+    counting: DiffusionEngine,
+    what: tuple[str, str],
+    plain: dict[str, Any],
+    name: str,
+    values: tuple[Any, ...],
 ) -> None:
-    asked = [VIDEO | {"video_model": model, name: one} for one in more]
-    found = [counted(counting, "generate_video", **one) for one in asked]
-    grows(found)
-    if name in ("num_frames", "width"):
-        memory = [one for _, one in found]
-        assert memory == sorted(set(memory)), "all frames are in memory at once"
+    found = [counted(counting, *what, **plain | {name: one}) for one in values]
+    for (before_s, before_bytes), (after_s, after_bytes) in itertools.pairwise(found):
+        assert after_s > before_s, found
+        assert after_bytes >= before_bytes, found
+        if what[0] == "generate_video" and name in ("num_frames", "width"):
+            assert after_bytes > before_bytes, "all frames are in memory at once"
 
 
-def test_more_of_detail_and_music_is_never_less(counting: DiffusionEngine) -> None:
-    detail = {"prompt": "a house", "creativity": 1.0, IMAGE_SIZE: [96, 64]}
-    for more in ([{"scale_factor": one} for one in (1, 2, 4)],
-                 [{"num_inference_steps": one} for one in (2, 18, 50)]):  # fmt: skip
-        grows([counted(counting, "upscale_image", "A", **detail | one) for one in more])
-    for name, values in (("num_inference_steps", (2, 20, 50)), ("denoising", (0.1, 0.5, 1.0))):
-        asked = [{"prompt_a": "jazz", name: one} for one in values]
-        grows([counted(counting, "generate_music", **one) for one in asked])
-
-
-def test_the_weights_of_all_that_works_are_counted(roles: dict[str, Path]) -> None:
-    made = diffusing.engine(roles, tiny_vae=True)
+def test_the_weights_and_the_time_of_all_that_works_are_counted(every: dict[str, Path]) -> None:
+    plain, quick = diffusing.engine(every), diffusing.engine(every, tiny_vae=True)
     one = PICTURE | {"disable_safety_checker": True}
-    _, alone = counted(diffusing.engine(roles), "generate_image", "B", **one)
-    _, decoder = counted(made, "generate_image", "B", **one)
-    assert decoder - alone == made.manager.weight_bytes("picture:decoder") > 0
-    _, refiner = counted(made, "generate_image", "B", **one | REFINED)
-    assert refiner - decoder == made.manager.weight_bytes("picture:refiner") > 0
-    _, checked = counted(made, "generate_image", "B", **PICTURE)
-    assert checked - decoder == made.manager.weight_bytes("picture:safety") > 0
+    own_s, alone = counted(plain, **one)
+    quick_s, decoder = counted(quick, **one)
+    assert decoder - alone == quick.manager.weight_bytes("picture:decoder") > 0
+    # Its weights are as few as the other's here: a wide one in the other's place shows it.
+    assert quick_s != own_s
+    _, refiner = counted(quick, **one | REFINED)
+    assert refiner - decoder == quick.manager.weight_bytes("picture:refiner") > 0
+    _, checked = counted(quick, **PICTURE)
+    assert checked - decoder == quick.manager.weight_bytes("picture:safety") > 0
+    ensemble_s, _ = counted(plain, **one | {"refine": "expert_ensemble_refiner"})
+    assert ensemble_s >= own_s
 
 
-def test_the_quick_decoder_saves_time(roles: dict[str, Path]) -> None:
-    """Its weights are as few as the other's here: a wide one in the other's place shows it."""
-    own, _ = counted(diffusing.engine(roles), "generate_image", "B", **PICTURE)
-    quick, _ = counted(diffusing.engine(roles, tiny_vae=True), "generate_image", "B", **PICTURE)
-    assert quick != own
+def test_operations_are_counted_without_weights(models: dict[str, Path]) -> None:
+    path = models["picture:B"]
+    small, large = (calibration.flops_of_pass(path, side, side) for side in (256, 512))
+    assert 3.5 < large / small < 16
+    assert calibration.flops_of_decoding(path, 512, 512) == pytest.approx(
+        4 * calibration.flops_of_decoding(path, 256, 256)
+    )
 
 
 def estimated(engine: DiffusionEngine, sink: Any, **given: Any) -> dict[str, Any]:
@@ -131,11 +121,25 @@ def estimated(engine: DiffusionEngine, sink: Any, **given: Any) -> dict[str, Any
     return told
 
 
+def test_estimates_learn_of_work(models: dict[str, Path], sink: HeardSink) -> None:
+    engine = diffusing.engine({"picture:B": models["picture:B"]})
+    before = estimated(engine, sink)
+    assert estimated(engine, sink, num_outputs=2)["seconds"] == pytest.approx(2 * before["seconds"])
+    assert before["memory_bytes"] > 0
+    assert "1 x 10 steps of 256 x 256" in before["why"]
+    for _ in range(2):  # The first loads, which says nothing.
+        engine.run(diffusing.request("generate_image", "B", **PICTURE), sink, Token())
+    after = estimated(engine, sink)
+    # Tiny networks do far less than their layers could: that is learned.
+    assert after["seconds"] > 2 * before["seconds"]
+    assert after["memory_bytes"] < before["memory_bytes"]
+
+
 def test_the_pace_that_is_learned_is_the_same_with_a_refiner(
-    roles: dict[str, Path], sink: diffusing.HeardSink, monkeypatch: pytest.MonkeyPatch
+    every: dict[str, Path], sink: HeardSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A device that takes ten seconds for each that is counted, whatever is asked of it."""
-    made = diffusing.engine(roles)
+    made = diffusing.engine(every)
     made._flops_per_s = 1e9
     before = estimated(made, sink, **REFINED)
     assert before["doubt"] > 1
@@ -146,30 +150,9 @@ def test_the_pace_that_is_learned_is_the_same_with_a_refiner(
     asked = diffusing.request("generate_image", "B", **PICTURE | REFINED)
     assert made.run(asked, sink, Token()) == "made"
     plain = estimated(made, sink)
-    counted_s, _ = counted(made, "generate_image", "B", **PICTURE)
+    counted_s, _ = counted(made, **PICTURE)
     assert plain["seconds"] == pytest.approx(10 * (counted_s + engines._BESIDE_S))
     assert plain["doubt"] == 1.0
-
-
-def test_tiny_work_does_not_make_a_model_slow(
-    roles: dict[str, Path], sink: diffusing.HeardSink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What belongs to every request is not taken for how fast the model is."""
-    made = diffusing.engine(roles)
-    made._flops_per_s = 1e15
-    clock = iter((0.0, 1.5))
-    monkeypatch.setattr(engines.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(engines, "_maker", lambda _: lambda *_: "made")
-    monkeypatch.setattr(made.manager, "is_loaded", lambda _: True)
-    made.run(diffusing.request("generate_image", "B", **PICTURE), sink, Token())
-    made._flops_per_s = 1e6
-    large = {"width": 1024, "height": 1024, "num_inference_steps": 500}
-    counted_s = estimates.of(
-        made.manager,
-        diffusing.request("generate_image", "B", **PICTURE | large | {HAS_MASK: False}),
-        1e6,
-    )["seconds"]
-    assert estimated(made, sink, **large)["seconds"] < 2 * counted_s
 
 
 def test_counting_is_nothing_to_those_who_paint_meanwhile() -> None:
@@ -188,11 +171,10 @@ def test_counting_is_nothing_to_those_who_paint_meanwhile() -> None:
 
 
 def test_counting_goes_on_while_another_loads_in_half_precision(
-    roles: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    every: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What loads sets torch's numbers by default, for all threads."""
-    expected = counted(diffusing.engine(roles), "generate_image", "B", **PICTURE)
-    made = diffusing.engine(roles)
+    expected = counted(diffusing.engine(every), **PICTURE)
     plain = diffusers.UNet2DConditionModel.from_config
     for counts in (calibration.flops_of_pass, calibration.flops_of_decoding):
         counts.cache_clear()
@@ -204,29 +186,25 @@ def test_counting_goes_on_while_another_loads_in_half_precision(
 
     monkeypatch.setattr(diffusers.UNet2DConditionModel, "from_config", halfway)
     try:
-        assert counted(made, "generate_image", "B", **PICTURE) == expected
+        assert counted(diffusing.engine(every), **PICTURE) == expected
     finally:
         torch.set_default_dtype(torch.float32)
 
 
 def test_what_cannot_be_counted_is_not_refused(
-    roles: dict[str, Path], sink: diffusing.HeardSink, tmp_path: Path
+    every: dict[str, Path], sink: HeardSink, tmp_path: Path
 ) -> None:
-    (tmp_path / "odd").mkdir()
-    (tmp_path / "odd" / "model_index.json").write_text(
-        '{"_class_name": "StableDiffusionXLPipeline"}', "utf-8"
-    )
-    made = diffusing.engine(roles | {"picture:B": tmp_path / "odd"})
-    told = estimated(made, sink)
+    (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionXLPipeline"}')
+    told = estimated(diffusing.engine(every | {"picture:B": tmp_path}), sink)
     assert (told["seconds"], told["memory_bytes"]) == (None, None)
 
 
-@pytest.mark.parametrize("max_concurrency", [1, 2, 3])
+@pytest.mark.parametrize("max_concurrency", [1, 3])
 def test_there_is_a_place_for_estimates_beside_all_generations(
-    roles: dict[str, Path], sink: diffusing.HeardSink, max_concurrency: int
+    every: dict[str, Path], sink: HeardSink, max_concurrency: int
 ) -> None:
     """The child has a thread for each place: as many wait for the device, and one is free."""
-    made = diffusing.engine(roles, max_concurrency=max_concurrency)
+    made = diffusing.engine(every, max_concurrency=max_concurrency)
     assert made.max_concurrency > max_concurrency
     tokens = [Token() for _ in range(max_concurrency)]
     ends: list[BaseException] = []

@@ -10,7 +10,7 @@ import torch
 from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.schedulers import made as scheduler_of
 from polymux.engines.diffusion.upscale.schedulers import named
-from support import detail_models, diffusing
+from support import diffusing
 from support.detail_models import ROLE, made, picture
 
 if TYPE_CHECKING:
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> DiffusionEngine:
-    models = detail_models.models(tmp_path_factory.mktemp("detail"))
+def engine(detail: dict[str, Path]) -> DiffusionEngine:
     # Compared digit by digit, on whatever device and in whatever precision the others run.
-    return diffusing.engine(models, previews=False, device="cpu", dtype="float32")
+    return diffusing.engine(detail, previews=False, device="cpu", dtype="float32")
 
 
 def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
@@ -55,12 +54,8 @@ def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
     return numpy.rint(found * 255)
 
 
-@pytest.mark.parametrize(
-    "scheduler", ["Euler", "Euler a", "DPM++ 3M SDE Karras", "DPM++ SDE", "DDIM", "Heun", "UniPC"]
-)
-def test_one_tile_is_what_diffusers_paints(
-    engine: DiffusionEngine, tmp_path: Path, scheduler: str
-) -> None:
+@pytest.mark.parametrize("scheduler", ["Euler a", "DPM++ 3M SDE Karras", "DPM++ SDE", "Heun"])
+def test_one_tile_is_diffusers_own(engine: DiffusionEngine, tmp_path: Path, scheduler: str) -> None:
     pixels = picture(128, 128)
     found = made(
         engine, tmp_path, pixels, scale_factor=1, scheduler=scheduler, num_inference_steps=8,
@@ -90,10 +85,7 @@ def test_weights_multiply_and_the_mean_stays(engine: DiffusionEngine) -> None:
     expected = torch.full_like(ratio, usual)
     expected[2:6] *= 1.5
     assert torch.allclose(ratio, expected, rtol=1e-4)
-
-
-def test_brackets_that_weigh_nothing_change_nothing(engine: DiffusionEngine) -> None:
-    assert torch.equal(told(engine, "a (barn:1)"), told(engine, "a barn"))
+    assert torch.equal(told(engine, "a (barn:1)"), plain)
 
 
 @pytest.mark.parametrize(

@@ -9,31 +9,19 @@ import pytest
 import torch
 from PIL import Image
 from polymux import errors
-from polymux.service.model import Upload
 from safetensors.torch import load_file, save_file
-from support import detail_models, diffusing, diffusion_models, video_models
+from support import detail_models, diffusing
 from support.diffusing import HeardSink, request
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PICTURE = {"prompt": "a house", "width": 256, "height": 256, "num_inference_steps": 2}
-VIDEO = {"prompt": "waves", "width": 256, "height": 256, "num_frames": 2, "num_inferences_steps": 1}
+    from polymux.engines.diffusion.engine import DiffusionEngine
+
+PICTURE = {"prompt": "a house", "width": 64, "height": 64, "num_inference_steps": 2}
+VIDEO = {"prompt": "waves", "width": 64, "height": 64, "num_frames": 2, "num_inferences_steps": 1}
 REFINED = PICTURE | {"refine": "base_image_refiner"}
 MUSIC = {"prompt_a": "jazz", "num_inference_steps": 2}
-
-
-@pytest.fixture(scope="module")
-def good(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("good")
-    return {
-        **models,
-        **detail_models.models(folder / "detail"),
-        "video:xl": video_models.text_to_video(folder / "text"),
-        "video:576w": video_models.animate_diff(folder / "animated"),
-        "video:potat1": video_models.wan(folder / "wan"),
-        "music": diffusion_models.stable_diffusion(folder / "music"),
-    }
 
 
 def damaged(model: Path, folder: Path, part: str) -> Path:
@@ -63,10 +51,10 @@ CASES: list[tuple[str, str, tuple[str, str], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda one: f"{one[0]}-{one[1]}")
 def test_damaged_models_make_no_black_pictures(
-    good: dict[str, Path], tmp_path: Path, case: tuple[Any, ...]
+    every: dict[str, Path], tmp_path: Path, case: tuple[Any, ...]
 ) -> None:
     role, part, (name, variant), values = case
-    engine = diffusing.engine(good | {role: damaged(good[role], tmp_path, part)}, previews=False)
+    engine = diffusing.engine(every | {role: damaged(every[role], tmp_path, part)}, previews=False)
     if name == "upscale_image":
         values = values | diffusing.picture("image", Image.new("RGB", (60, 50), "red"), tmp_path)
     with pytest.raises(errors.InternalServerError, match="beyond all bounds") as caught:
@@ -77,34 +65,14 @@ def test_damaged_models_make_no_black_pictures(
     assert not list(tmp_path.rglob("draft-*"))
 
 
-def test_weights_of_a_request_that_are_too_strong_are_named(
-    good: dict[str, Path], tmp_path: Path
-) -> None:
-    engine = diffusing.engine(good, previews=False)
-    weights = load_file(diffusion_models.lora(tmp_path / "lora", good["picture:B"]))
-    path = tmp_path / "strong"
-    save_file({name: one * 1e30 for name, one in weights.items()}, path)
-    file = Upload(path, "strong.safetensors", "", path.stat().st_size)
-    asked = request("generate_image", "B", **PICTURE, replicate_weights_file=file)
-    with pytest.raises(errors.BadRequestError, match="with these weights sdxl") as caught:
-        engine.run(asked, HeardSink(tmp_path), diffusing.token())
-    assert caught.value.param == "replicate_weights"
-    plain = request("generate_image", "B", **PICTURE)
-    assert engine.run(plain, HeardSink(tmp_path), diffusing.token()).value
-
-
 def test_a_checkpoint_of_a_request_without_numbers_is_refused_before_work(
-    good: dict[str, Path], tmp_path: Path
+    detailing: DiffusionEngine, work: detail_models.Work, tmp_path: Path
 ) -> None:
-    engine = diffusing.engine(good, previews=False)
-    parts = engine.manager.parts(detail_models.ROLE)
+    parts = detailing.manager.parts(detail_models.ROLE)
     path = detail_models.checkpoint(tmp_path / "own", parts["unet"], parts["text_encoder"])
     weights = load_file(path)
     first = min(weights)
     save_file({**weights, first: weights[first] * torch.nan}, path)
-    file = Upload(path, "own.safetensors", "", path.stat().st_size)
     with pytest.raises(errors.BadRequestError, match="weights are infinite") as caught:
-        detail_models.worked(
-            engine, tmp_path, detail_models.picture(60, 50), custom_sd_model_file=file
-        )
+        work(custom_sd_model_file=diffusing.upload(path))
     assert caught.value.param == "custom_sd_model"

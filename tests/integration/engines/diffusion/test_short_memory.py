@@ -6,6 +6,8 @@ and go by the same hooks, and weights lie where they would lie.
 
 from __future__ import annotations
 
+import inspect
+import shutil
 from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +15,15 @@ import accelerate
 import numpy
 import pytest
 import torch
-from diffusers import DiffusionPipeline
+from diffusers import DiffusionPipeline, StableDiffusionXLPipeline
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
-from polymux.engines.diffusion import images, previews
+from polymux.engines.diffusion import images
 from polymux.engines.diffusion.pipelines import PipelineManager
 from polymux.models.weights import weight_bytes
-from polymux.service.model import Upload
-from support import detail_models, diffusing, diffusion_models, video_models
+from support import diffusing, diffusion_models
+from support.diffusing import HeardSink
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -31,23 +33,6 @@ if TYPE_CHECKING:
     from polymux.engines.diffusion.engine import DiffusionEngine
 
 SMALL = {"width": 64, "height": 64, "num_inference_steps": 2, "seed": 1, "prompt": "a house"}
-VIDEO = {"width": 64, "height": 48, "num_frames": 5, "num_inferences_steps": 2, "seed": 1}
-PIXELS = detail_models.picture(60, 50)
-
-
-@pytest.fixture(scope="module")
-def all_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One for each operation."""
-    folder = tmp_path_factory.mktemp("all")
-    return {
-        **detail_models.models(folder / "detail"),
-        "picture:B": diffusion_models.stable_diffusion_xl(folder / "xl"),
-        "picture:C": diffusion_models.stable_diffusion_xl(folder / "other", seed=1),
-        "video:xl": video_models.text_to_video(folder / "text"),
-        "video:576w": video_models.animate_diff(folder / "animated"),
-        "video:potat1": video_models.wan(folder / "wan"),
-        "music": diffusion_models.stable_diffusion(folder / "music"),
-    }
 
 
 class Largest(TorchDispatchMode):
@@ -64,26 +49,10 @@ class Largest(TorchDispatchMode):
         return made
 
 
-def painted(
-    engine: DiffusionEngine, sink: diffusing.HeardSink, **given: Any
-) -> numpy.ndarray[Any, Any]:
+def painted(engine: DiffusionEngine, sink: HeardSink, **given: Any) -> numpy.ndarray[Any, Any]:
     asked = diffusing.request("generate_image", "B", **SMALL | given)
     output = engine.run(asked, sink, diffusing.token())
     return numpy.asarray(Image.open(output.value[0].path)).astype(int)
-
-
-def everything(engine: DiffusionEngine, sink: diffusing.HeardSink) -> list[bytes]:
-    """What each operation makes."""
-    files = [painted(engine, sink).tobytes()]
-    files.append(detail_models.made(engine, sink.folder, PIXELS).tobytes())
-    for name in ("xl", "576w", "potat1"):
-        values = {"prompt": "waves", "video_model": name, "guidance_scale": 3.0, **VIDEO}
-        asked = diffusing.request("generate_video", **values)
-        output = engine.run(asked, sink, diffusing.token())
-        files.append(output.value[0].path.read_bytes())
-    asked = diffusing.request("generate_music", prompt_a="jazz", num_inference_steps=2, seed=1)
-    files.append(engine.run(asked, sink, diffusing.token()).value["audio"].path.read_bytes())
-    return files
 
 
 def offloading(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
@@ -110,35 +79,13 @@ def offloading(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(PipelineManager, "_place", place)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("how", ["model", "sequential"])
-def test_offload_makes_the_same_and_leaves_weights_as_they_were(
-    all_models: dict[str, Path],
-    sink: diffusing.HeardSink,
-    monkeypatch: pytest.MonkeyPatch,
-    how: str,
-) -> None:
-    engine = diffusing.engine(all_models, device="cpu")
-    plain = everything(engine, sink)
-    with monkeypatch.context() as patch:
-        offloading(patch, how)
-        assert everything(engine, sink) == plain
-    for parts in engine.manager._loaded.values():
-        for name, one in parts.items():
-            if isinstance(one, torch.nn.Module):
-                assert {value.device.type for value in one.state_dict().values()} == {"cpu"}, name
-                assert not any(hasattr(module, "_hf_hook") for module in one.modules()), name
-    assert painted(engine, sink).tobytes() == plain[0]
-
-
 @pytest.mark.parametrize("how", ["model", "sequential"])
 def test_weights_of_a_request_and_cancelling_under_offload(
-    all_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    every: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    path = diffusion_models.lora(tmp_path / "lora", all_models["picture:B"])
-    file = Upload(path, "lora.safetensors", "application/octet-stream", path.stat().st_size)
-    engine = diffusing.engine(all_models, device="cpu")
-    sink = diffusing.HeardSink(tmp_path)
+    file = diffusing.upload(diffusion_models.lora(tmp_path / "lora", every["picture:B"]))
+    engine = diffusing.engine(every, device="cpu")
+    sink = HeardSink(tmp_path)
     plain = painted(engine, sink)
     with_it = painted(engine, sink, replicate_weights_file=file, lora_scale=1.0)
     offloading(monkeypatch, how)
@@ -148,40 +95,36 @@ def test_weights_of_a_request_and_cancelling_under_offload(
     token = diffusing.token()
     asked = diffusing.request("generate_image", "B", **SMALL | {"num_inference_steps": 20})
     with pytest.raises(Cancelled):
-        engine.run(asked, diffusing.HeardSink(tmp_path, lambda _: token.cancel()), token)
+        engine.run(asked, HeardSink(tmp_path, lambda _: token.cancel()), token)
     assert (painted(engine, sink) == plain).all()
+    # Weights lie where they lay.
+    for name, one in engine.manager.parts("picture:B").items():
+        if isinstance(one, torch.nn.Module):
+            assert {value.device.type for value in one.state_dict().values()} == {"cpu"}, name
+            assert not any(hasattr(module, "_hf_hook") for module in one.modules()), name
 
 
+@pytest.mark.usefixtures("previews_at_once")
 def test_no_previews_where_the_decoder_comes_and_goes(
-    all_models: dict[str, Path], sink: diffusing.HeardSink, monkeypatch: pytest.MonkeyPatch
+    every: dict[str, Path], sink: HeardSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(previews, "_EVERY_S", 0.0)
-    monkeypatch.setattr(previews, "_SHARE", 1e9)
-    engine = diffusing.engine(all_models, device="cpu")
-    painted(engine, sink)
-    assert len(sink.previews) == SMALL["num_inference_steps"]
-    offloading(monkeypatch, "model")
-    painted(engine, sink)
-    assert len(sink.previews) == SMALL["num_inference_steps"]
+    engine = diffusing.engine(every, device="cpu")
+    for _ in range(2):
+        painted(engine, sink)
+        assert len(sink.previews) == SMALL["num_inference_steps"]
+        offloading(monkeypatch, "model")
 
 
 def test_what_does_not_fit_is_offloaded_once_others_have_left(
-    all_models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    every: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How the GPU's free memory decides, told by numbers in its place."""
-    import diffusers
-
-    manager = diffusing.engine(all_models, device="cpu").manager
+    manager = diffusing.engine(every, device="cpu").manager
     for role in ("picture:B", "picture:C"):
         manager.parts(role)
-    pipeline = diffusers.StableDiffusionXLPipeline(
-        **{
-            name: one
-            for name, one in manager.parts("picture:B").items()
-            if name in ("unet", "vae", "text_encoder", "text_encoder_2", "scheduler")
-            or name.startswith("tokenizer")
-        }
-    )
+    taken = inspect.signature(StableDiffusionXLPipeline).parameters
+    parts = manager.parts("picture:B").items()
+    pipeline = StableDiffusionXLPipeline(**{name: one for name, one in parts if name in taken})
     nets = [one for one in pipeline.components.values() if isinstance(one, torch.nn.Module)]
     sizes = [sum(one.numel() * one.element_size() for one in net.parameters()) for net in nets]
     left: list[Any] = []
@@ -203,34 +146,36 @@ def test_what_does_not_fit_is_offloaded_once_others_have_left(
 
 
 def test_slices_of_attention_keep_a_smaller_matrix_and_paint_the_same(
-    all_models: dict[str, Path], sink: diffusing.HeardSink
+    every: dict[str, Path], sink: HeardSink
 ) -> None:
     """By plain attention, which keeps a matrix of all with all for each head."""
-    found = {}
-    for how in ("whole", "sliced"):
-        engine = diffusing.engine(all_models, attention=how, previews=False)
-        latents: list[Any] = []
+
+    def largest_of(how: str) -> tuple[numpy.ndarray[Any, Any], int]:
+        engine = diffusing.engine(every, attention=how, previews=False)
+        heard: list[int] = []
         with sdpa_kernel(SDPBackend.MATH), Largest() as largest:
             unet = engine.manager.parts("picture:B")["unet"]
             # The decoder's pictures would be larger than what is looked at.
-            hook = unet.register_forward_pre_hook(
-                lambda *_, one=largest: setattr(one, "numbers", 0)
-            )
-            kept = unet.register_forward_hook(
-                lambda *_, one=largest, heard=latents: heard.append(one.numbers)
+            hooks = (
+                unet.register_forward_pre_hook(lambda *_: setattr(largest, "numbers", 0)),
+                unet.register_forward_hook(lambda *_: heard.append(largest.numbers)),
             )
             picture = painted(engine, sink, width=256, height=256)
-            hook.remove()
-            kept.remove()
-        found[how] = picture, max(latents)
-    assert abs(found["whole"][0] - found["sliced"][0]).max() <= 2
-    assert found["sliced"][1] * 2 <= found["whole"][1]
+            for one in hooks:
+                one.remove()
+        return picture, max(heard)
+
+    whole, sliced = largest_of("whole"), largest_of("sliced")
+    assert abs(whole[0] - sliced[0]).max() <= 2
+    assert sliced[1] * 2 <= whole[1]
     assert not diffusing.engine({}, attention="auto", device="cpu").manager._slices_attention()
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"device": "meta"}, "must be auto, cpu, cuda or cuda:N"),
+        ({"dtype": "int8"}, "must be auto, float32, float16 or bfloat16"),
         ({"attention": "flash"}, "attention='flash': must be auto, whole or sliced"),
         ({"offload": "disk"}, "offload='disk': must be auto, none, model or sequential"),
     ],
@@ -240,11 +185,9 @@ def test_what_there_is_not_is_refused(options: dict[str, Any], words: str) -> No
         PipelineManager(options)
 
 
-def test_a_decoder_that_was_widened_is_narrow_again(
-    all_models: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_decoder_that_was_widened_is_narrow_again(every: dict[str, Path], tmp_path: Path) -> None:
     """SDXL's works in single precision: cut short there, the next picture must not find it so."""
-    member = {"path": str(all_models["picture:B"]), "name": "tiny"}
+    member = {"path": str(every["picture:B"]), "name": "tiny"}
     # Without an engine, which would measure a processor that is slow with such numbers.
     manager = PipelineManager(
         {"models": {"picture:B": member}, "dtype": "float16", "previews": False}
@@ -261,19 +204,21 @@ def test_a_decoder_that_was_widened_is_narrow_again(
     asked = diffusing.request("generate_image", "B", **SMALL | {"num_inference_steps": 1})
     hook = vae.decoder.register_forward_pre_hook(cancel)
     with pytest.raises(Cancelled):
-        images.make(manager, asked, diffusing.HeardSink(tmp_path), token)
+        images.make(manager, asked, HeardSink(tmp_path), token)
     hook.remove()
     assert seen == [torch.float32]
     assert vae.dtype == torch.float16
-    made = images.make(manager, asked, diffusing.HeardSink(tmp_path), diffusing.token())
+    made = images.make(manager, asked, HeardSink(tmp_path), diffusing.token())
     with Image.open(made.value[0].path) as picture:
         assert picture.size == (64, 64)
 
 
-def test_memory_is_counted_as_wide_as_the_numbers_will_be(tmp_path: Path) -> None:
-    path = diffusion_models.stable_diffusion_xl(tmp_path / "xl")
-    wide = diffusing.engine({"picture:B": path}, dtype="float32").manager.weight_bytes("picture:B")
-    half = diffusing.engine({"picture:B": path}, dtype="bfloat16").manager
-    assert wide == 2 * half.weight_bytes("picture:B") == weight_bytes(path, 4)
+def test_memory_is_counted_by_the_width_of_numbers(models: dict[str, Path], tmp_path: Path) -> None:
+    path = shutil.copytree(models["picture:B"], tmp_path / "xl")
+    wide, half = (
+        diffusing.engine({"picture:B": path}, dtype=one).manager for one in ("float32", "bfloat16")
+    )
+    whole = wide.weight_bytes("picture:B")
+    assert whole == 2 * half.weight_bytes("picture:B") == weight_bytes(path, 4)
     next((path / "unet").glob("*.safetensors")).write_bytes(b"junk")
     assert half.weight_bytes("picture:B") == 0

@@ -1,0 +1,51 @@
+"""Where engines in the tests' own process tell what they do."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polymux.engines.base import EngineSink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class HeardSink(EngineSink):
+    """Keeps all that it is told; `on_report` is called with each progress."""
+
+    def __init__(self, folder: Path, on_report: Callable[[float], object] | None = None) -> None:
+        self.folder = folder
+        self.lines: list[str] = []
+        self.progress: list[float] = []
+        self.previews: list[bytes] = []
+        self.chunks: list[Mapping[str, Any]] = []
+        self.drafts = 0
+        self._on_report = on_report
+        # Not by `id`: another sink may have had it.
+        self._drafts = Path(tempfile.mkdtemp(prefix="drafts-", dir=folder))
+
+    def log(self, line: str) -> None:
+        self.lines.append(line)
+
+    def report(self, progress: float) -> None:
+        self.progress.append(progress)
+        if self._on_report is not None:
+            self._on_report(progress)
+
+    def chunk(self, data: Mapping[str, Any]) -> None:
+        self.chunks.append(data)
+
+    def preview(self, data: bytes, content_type: str) -> None:
+        assert content_type == "image/jpeg"
+        self.previews.append(data)
+
+    @property
+    def files(self) -> list[Path]:
+        """What lies where its drafts are written."""
+        return list(self._drafts.iterdir())
+
+    def draft(self, expected_bytes: int = 0) -> Path:
+        self.drafts += 1
+        return self._drafts / f"draft-{self.drafts}"

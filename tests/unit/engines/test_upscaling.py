@@ -1,0 +1,71 @@
+"""Enlarging by a network: what is thought to be needed for it, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polymux import contract
+from polymux.engines import estimates
+from polymux.engines.media.decoding_backend import upscaling
+from polymux.errors import NoBackendError
+from polymux.service.model import OperationRequest, Upload
+from support.services import ALICE, Scripted, running
+from support.supervised import in_loop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ESRGAN = "nightmareai/real-esrgan"
+SIZE = {"width": 2400, "height": 2400, "pages": 1}
+PIXELS = 2400 * 2400
+
+
+def faces(folder: Path, wanted: str) -> OperationRequest:
+    path = folder / "a.png"
+    path.write_bytes(b"picture")
+    fields = [("image", Upload(path, "a.png", "image/png", 7)), ("face_enhance", wanted)]
+    return OperationRequest.of(contract.read_form("upscale_image", fields, model=ESRGAN), ALICE)
+
+
+@in_loop
+async def test_faces_are_for_who_can_do_them(tmp_path: Path) -> None:
+    """Before a job is made or a file is opened: the next is asked, or it is refused."""
+    media = Scripted("media", ())
+    engine = upscaling(Scripted("upscaler", ("upscale_image",)), media)
+    able = Scripted("able", ("upscale_image",))
+    async with running(tmp_path / "both", engine, able) as service:
+        job, _ = await service.submit(faces(tmp_path, "true"))
+        assert (await service.jobs.wait(job)).status == "succeeded"
+        assert len(able.began) == 1
+    async with running(tmp_path / "one", engine) as service:
+        with pytest.raises(NoBackendError, match="an upstream") as refused:
+            await service.submit(faces(tmp_path, "true"))
+        assert (refused.value.status, refused.value.param) == (501, "face_enhance")
+        assert service.jobs.count == 0
+        engine.refuse(faces(tmp_path, "false"))
+    assert media.began == []
+
+
+def needed(factor: int, channels: int, **values: Any) -> tuple[float, float]:
+    """Units and bytes by a network of that factor."""
+    names = frozenset(values)
+    work = OperationRequest("upscale_image", "B", ESRGAN, values, names, ALICE)
+    measure, facts = estimates.enlarged(3.0, factor), {**SIZE, "channels": channels}
+    assert measure.memory_bytes is not None
+    return measure.units(work, facts), measure.memory_bytes(work, facts)
+
+
+@pytest.mark.parametrize("scale", [0.5, 4, 10])
+def test_a_network_enlarges_by_its_own_factor(scale: float) -> None:
+    """Whatever was asked for: what it makes, floats of three colours, is resized afterwards."""
+    units, memory_bytes = needed(4, 3, scale=scale)
+    assert units == pytest.approx(92.16)
+    assert memory_bytes == PIXELS * 16 * 3 * 4 + 3 * PIXELS * scale**2 * 3 * 4
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_transparency_goes_through_it_as_well(channels: int) -> None:
+    assert needed(2, channels)[0] == 2 * needed(2, 3)[0]
+    made = PIXELS * 4 * (3 + 3 + 4) * 4
+    assert needed(2, channels, scale=0.0001)[1] == pytest.approx(made, rel=1e-6)
