@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -17,41 +17,17 @@ from support.polymux_server import (
     PolymuxServer,
     form,
     parsed,
+    read_all,
     read_answer,
+    read_until,
 )
+from support.served import until
 from support.services import Scripted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 QUICK = Limits(header_s=0.6, keep_alive_s=1, body_first_s=0.6, body_bytes_per_s=1e6)
-
-
-def held(box: Box, **changes: Any) -> Callable[[], list[Scripted]]:
-    def make() -> list[Scripted]:
-        box.backend = Scripted(max_concurrency=changes.pop("max_concurrency", 4))
-        for name, value in changes.items():
-            setattr(box.backend, name, value)
-        if changes.get("hold"):
-            box.backend.gate.clear()
-        return [box.backend]
-
-    return make
-
-
-def until(condition: Callable[[], object], max_s: float = 5) -> float:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < max_s
-        time.sleep(0.002)
-    return time.monotonic() - began
-
-
-def head(server: PolymuxServer, path: str, *fields: str) -> bytes:
-    host = f"{server.address[0]}:{server.address[1]}"
-    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}"]
-    return "\r\n".join([*lines, *fields, "", ""]).encode()
 
 
 @pytest.mark.parametrize("sent", [b"", b"G", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"])
@@ -75,24 +51,22 @@ def test_a_header_in_drips(tmp_path: Path) -> None:
         server.connect() as connection,
     ):
         began = time.monotonic()
-        try:
-            for byte in head(server, CHAT):
+        with suppress(OSError):
+            for byte in server.written_json(CHAT, HELLO):
                 connection.sendall(bytes([byte]))
                 time.sleep(0.05)
                 if time.monotonic() - began > 3:
                     break
-        except OSError:
-            pass
         assert time.monotonic() - began < 2.5
 
 
 def test_a_body_in_drips(tmp_path: Path) -> None:
     """H10: 408, and no work was begun."""
     box = Box()
-    with PolymuxServer(tmp_path / "s", held(box), limits=QUICK) as server:
-        fields = ("Content-Type: application/json", "Content-Length: 100")
+    with PolymuxServer(tmp_path / "s", box.makes(), limits=QUICK) as server:
+        head = server.written_json(CHAT, b"", [("Content-Length", "100")])
         with server.connect() as connection:
-            connection.sendall(head(server, CHAT, *fields))
+            connection.sendall(head)
             began = time.monotonic()
             connection.settimeout(0.05)
             data = b""
@@ -127,14 +101,13 @@ def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
 def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
     """C32 to C34: queued, at work, in a stream; the place is free at once."""
     box = Box()
-    with PolymuxServer(tmp_path / "s", held(box, hold=True, max_concurrency=1)) as server:
-        body = json.dumps(HELLO).encode()
-        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    with PolymuxServer(tmp_path / "s", box.makes(hold=True, max_concurrency=1)) as server:
+        asked = server.written_json(CHAT, HELLO)
         at_work, queued = server.connect(), server.connect()
-        at_work.sendall(head(server, CHAT, *fields) + body)
+        at_work.sendall(asked)
         until(lambda: box.backend.began)
         place = server.state.service.places["scripted"]
-        queued.sendall(head(server, CHAT, *fields) + body)
+        queued.sendall(asked)
         until(lambda: place.waiting == 1)
         queued.close()
         assert until(lambda: place.waiting == 0) < 0.5
@@ -142,13 +115,9 @@ def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
         assert until(lambda: place.running == 0) < 0.5
         assert box.backend.ended == ["cancelled"]
         box.backend.chunks = [{"choices": []}]
-        body = json.dumps({**HELLO, "stream": True}).encode()
-        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         with server.connect() as stream:
-            stream.sendall(head(server, CHAT, *fields) + body)
-            data = b""
-            while b"data: " not in data:
-                data += stream.recv(65536)
+            stream.sendall(server.written_json(CHAT, {**HELLO, "stream": True}))
+            read_until(stream, b"data: ")
         assert until(lambda: place.running == 0) < 0.5
         assert box.backend.ended == ["cancelled", "closed"]
 
@@ -156,20 +125,19 @@ def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
 def test_a_job_s_caller_who_leaves(tmp_path: Path) -> None:
     """It is cancelled, unless it was asked for asynchronously."""
     box = Box()
-    with PolymuxServer(tmp_path / "s", held(box, hold=True, max_concurrency=2)) as server:
+    with PolymuxServer(tmp_path / "s", box.makes(hold=True, max_concurrency=2)) as server:
         body, headers = form(("file", ("a.wav", b"x")))
-        sent = (headers[0][0] + ": " + headers[0][1], f"Content-Length: {len(body)}")
         with server.connect() as connection:
-            connection.sendall(head(server, CONVERT, *sent) + body)
+            connection.sendall(server.written("POST", CONVERT, body, headers))
             until(lambda: box.backend.began)
         assert until(lambda: box.backend.ended) < 1
-        answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
+        answer = server.convert(("Prefer", "respond-async"))
         assert answer.status == 202
         assert answer.headers["location"] == answer.json()["urls"]["get"]
         one = answer.json()["urls"]["get"].removeprefix(server.url)
         until(lambda: len(box.backend.began) == 2)
         assert server.ask("GET", one).json()["status"] == "processing"
-        waited = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "wait=1")])
+        waited = server.convert(("Prefer", "wait=1"))
         assert waited.status == 202
         canceled = server.ask("POST", f"{one}/cancel").json()
         assert canceled["status"] == "canceled"
@@ -179,47 +147,29 @@ def test_a_job_s_caller_who_leaves(tmp_path: Path) -> None:
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
-def test_the_same_request_twice_is_one_job(tmp_path: Path) -> None:
-    box = Box()
-    with PolymuxServer(tmp_path / "s", held(box)) as server:
-        body, headers = form(("file", ("a.wav", b"x")))
-        keyed = [*headers, ("Idempotency-Key", "k1")]
-        first = server.ask("POST", CONVERT, body, keyed)
-        assert server.ask("POST", CONVERT, body, keyed).status == 200
-        assert len(box.backend.began) == 1
-        other, _ = form(("file", ("a.wav", b"y")))
-        answer = server.ask("POST", CONVERT, other, keyed)
-        assert (answer.status, answer.json()["code"]) == (409, "conflict")
-        assert first.status == 200
-
-
 def test_a_deleted_job_is_not_done_again_under_its_key(tmp_path: Path) -> None:
     """G.3.7: the key is kept for its day, also over a restart."""
     box = Box()
-    body, headers = form(("file", ("a.wav", b"x")))
-    other, _ = form(("file", ("a.wav", b"y")))
-    keyed = [*headers, ("Idempotency-Key", "k1")]
+    keyed = ("Idempotency-Key", "k1")
     for start in range(2):
-        with PolymuxServer(tmp_path / "s", held(box)) as server:
+        with PolymuxServer(tmp_path / "s", box.makes()) as server:
             if not start:
                 key = server.key
-                assert server.ask("POST", CONVERT, body, keyed).status == 200
+                assert server.convert(keyed).status == 200
                 (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
                 assert server.ask("DELETE", f"/api/v1/predictions/{job['id']}").status == 204
-            answer = server.ask("POST", CONVERT, body, keyed, key=key)
+            answer = server.convert(keyed, key=key)
             assert (answer.status, answer.json()["code"]) == (404, "gone")
             assert answer.json()["param"] == "Idempotency-Key"
-            answer = server.ask("POST", CONVERT, other, keyed, key=key)
+            answer = server.convert(keyed, data=b"y", key=key)
             assert (answer.status, answer.json()["code"]) == (409, "conflict")
             assert len(box.backend.began) == 1 - start
 
 
 def test_events_of_a_job(tmp_path: Path) -> None:
     box = Box()
-    with PolymuxServer(tmp_path / "s", held(box, hold=True)) as server:
-        body, headers = form(("file", ("a.wav", b"x")))
-        answer = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
-        job = answer.json()["id"]
+    with PolymuxServer(tmp_path / "s", box.makes(hold=True)) as server:
+        job = server.convert(("Prefer", "respond-async")).json()["id"]
         with polymux.Client(server.url, server.key) as client:
             seen = []
             for one in client.predictions.events(job):
@@ -234,28 +184,27 @@ def test_events_of_a_job(tmp_path: Path) -> None:
 def test_a_full_queue(tmp_path: Path) -> None:
     box = Box()
     limits = Limits(queue=0)
-    with PolymuxServer(
-        tmp_path / "s", held(box, hold=True, max_concurrency=1), limits=limits
-    ) as server:
-        body = json.dumps(HELLO).encode()
-        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
-        with server.connect() as first:
-            first.sendall(head(server, CHAT, *fields) + body)
-            until(lambda: box.backend.began)
-            answer = server.json(CHAT, HELLO)
-            assert (answer.status, answer.json()["code"]) == (503, "overloaded")
-            assert int(answer.headers["retry-after"]) >= 1
+    make = box.makes(hold=True, max_concurrency=1)
+    with (
+        PolymuxServer(tmp_path / "s", make, limits=limits) as server,
+        server.connect() as first,
+    ):
+        first.sendall(server.written_json(CHAT, HELLO))
+        until(lambda: box.backend.began)
+        answer = server.json(CHAT, HELLO)
+        assert (answer.status, answer.json()["code"]) == (503, "overloaded")
+        assert int(answer.headers["retry-after"]) >= 1
 
 
 @pytest.mark.parametrize("sent", [0.3, 0.9])
 def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, sent: float) -> None:
     """M06."""
     box = Box()
-    with PolymuxServer(tmp_path / "s", held(box)) as server:
+    with PolymuxServer(tmp_path / "s", box.makes()) as server:
         body, headers = form(("file", ("a.wav", b"x" * 3_000_000)))
-        lines = (f"{headers[0][0]}: {headers[0][1]}", f"Content-Length: {len(body)}")
+        asked = server.written("POST", CONVERT, body, headers)
         with server.connect() as connection:
-            connection.sendall(head(server, CONVERT, *lines) + body[: int(len(body) * sent)])
+            connection.sendall(asked[: int(len(asked) * sent)])
             drafts = tmp_path / "s" / "drafts"
             until(lambda: any(drafts.iterdir()))
         until(lambda: not any(drafts.iterdir()))
@@ -280,31 +229,20 @@ def test_uploads_have_their_caps(tmp_path: Path) -> None:
 
 def test_a_store_that_is_full(tmp_path: Path) -> None:
     """507 for an upload that has no room, and room again afterwards."""
-    from polymux.runtime.settings import StoreSettings
-
-    store = StoreSettings(tmp_path / "s", bytes=1_000_000)
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
-        server.state.service.store.media._cap_bytes = store.bytes
-        body, headers = form(("file", ("a.wav", b"x" * 2_000_000)))
-        answer = server.ask("POST", CONVERT, body, headers)
+        server.state.service.store.media._cap_bytes = 1_000_000
+        answer = server.convert(data=b"x" * 2_000_000)
         assert (answer.status, answer.json()["code"]) == (507, "storage_full")
         assert server.state.service.store.media.used_bytes == 0
-        small, _ = form(("file", ("a.wav", b"x")))
-        assert server.ask("POST", CONVERT, small, headers).status == 200
-
-
-def link_of(server: PolymuxServer) -> str:
-    body, headers = form(("file", ("a.wav", b"x")))
-    answer = server.ask("POST", CONVERT, body, headers).json()
-    return str(answer["response"]).removeprefix(server.url)
+        assert server.convert().status == 200
 
 
 def test_ranges_of_a_file(tmp_path: Path) -> None:
     """S05, S06."""
     box = Box()
     data = bytes(range(256)) * 40
-    with PolymuxServer(tmp_path / "s", held(box, data=data)) as server:
-        path = link_of(server)
+    with PolymuxServer(tmp_path / "s", box.makes(data=data)) as server:
+        path = server.link()
 
         def ask(method: str = "GET", **fields: str) -> Any:
             headers = [(name.replace("_", "-"), value) for name, value in fields.items()]
@@ -332,7 +270,7 @@ def test_ranges_of_a_file(tmp_path: Path) -> None:
 def test_links_that_are_none(tmp_path: Path) -> None:
     """S01 to S03, S10: all alike."""
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
-        path = link_of(server)
+        path = server.link()
         name, _, query = path.removeprefix("/media/").partition("?")
         (tmp_path / "s" / "media" / "zz").mkdir()
         (tmp_path / "s" / "media" / "zz" / f"zz{name[2:]}").symlink_to("/etc/passwd")
@@ -355,21 +293,18 @@ def test_stopping_with_open_streams(tmp_path: Path) -> None:
     box = Box()
     with PolymuxServer(
         tmp_path / "s",
-        held(box, hold=True, chunks=[{"choices": []}], max_concurrency=20),
+        box.makes(hold=True, chunks=[{"choices": []}], max_concurrency=20),
         shutdown_timeout_s=2.0,
     ) as server:
-        body = json.dumps({**HELLO, "stream": True}).encode()
-        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         streams = [server.connect() for _ in range(10)]
         for one in streams:
-            one.sendall(head(server, CHAT, *fields) + body)
-        until(lambda: len(box.backend.began) == 10)
-        time.sleep(0.2)
+            one.sendall(server.written_json(CHAT, {**HELLO, "stream": True}))
+        for one in streams:
+            read_until(one, b"data: ")
         began = time.monotonic()
         server.stop()
         for one in streams:
-            answer = read_answer(one)
-            assert b'"code":"draining"' in answer.body
+            assert b'"code":"draining"' in read_all(one)
             one.close()
         server._thread.join(10)
         assert time.monotonic() - began < 3
