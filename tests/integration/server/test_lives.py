@@ -332,14 +332,29 @@ def test_a_reload_changes_who_may_ask_and_not_where(tmp_path: Path) -> None:
     path.write_text("")
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
         server.state.watch_file(path)
-        path.write_text('allowed_origins = ["https://site.example"]\n[limits]\nchat_bytes = 10\n')
+        path.write_text("[limits]\nchat_bytes = 10\n")
         server.loop.call_soon_threadsafe(server.state.reload)
-        until(lambda: server.state.settings.allowed_origins)
+        until(lambda: server.state.settings.limits.chat_bytes == 10)
         assert server.state.settings.base_url == server.url
         assert server.json(CHAT, HELLO).status == 413
-        asked = [("Origin", "https://site.example")]
-        assert server.ask("OPTIONS", CHAT, headers=asked, key=None).status == 200
         path.write_text("nonsense = 1\n")
         with pytest.raises(polymux.InvalidRequestError, match="nonsense"):
             server.state.reload()
         assert server.json(CHAT, HELLO).status == 413
+
+
+def test_what_a_reload_keeps(tmp_path: Path) -> None:
+    """How much a key has had, and origins that were given by the command."""
+    path = tmp_path / "polymux.toml"
+    path.write_text("")
+    page = "https://site.example"
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()], allowed_origins=(page,)) as server:
+        limited, _ = server.keys.add("limited", requests_per_minute=1.0)
+        asked = ("GET", "/api/v1/predictions")
+        assert [server.ask(*asked, key=limited).status for _ in range(2)] == [200, 429]
+        server.state.watch_file(path)
+        before = server.state.settings
+        server.loop.call_soon_threadsafe(server.state.reload)
+        until(lambda: server.state.settings is not before)
+        assert server.ask(*asked, key=limited).status == 429
+        assert server.ask(*asked, headers=[("Origin", page)]).status == 200

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.errors import InvalidRequestError, TLSError
-from polymux.runtime.settings import Limits, StoreSettings
-from polymux.server.run import serve
-from polymux.server.settings.settings import ServerSettings
+from polymux.errors import TLSError
+from polymux.runtime.settings import Limits
 from servers.certificates import Authority
 from support.polymux_server import PolymuxServer
 from support.services import Scripted
@@ -107,18 +105,6 @@ def test_no_tls_at_all_and_old_tls(server: PolymuxServer, authority: Authority) 
         context.wrap_socket(connection, server_hostname="localhost")
     with polymux.Client(server.url, server.key, verify=authority.ca) as client:
         assert client.read_text(b"x").text == "read"
-
-
-def test_a_certificate_that_is_none(tmp_path: Path, authority: Authority) -> None:
-    """A key of another certificate, and a file that holds nothing of the kind."""
-    (tmp_path / "no.pem").write_text("nothing")
-    good, other = authority.certificate(), authority.certificate("wrong_name")
-    for chain, key in ((good.chain, other.key), (tmp_path / "no.pem", good.key)):
-        settings = ServerSettings(
-            port=0, store=StoreSettings(tmp_path / "s"), tls_cert=chain, tls_key=key
-        )
-        with pytest.raises(InvalidRequestError, match="certificate"):
-            serve(settings, backends=[], on_ready=lambda *_: None)
 
 
 def test_the_server_stops_beside_a_peer_that_does_not_close(

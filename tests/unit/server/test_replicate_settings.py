@@ -63,8 +63,7 @@ def test_what_is_wrong(tmp_path: Path, lines: str, told: str) -> None:
     assert told in str(wrong.value)
 
 
-def test_told_of_without_being_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the doctor, as the others are."""
+def test_the_doctor_tells_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "polymux.toml"
     path.write_text(f"[upstreams.x]\n{BASE}operations = ['transcribe']\n")
     main(["doctor", "--config", str(path)])
