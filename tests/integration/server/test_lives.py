@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
@@ -235,57 +235,6 @@ def test_a_store_that_is_full(tmp_path: Path) -> None:
         assert (answer.status, answer.json()["code"]) == (507, "storage_full")
         assert server.state.service.store.media.used_bytes == 0
         assert server.convert().status == 200
-
-
-def test_ranges_of_a_file(tmp_path: Path) -> None:
-    """S05, S06."""
-    box = Box()
-    data = bytes(range(256)) * 40
-    with PolymuxServer(tmp_path / "s", box.makes(data=data)) as server:
-        path = server.link()
-
-        def ask(method: str = "GET", **fields: str) -> Any:
-            headers = [(name.replace("_", "-"), value) for name, value in fields.items()]
-            return server.ask(method, path, headers=headers, key=None)
-
-        whole = ask()
-        assert (whole.status, whole.body) == (200, data)
-        assert ask("HEAD").headers["content-length"] == str(len(data))
-        for wanted, expected in (("0-0", data[:1]), ("-1", data[-1:]), ("5-", data[5:]),
-                                 ("10-99999999", data[10:]), ("-99999999", data)):  # fmt: skip
-            answer = ask(Range=f"bytes={wanted}")
-            assert (answer.status, answer.body) == (206, expected)
-        for wanted in ("bytes=", "bytes=-", "items=0-1", "bytes=5-3", "bytes=0-1,3-4",
-                       "bytes=a-b", "bytes=" + ",".join("0-0" for _ in range(10_000))):  # fmt: skip
-            answer = ask(Range=wanted[:60_000])
-            assert (answer.status, answer.body) == (200, data), wanted[:50]
-        for wanted in (f"{len(data)}-", "99999999-", "-0"):
-            assert ask(Range=f"bytes={wanted}").status == 416
-        tag = whole.headers["etag"]
-        assert ask(If_None_Match=tag).status == 304
-        assert ask(Range="bytes=0-1", If_Range=tag).status == 206
-        assert ask(Range="bytes=0-1", If_Range='"x"').status == 200
-
-
-def test_links_that_are_none(tmp_path: Path) -> None:
-    """S01 to S03, S10: all alike."""
-    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
-        path = server.link()
-        name, _, query = path.removeprefix("/media/").partition("?")
-        (tmp_path / "s" / "media" / "zz").mkdir()
-        (tmp_path / "s" / "media" / "zz" / f"zz{name[2:]}").symlink_to("/etc/passwd")
-        wrong = [
-            f"/media/{name}", f"/media/{name}?{query}x", f"/media/{name.upper()}?{query}",
-            f"/media/x{name}?{query}", f"/media/zz{name[2:]}?{query}", "/media/..", "/media/",
-            f"/media/../catalogue.db?{query}", f"/media/%2e%2e%2fcatalogue.db?{query}",
-            f"/media/..%5ccatalogue.db?{query}", f"/media//{name}?{query}",
-            f"/media/{name}%00?{query}", f"/media/{name}?{query.replace('exp=1', 'exp=9')}",
-        ]  # fmt: skip
-        assert server.ask("GET", path, key=None).status == 200
-        for one in wrong:
-            answer = server.ask("GET", one, key=None)
-            assert answer.status == 404, one
-            assert answer.json()["code"] == "not_found"
 
 
 def test_stopping_with_open_streams(tmp_path: Path) -> None:

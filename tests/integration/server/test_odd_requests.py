@@ -160,6 +160,9 @@ def test_files_that_the_caller_has_already(server: PolymuxServer) -> None:
     for lines in ([tag], [f"W/{tag}"], [f'"x", {tag}'], ['"x"', tag], [f'"x",W/{tag} ,"y"'], ["*"]):
         headers = [("If-None-Match", one) for one in lines]
         assert server.ask("GET", link, headers=headers, key=None).status == 304, lines
+    for wanted, status in ((tag, 206), ('"x"', 200)):
+        headers = [("Range", "bytes=0-1"), ("If-Range", wanted)]
+        assert server.ask("GET", link, headers=headers, key=None).status == status
     for other in ('"x"', 'W/"x"', tag.strip('"'), "", ",", f"{tag}x"):
         answer = server.ask("GET", link, headers=[("If-None-Match", other)], key=None)
         assert (answer.status, answer.body) == (200, DATA), other

@@ -10,7 +10,7 @@ from polymux.service.routes import Route
 from servers.song_catalogues import SongCatalogues
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
 from support import catalogue_songs
-from support.served_songs import SEARCH, UNKNOWN, ask, made, served
+from support.served_songs import SEARCH, UNKNOWN, ask, served
 from support.song_searches import ITUNES
 
 if TYPE_CHECKING:
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from support.web import Exchange
 
 OWN = "Blue Danube - Strauss"
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("songs"))
 
 
 @pytest.fixture
