@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.runtime.settings import Limits
 from polymux.service.errors import engine_failed
+from polymux.service.model import OperationResult
 from support.polymux_server import (
     CHAT,
     HELLO,
@@ -316,3 +317,25 @@ def test_what_nothing_can_do_is_refused_before_it_is_sent(server: PolymuxServer)
               ("Content-Length", "1073741824")]  # fmt: skip
     answer = server.ask("POST", "/api/v1/modelhost/stt", headers=fields)
     assert answer.status == 501
+
+
+class Painter(Scripted):
+    async def run(self, work: object, sink: object) -> OperationResult:
+        return OperationResult([], "a version")
+
+
+def test_names_and_versions_of_models(tmp_path: Path) -> None:
+    """Unknown names are refused, and a version is told as not looked at."""
+    path, model = "/api/v1/modelhost/imagegeneration", "bytedance/sdxl-lightning-4step"
+    made = Painter("painter", ["generate_image"])
+    with PolymuxServer(tmp_path / "s", lambda: [made]) as server:
+        for name in ("foo/bar", "foo/bar:1", "", "%00"):
+            told = server.json(f"{path}?model={name}", {"prompt": "x"})
+            assert (told.status, told.json()["code"]) == (400, "model_not_found")
+            assert told.json()["param"] == "model"
+            assert model in told.json()["error"]
+        plain = server.json(f"{path}?model={model}", {"prompt": "x"}).json()
+        assert "version" not in plain["logs"]
+        named = server.json(f"{path}?model={model}:6f7a773a", {"prompt": "x"}).json()
+        assert 'model: the version "6f7a773a" is not looked at' in named["logs"].replace("'", '"')
+        assert named["model"] == plain["model"]

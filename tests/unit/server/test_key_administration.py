@@ -1,4 +1,4 @@
-"""Keys and engines of a server, changed by keys that may: who may, what is told, what it does."""
+"""Administration: keys and engines, seen and changed by keys that may."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Loaded(Scripted):
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PolymuxServer]:
-    upstream = UpstreamSettings("openai", "https://models.example/v1")
+    upstream = UpstreamSettings("openai", "https://someone:secret@models.example/v1")
 
     def make() -> list[Scripted]:
         return [Loaded(max_concurrency=4), Scripted("attic", ("chat",))]
@@ -302,3 +302,62 @@ def test_an_engine_is_unloaded_when_it_does_not_work(server: PolymuxServer) -> N
     assert server.ask("POST", unload).status == 200
     for name in ("attic", "nothing", "%2e%2e"):
         assert server.ask("POST", f"{PATH}/engines/{name}/unload").status == 404
+
+
+def told(server: PolymuxServer) -> dict[str, Any]:
+    answer = server.ask("GET", PATH)
+    assert answer.status == 200
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_engines_and_upstreams(server: PolymuxServer) -> None:
+    found = told(server)
+    [engine], [upstream] = found["engines"], found["upstreams"]
+    assert engine["name"] == "scripted"
+    assert (engine["max_concurrency"], engine["running"], engine["waiting"]) == (4, 0, 0)
+    assert engine["operations"] == ["chat", "convert_to_mp3", "free_chat", "read_text"]
+    assert engine["state"] == "ready"
+    assert (upstream["name"], upstream["kind"], upstream["host"]) == (
+        "attic", "openai", "models.example",
+    )  # fmt: skip
+
+
+def test_keys_are_told_by_what_they_may(server: PolymuxServer) -> None:
+    text, _ = server.keys.add("site", scopes=("chat",), requests_per_minute=60.0, concurrent=2)
+    for _ in range(2):
+        server.json(CHAT, HELLO, key=text)
+    answer = server.ask("GET", PATH)
+    for secret in (text, server.key, "sha256", "someone", "secret", str(server.settings.store)):
+        assert secret not in answer.body.decode()
+    site = next(one for one in answer.json()["keys"] if one["name"] == "site")
+    assert site["scopes"] == ["chat"]
+    assert (site["requests_per_minute"], site["concurrent"]) == (60.0, 2)
+    assert site["requests"] == 2
+    assert site["created_at"].endswith("Z")
+    assert site["expires_at"] is None
+
+
+def test_requests_are_counted(server: PolymuxServer) -> None:
+    server.json(CHAT, HELLO)
+    server.json(CHAT, b"{")
+    chats = next(one for one in told(server)["requests"] if one["operation"] == "chat")
+    assert (chats["requests"], chats["failures"]) == (2, 1)
+    assert chats["mean_s"] >= 0
+
+
+def test_models_memory_and_store(
+    server: PolymuxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYMUX_MODELS", str(tmp_path / "models"))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "small.gguf").write_bytes(b"GGUF" + bytes(996))
+    found = told(server)
+    [model] = found["models"]
+    assert (model["name"], model["family"], model["bytes"]) == ("small", "chat", 1000)
+    assert found["memory"]["server_bytes"] > 1 << 20
+    assert found["memory"]["free_bytes"] > 1 << 20
+    assert found["memory"]["engines_limit_bytes"] is None
+    assert found["store"]["used_bytes"] == 0
+    assert found["store"]["limit_bytes"] == server.settings.store.bytes
+    assert found["store"]["jobs_running"] == 0

@@ -124,15 +124,6 @@ def test_keys_are_forgotten_behind_what_makes_room(
         assert store.jobs.find(job.id) is None
 
 
-def test_a_job_that_nobody_was_told_of_leaves_no_key(tmp_path: Path) -> None:
-    clock = Clock()
-    with closing(Store(tmp_path / "s", clock=clock)) as store:
-        job = store.jobs.add(job_of(clock, "k", "h"))
-        store.jobs.withdraw(job)
-        again = job_of(clock, "k", "other")
-        assert store.jobs.add(again).id == again.id
-
-
 def test_a_store_of_before_keeps_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were columns of the jobs."""
     clock = Clock()
