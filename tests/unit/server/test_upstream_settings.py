@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from polymux.cli import main
@@ -17,9 +16,6 @@ from polymux.runtime.settings import StoreSettings
 from polymux.runtime.upstream_settings import UpstreamSettings, upstreams_of
 from polymux.server.settings.settings import ServerSettings, read_settings
 from polymux.upstreams.replicate.backend import ReplicateUpstream
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CANARY = "gsk-canary-0123456789"
 BASE = 'kind = "replicate"\nbase_url = "https://api.replicate.example/v1"\n'
