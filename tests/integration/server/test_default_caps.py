@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract
-from polymux.client import options as client_options
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.chat import backend
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy
@@ -126,9 +125,3 @@ def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
     assert options["limits"]["duration_s"] == 4 * HOUR_S
     assert options["max_pixels"] == 40_000_000
     assert Limits().image_bytes == backend._PICTURE_BYTES
-
-
-def test_the_longest_events() -> None:
-    """One of a mebibyte is sent, or taken from an upstream; the client takes one of sixteen."""
-    assert Limits().event_bytes == MIB
-    assert client_options.MAX_EVENT_BYTES == 16 * MIB

@@ -122,31 +122,6 @@ def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
         assert box.backend.ended == ["cancelled", "closed"]
 
 
-def test_a_job_s_caller_who_leaves(tmp_path: Path) -> None:
-    """It is cancelled, unless it was asked for asynchronously."""
-    box = Box()
-    with PolymuxServer(tmp_path / "s", box.makes(hold=True, max_concurrency=2)) as server:
-        body, headers = form(("file", ("a.wav", b"x")))
-        with server.connect() as connection:
-            connection.sendall(server.written("POST", CONVERT, body, headers))
-            until(lambda: box.backend.began)
-        assert until(lambda: box.backend.ended) < 1
-        answer = server.convert(("Prefer", "respond-async"))
-        assert answer.status == 202
-        assert answer.headers["location"] == answer.json()["urls"]["get"]
-        one = answer.json()["urls"]["get"].removeprefix(server.url)
-        until(lambda: len(box.backend.began) == 2)
-        assert server.ask("GET", one).json()["status"] == "processing"
-        waited = server.convert(("Prefer", "wait=1"))
-        assert waited.status == 202
-        canceled = server.ask("POST", f"{one}/cancel").json()
-        assert canceled["status"] == "canceled"
-        server.loop.call_soon_threadsafe(box.backend.gate.set)
-        other = waited.json()["urls"]["get"].removeprefix(server.url)
-        until(lambda: server.ask("GET", other).json()["status"] == "succeeded")
-        assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-
 def test_a_deleted_job_is_not_done_again_under_its_key(tmp_path: Path) -> None:
     """G.3.7: the key is kept for its day, also over a restart."""
     box = Box()
@@ -164,21 +139,6 @@ def test_a_deleted_job_is_not_done_again_under_its_key(tmp_path: Path) -> None:
             answer = server.convert(keyed, data=b"y", key=key)
             assert (answer.status, answer.json()["code"]) == (409, "conflict")
             assert len(box.backend.began) == 1 - start
-
-
-def test_events_of_a_job(tmp_path: Path) -> None:
-    box = Box()
-    with PolymuxServer(tmp_path / "s", box.makes(hold=True)) as server:
-        job = server.convert(("Prefer", "respond-async")).json()["id"]
-        with polymux.Client(server.url, server.key) as client:
-            seen = []
-            for one in client.predictions.events(job):
-                seen.append(one.status)
-                server.loop.call_soon_threadsafe(box.backend.gate.set)
-            assert seen[-1] == "succeeded"
-            assert "processing" in seen
-            assert client.predictions.get(job).audio is not None
-            assert [one.id for one in client.predictions.list()] == [job]
 
 
 def test_a_full_queue(tmp_path: Path) -> None:

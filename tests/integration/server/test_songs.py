@@ -212,15 +212,6 @@ def test_three_empty_texts_where_they_are_wanted(
             client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
 
 
-def test_without_songs(tmp_path: Path, piece: Path) -> None:
-    with served(tmp_path, tmp_path / "nowhere") as server:
-        for answer in (ask(server, piece), server.json(SEARCH, {"song": "x"})):
-            assert (answer.status, answer.json()["code"]) == (501, "no_backend")
-            assert "polymux songs add FOLDER" in answer.json()["error"]
-            assert "retry-after" not in answer.headers
-    assert not (tmp_path / "nowhere").exists()
-
-
 def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) -> None:
     place, music = tmp_path / "catalogue", tmp_path / "music"
     for seed in (2, 12, 13):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import subprocess
@@ -96,24 +95,6 @@ def test_options_of_engines(tmp_path: Path) -> None:
     engines = read_settings(written(tmp_path, text)).engines
     assert engines is not None
     assert engines["mine"].options == {"contxt": 256}
-
-
-@pytest.mark.parametrize("family", sorted(ENGINES.keys() - {"rapidocr"}))
-def test_all_options_that_engines_read_are_known(family: str) -> None:
-    """By their source: of each `load`, and of what else reads the options."""
-    module = importlib.import_module(ENGINES[family].engine.partition(":")[0])
-    assert module.__file__ is not None
-    folder, own = Path(module.__file__).parent, Path(module.__file__)
-    files = folder.glob("*.py") if family == "diffusion" else [own]
-    read = {
-        name
-        for file in files
-        for name in re.findall(r"""options(?:\.get\(|\[)"(\w+)\"""", file.read_text())
-    }
-    unknown = read - ENGINES[family].options.keys()
-    assert read
-    # Of a request's `stream_options`.
-    assert unknown <= {"include_usage"}
 
 
 @pytest.mark.parametrize(

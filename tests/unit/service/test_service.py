@@ -158,20 +158,6 @@ def test_two_backends_of_one_name(tmp_path: Path) -> None:
 
 
 @on_a_loop
-async def test_models_of_backends_are_their_own(tmp_path: Path) -> None:
-    small, large = Scripted("small"), Scripted("large")
-    small.models, large.models = ("s", "both"), ("l", "both")
-    async with running(tmp_path / "s", small, large) as service:
-        assert service.routes.chat_models() == ["s", "both", "l"]
-        for model, counts in (("l", (0, 1)), ("both", (1, 1)), ("default", (2, 1))):
-            await service.call(chat_of(model=model))
-            assert (len(small.began), len(large.began)) == counts
-        # The three names of freellm are everybody's.
-        await service.call(chat_of(operation="free_chat"))
-        assert len(small.began) == 3
-
-
-@on_a_loop
 async def test_the_same_request_under_a_key_is_one_job(tmp_path: Path) -> None:
     backend = Scripted()
     backend.gate.clear()

@@ -263,26 +263,6 @@ def test_a_newer_catalogue_is_refused(tmp_path: Path, opened: Opener) -> None:
         opened()
 
 
-def test_a_migration_keeps_a_backup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
-) -> None:
-    store = opened()
-    file = kept(store)
-    store.close()
-    before = len(database.MIGRATIONS)
-    monkeypatch.setattr(
-        database, "MIGRATIONS", (*database.MIGRATIONS, "ALTER TABLE jobs ADD COLUMN later TEXT")
-    )
-    store = opened()
-    assert store.media.find(file.name) == file
-    store.close()
-    (backup,) = (tmp_path / "s").glob(f"catalogue.db.version-{before}.*.backup")
-    connection = sqlite3.connect(backup)
-    assert connection.execute("SELECT name FROM files").fetchall() == [(file.name,)]
-    assert connection.execute("PRAGMA user_version").fetchone() == (before,)
-    connection.close()
-
-
 def test_a_migration_that_fails_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
 ) -> None:
