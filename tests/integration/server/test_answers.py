@@ -62,22 +62,6 @@ def test_bodies_that_are_too_long(tmp_path: Path) -> None:
             assert server.json(CHAT, chunked, chunks).status == status
 
 
-def test_a_field_that_steers_is_refused(server: PolymuxServer) -> None:
-    """S4: J20."""
-    answer = server.json(CHAT, {**HELLO, "api_base": "http://evil.example"})
-    assert answer.status == 400
-    assert "api_base" in answer.json()["error"]
-
-
-def test_operations_without_an_engine(server: PolymuxServer) -> None:
-    """501 with advice; never asked again."""
-    fields, headers = form(("prompt", "waves"))
-    answer = server.ask("POST", "/api/v1/modelhost/videogeneration", fields, headers)
-    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
-    assert "retry-after" not in answer.headers
-    assert server.json("/api/v1/musicsearch", {"song": "x"}).status == 501
-
-
 @pytest.mark.parametrize(
     ("query", "status"),
     [("?model=nightmareai/real-esrgan", 501), ("?model=nothing/x", 400), ("?model=", 400),

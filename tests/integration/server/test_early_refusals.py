@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
-def test_other_versions_of_http(server: PolymuxServer) -> None:
-    """They would be read otherwise than they were meant."""
-    for version in (b"HTTP/0.9", b"HTTP/1.2", b"HTTP/2.0", b"HTTP/3.0"):
-        answer = server.raw(HEALTH.replace(b"HTTP/1.1", version))
-        assert answer.status in (400, 505), version
-
-
 def test_refusals_have_a_name(tmp_path: Path) -> None:
     """As all answers: by it they are found in a log of whoever asked."""
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=Limits(header_s=0.5)) as server:

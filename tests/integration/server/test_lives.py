@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import polymux
@@ -44,22 +43,6 @@ def test_a_header_that_does_not_come(tmp_path: Path, sent: bytes) -> None:
         assert answer.status == (408 if sent else 0)
 
 
-def test_a_header_in_drips(tmp_path: Path) -> None:
-    """H09."""
-    with (
-        PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
-        server.connect() as connection,
-    ):
-        began = time.monotonic()
-        with suppress(OSError):
-            for byte in server.written_json(CHAT, HELLO):
-                connection.sendall(bytes([byte]))
-                time.sleep(0.05)
-                if time.monotonic() - began > 3:
-                    break
-        assert time.monotonic() - began < 2.5
-
-
 def test_a_body_in_drips(tmp_path: Path) -> None:
     """H10: 408, and no work was begun."""
     box = Box()
@@ -84,18 +67,6 @@ def test_a_body_in_drips(tmp_path: Path) -> None:
             assert time.monotonic() - began < 2.9
         assert parsed(data).status == 408
         assert box.backend.began == []
-
-
-def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
-    with (
-        PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
-        server.connect() as connection,
-    ):
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        began = time.monotonic()
-        while connection.recv(65536):
-            pass
-        assert 0.8 < time.monotonic() - began < 2
 
 
 def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:

@@ -198,20 +198,6 @@ def test_trailers_are_no_header(server: PolymuxServer, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [[("Upgrade", "h2c"), ("Connection", "Upgrade, HTTP2-Settings"), ("HTTP2-Settings", "x")],
-     [("X-HTTP-Method-Override", "DELETE"), ("Accept", "text/xml"), ("Accept-Encoding", "gzip")],
-     [("Expect", "something")],
-     [("X-Forwarded-Host", "evil.example"), ("Forwarded", "host=evil.example")],
-     [("X-Original-URL", "/metrics"), ("X-Rewrite-URL", "/metrics")]],
-)  # fmt: skip
-def test_fields_that_change_nothing(server: PolymuxServer, fields: list[tuple[str, str]]) -> None:
-    assert server.json(CHAT, HELLO, fields).json() == {"text": "read"}
-    link = server.convert(*fields).json()["response"]
-    assert link.startswith(f"{server.url}/media/")
-
-
-@pytest.mark.parametrize(
     ("coding", "pieces", "offer"),
     [("length", 1, "h2c"), ("chunks", 400, "h2c"), ("chunks", 1, "websocket"),
      ("length", 400, "websocket"), ("length", 2, "TLS/1.0")],

@@ -92,13 +92,6 @@ def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
     assert server.memory_bytes() - before < 8 << 20
 
 
-def test_many_small_chunks_are_a_body(server: ServedProcess) -> None:
-    """A byte in each is wasteful, and allowed."""
-    body = json.dumps(HELLO).encode().ljust(30_000)
-    chunked = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-    assert server.json(CHAT, chunked, [CHUNKED]).status == 200
-
-
 @pytest.mark.parametrize(
     ("text", "stream", "late_s"),
     [("Hi", False, 0), ("sleep 1", False, 0.2), ("letters 3000", True, 0), ("pauses 1", True, 0.2)],

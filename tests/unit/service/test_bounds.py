@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux import contract
 from polymux.errors import UnprocessableEntityError
-from polymux.runtime.settings import Limits
-from polymux.server.settings.settings import read_settings
 from polymux.service.admission import Bounds
 from polymux.service.model import LOCAL, Caller, Estimate, OperationRequest, Upload
 from support.services import ALICE, Scripted, chat_of, on_a_loop, running, work_of
@@ -116,11 +114,3 @@ async def test_chats_are_never_refused_by_estimates(tmp_path: Path) -> None:
     async with running(tmp_path / "s", slow, bounds=everything) as service:
         await service.call(chat_of(caller=Caller("h", "h", max_estimate_s=1e-9)))
         assert len(slow.began) == 1
-
-
-def test_a_server_has_the_limit_unless_its_settings_say_otherwise(tmp_path: Path) -> None:
-    assert Limits().max_generation_s == 300.0
-    for written, expected in (("3600", 3600.0), ("inf", float("inf"))):
-        path = tmp_path / "server.toml"
-        path.write_text(f"[limits]\nmax_generation_s = {written}\n", "utf-8")
-        assert read_settings(path).limits.max_generation_s == expected
