@@ -193,7 +193,8 @@ def in_python(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         one.name: one.python_name for one in contract.operation(name).variants[-1].fields
     }
     found = {python_names.get(key, key): value for key, value in values.items()}
-    return found | ({"model": FACES[name].model} if name in FACES and FACES[name].model else {})
+    model = FACES[name].model if name in FACES else ""
+    return ({"model": model} if model else {}) | found
 
 
 def told_of(name: str, result: Any) -> Any:

@@ -23,6 +23,7 @@ IMAGE = "/api/v1/modelhost/imagegeneration"
 LIGHTNING = f"{IMAGE}?model=bytedance/sdxl-lightning-4step"
 ASTRA = f"{IMAGE}?model=lorenzomarines/astra"
 PICTURE = ("a.png", b"\x89PNG")
+PART = {"type": "text", "text": "x"}
 HILL = ("prompt", "a hill")
 
 
@@ -136,7 +137,7 @@ def test_forms_that_cannot_be_done(
         (CHAT, {**HELLO, "messages": [{"role": "wizard", "content": "x"}]}, "role"),
         (CHAT, {**HELLO, "messages": [{"role": "user"}]}, "content"),
         (CHAT, {**HELLO, "messages": [{"role": "user", "content": [{"type": "text"}]}]}, "text"),
-        (FREE, {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "content"),
+        (FREE, {"messages": [{"role": "user", "content": [PART]}]}, "content"),
         (CHAT, {**HELLO, "api_base": "http://127.0.0.1:1"}, "api_base"),
         (CHAT, {**HELLO, "extra_headers": {"X-Api-Key": "x"}}, "extra_headers"),
         (FREE, {**HELLO, "proxy": None}, "proxy"),

@@ -150,23 +150,24 @@ def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
         (tmp_path / "s" / "media" / "zz" / planted).symlink_to("/etc/passwd")
         turned = "".join(chr(ord(one) ^ 1) if one in "0123456789" else one for one in name[:40])
         names = [turned + name[40:], name.upper(), f"{name}x", name[1:], "x", planted,
-                 name.replace(".mp3", ".wav"), f"0{name}", "..", "%2e%2e%2fcatalogue.db",
-                 "..%5ccatalogue.db", f"{name}%00"]  # fmt: skip
+                 name.replace(".mp3", ".wav"), f"0{name}"]  # fmt: skip
         asked = [f"/media/{one}?{links.query(f'/media/{one}', end)}" for one in names]
         asked += [f"/media/{name}", f"/media/{name}?{query[:-1]}", f"/media/{name}?exp=&sig="]
         asked.append(f"/media/{name}?{links.query(f'/media/{name}', end - 10_000)}")
         asked.append(f"/media/{name}?{query.replace('exp=1', 'exp=9')}")
-        asked += [f"/media/../catalogue.db?{query}", f"/media//{name}?{query}"]
         seen = set()
         for one in asked:
             answer = server.ask("GET", one, key=None)
-            assert (answer.status, answer.json()["code"]) == (404, "not_found"), one
+            assert answer.status == 404, one
             told = answer.json()
             assert told.pop("request_id") == answer.headers["x-request-id"]
             fields = [line.partition(":")[0].lower() for line in answer.lines]
-            if "/" not in one.removeprefix("/media/").partition("?")[0]:
-                seen.add((json.dumps(told), tuple(fields)))
+            seen.add((json.dumps(told), tuple(fields)))
         assert len(seen) == 1
+        for one in ("..", "../catalogue.db", "%2e%2e%2fcatalogue.db", "..%5ccatalogue.db",
+                    f"{name}%00", f"/{name}"):  # fmt: skip
+            answer = server.ask("GET", f"/media/{one}?{query}", key=None)
+            assert (answer.status, answer.json()["code"]) == (404, "not_found"), one
         assert server.ask("GET", path, key=None).status == 200
 
 

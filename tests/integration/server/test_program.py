@@ -106,6 +106,7 @@ REFUSED = [
     (("--config", "nothing.toml"), "nothing.toml"),
     (("--config", "/"), "/"),
     (("--port", "70000"), "70000"),
+    (("--allow-origin", "https://a", "--allow-origin", "https://*.a"), "'https://*.a' is not an"),
 ]
 
 
