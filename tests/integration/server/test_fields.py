@@ -73,11 +73,12 @@ def test_what_is_no_number_in_a_form(server: PolymuxServer, box: Box, text: str)
 
 def test_a_field_without_a_text_is_absent(server: PolymuxServer, box: Box) -> None:
     """M22: as web pages send what nobody has filled in."""
-    body, headers = form(("audio", PICTURE), ("batch_size", ""), ("diarise_audio", ""))
-    assert server.ask("POST", STT, body, headers).status == 200
+    body, headers = form(HILL, ("width", ""), ("guidance_scale", ""), ("apply_watermark", ""))
+    assert server.ask("POST", ASTRA, body, headers).status == 200
     work = box.backend.began[-1]
-    assert work.given == {"audio"}
-    assert work.values["batch_size"] == 64
+    assert work.given == {"prompt"}
+    names = ("width", "guidance_scale", "apply_watermark")
+    assert [work.values[name] for name in names] == [1024, 7.0, False]
 
 
 @pytest.mark.parametrize(
@@ -86,13 +87,13 @@ def test_a_field_without_a_text_is_absent(server: PolymuxServer, box: Box) -> No
 )
 def test_booleans_in_a_form(server: PolymuxServer, box: Box, text: str, meant: bool | None) -> None:
     """M23."""
-    body, headers = form(("audio", PICTURE), ("diarise_audio", text))
-    answer = server.ask("POST", STT, body, headers)
+    body, headers = form(HILL, ("apply_watermark", text))
+    answer = server.ask("POST", ASTRA, body, headers)
     if meant is None:
-        check_refused(answer, box, "diarise_audio")
+        check_refused(answer, box, "apply_watermark")
     else:
         assert answer.status == 200, answer.body
-        assert box.backend.began[-1].values["diarise_audio"] is meant
+        assert box.backend.began[-1].values["apply_watermark"] is meant
 
 
 @pytest.mark.parametrize(
