@@ -59,7 +59,7 @@ def _one(words: list[str]) -> dict[str, int | str]:
             code = main(words)
         except SystemExit as end:
             code = int(end.code or 0)
-    told = [one.buffer.getvalue().decode() for one in (out, err)]  # type: ignore[attr-defined]
+    told = [one.buffer.getvalue().decode() for one in (out, err)]
     return {"code": code, "out": told[0], "err": told[1]}
 
 

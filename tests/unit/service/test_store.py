@@ -68,8 +68,8 @@ def test_a_file_is_found_with_its_hash_and_read(tmp_path: Path, opened: Opener) 
     found = store.media.find(file.name)
     assert found == file
     assert found.sha256 == hashlib.sha256(b"x" * 3_000_000).hexdigest()
-    with os.fdopen(store.media.open(found), "rb") as opened:
-        assert opened.read() == b"x" * 3_000_000
+    with os.fdopen(store.media.open(found), "rb") as reader:
+        assert reader.read() == b"x" * 3_000_000
     assert file.name.endswith(".mp3")
     assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
@@ -339,11 +339,11 @@ def test_expired_files_are_gone_while_a_reader_reads_on(opened: Opener) -> None:
     clock = Clock()
     store = opened(life_s=60, clock=clock)
     file = kept(store)
-    with os.fdopen(store.media.open(file), "rb") as opened:
+    with os.fdopen(store.media.open(file), "rb") as reader:
         clock.now += 60
         assert store.media.find(file.name) is None
         assert store.sweep() == 1
-        assert opened.read() == b"bytes"
+        assert reader.read() == b"bytes"
     assert not store.media.path_of(file).exists()
 
 
