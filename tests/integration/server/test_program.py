@@ -216,14 +216,19 @@ def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
 
 def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
     """P06: nobody is let in by it, so nothing is begun."""
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "forbidden").symlink_to("/proc/1/mem")  # Which root cannot read either.
-    (tmp_path / "garbage").write_bytes(b"{")
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\0")
+    files = {
+        name: tmp_path / name / "keys.json" for name in ("folder", "other", "garbage", "bytes")
+    }
+    for path in files.values():
+        path.parent.mkdir()
+    files["folder"].mkdir()
+    files["other"].symlink_to("/proc/1/mem")  # Which root cannot read either.
+    files["garbage"].write_bytes(b"{")
+    files["bytes"].write_bytes(b"\xff\xfe\0")
     asked = []
-    for name in ("folder", "forbidden", "garbage", "bytes"):
+    for name, path in files.items():
         settings = tmp_path / f"{name}.toml"
-        settings.write_text(f"keys = '{tmp_path / name}'")
+        settings.write_text(f"keys = '{path}'")
         asked.append(("serve", "--port", "0", "--config", settings))
     for done in commands_in_turn.run(*asked, cwd=tmp_path):
         check_refused(done, "keys")
