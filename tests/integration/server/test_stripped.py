@@ -14,7 +14,7 @@ FOLDER = "tests/integration/server"
 #: Keys, hosts, origins, links, files, results: checks that an assertion could have carried.
 SELECTED = (f"{FOLDER}/test_authentication.py", f"{FOLDER}/test_hosts_and_links.py",
             f"{FOLDER}/test_links_over_time.py", f"{FOLDER}/test_keys_command.py",
-            f"{FOLDER}/test_router.py", "tests/unit/server/test_key_administration.py",
+            "tests/unit/server/test_key_administration.py",
             "tests/unit/service/test_store.py")  # fmt: skip
 #: What takes too long for every change.
 OTHERS = ("tests/unit/server", "tests/unit/service", "tests/integration/lifecycle",
