@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import struct
 import threading
 import urllib.parse
 import urllib.request
@@ -37,6 +38,21 @@ class Box:
     """Holds the backend that a server's thread has made."""
 
     backend: Scripted
+
+    def makes(self, *, hold: bool = False, max_concurrency: int = 4, **changes: Any) -> Any:
+        """What makes it; with `hold` its work does not end before the gate is opened."""
+
+        def make() -> list[Scripted]:
+            from support.services import Scripted
+
+            self.backend = Scripted(max_concurrency=max_concurrency)
+            for name, value in changes.items():
+                setattr(self.backend, name, value)
+            if hold:
+                self.backend.gate.clear()
+            return [self.backend]
+
+        return make
 
 
 @dataclass
@@ -84,6 +100,19 @@ class Asked:
         key: str | None = "",
     ) -> Answer:
         """One request by hand, on a connection of its own; `key` None sends none."""
+        return self.raw(self.written(method, path, body, headers, key=key))
+
+    def written(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Sequence[tuple[str, str]] = (),
+        *,
+        key: str | None = "",
+        close: bool = True,
+    ) -> bytes:
+        """A request as it goes over a connection."""
         given = {name.lower() for name, _ in headers}
         lines = [f"{method} {path} HTTP/1.1"]
         if "host" not in given:
@@ -93,8 +122,9 @@ class Asked:
         if body and "content-length" not in given and "transfer-encoding" not in given:
             lines.append(f"Content-Length: {len(body)}")
         lines += [f"{name}: {value}" for name, value in headers]
-        lines += ["Connection: close", "", ""]
-        return self.raw("\r\n".join(lines).encode("latin-1") + body)
+        if close:
+            lines.append("Connection: close")
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
     def raw(self, data: bytes, *, half_close: bool = False) -> Answer:
         """Sends bytes and reads until the connection is closed."""
@@ -113,9 +143,25 @@ class Asked:
         self, path: str, value: Any, headers: Sequence[tuple[str, str]] = (), **more: Any
     ) -> Answer:
         """A POST of JSON."""
+        return self.raw(self.written_json(path, value, headers, **more))
+
+    def written_json(
+        self, path: str, value: Any, headers: Sequence[tuple[str, str]] = (), **more: Any
+    ) -> bytes:
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         fields = [("Content-Type", "application/json"), *headers]
-        return self.ask("POST", path, body, fields, **more)
+        return self.written("POST", path, body, fields, **more)
+
+    def convert(
+        self, *headers: tuple[str, str], data: bytes = b"x", name: str = "a.wav", **more: Any
+    ) -> Answer:
+        """A conversion of a file to MP3."""
+        body, kind = form(("file", (name, data)))
+        return self.ask("POST", CONVERT, body, [*kind, *headers], **more)
+
+    def link(self) -> str:
+        """The path to the file of a new conversion."""
+        return str(self.convert().json()["response"]).removeprefix(self.url)
 
 
 class PolymuxServer(Asked):
@@ -248,11 +294,31 @@ def begun(
 
 def read_answer(connection: socket.socket) -> Answer:
     """An answer up to the end of the connection."""
+    return parsed(read_all(connection))
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """What comes up to the end of the connection."""
     pieces = []
     with suppress(ConnectionResetError):
         while piece := connection.recv(65536):
             pieces.append(piece)
-    return parsed(b"".join(pieces))
+    return b"".join(pieces)
+
+
+def read_until(connection: socket.socket, end: bytes) -> bytes:
+    """What comes, until it holds `end`."""
+    data = b""
+    while end not in data:
+        piece = connection.recv(65536)
+        assert piece, data
+        data += piece
+    return data
+
+
+def reset_at_close(connection: socket.socket) -> None:
+    """When it is closed, the peer is sent a reset."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def parsed(data: bytes) -> Answer:

@@ -48,6 +48,7 @@ def run(
     seed: int | None = None,
     key: str | None = "",
     only: Sequence[int] = (),
+    never: str = "",
     arguments: Sequence[str] = (),
     max_s: float = 300,
 ) -> str:
@@ -60,6 +61,7 @@ def run(
         seed: For other requests than those of every run.
         key: Instead of the server's own; None for none.
         only: The only statuses that may come.
+        never: What no answer may hold, beside the server's key and folder.
         arguments: More for the command line.
         max_s: It is ended after that.
     """
@@ -68,12 +70,12 @@ def run(
     same = "true" if seed is None else "false"
     text = _SETTINGS.format(examples=examples, allowed=_ALLOWED, dice=dice, same=same)
     settings.write_text(text if key is None else text + _KEY)
-    never = [server.key, os.fspath(server.folder)]
+    secrets = [server.key, os.fspath(server.folder), never]
     environment = {
         **os.environ,
         "PYTHONPATH": os.fspath(TESTS),
         "POLYMUX_FUZZED_KEY": key or server.key,
-        "POLYMUX_NEVER_TOLD": "\n".join(never),
+        "POLYMUX_NEVER_TOLD": "\n".join(secrets),
         "POLYMUX_ONLY_STATUSES": " ".join(str(one) for one in only),
     }
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.fspath(settings)]

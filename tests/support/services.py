@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from polymux.service.service import Service
 from polymux.service.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from polymux.service.admission import Bounds
@@ -100,6 +101,16 @@ def chat_of(caller: Caller = ALICE, operation: str = "chat", **values: Any) -> O
     if operation == "free_chat":
         given.pop("model")
     return OperationRequest.of(contract.read_json(operation, json.dumps(given).encode()), caller)
+
+
+def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Runs a test that is a coroutine, for a minute at most."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **options: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **options), 60))
+
+    return run
 
 
 @asynccontextmanager

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.polymux_server import Box, PolymuxServer
-from support.services import Scripted
+from support.served_songs import made
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of four songs; not to be changed."""
+    return made(tmp_path_factory.mktemp("songs"))
 
 
 @pytest.fixture
@@ -20,9 +26,5 @@ def box() -> Box:
 
 @pytest.fixture
 def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
-    def make() -> list[Scripted]:
-        box.backend = Scripted(max_concurrency=4)
-        return [box.backend]
-
-    with PolymuxServer(tmp_path / "s", make) as running:
+    with PolymuxServer(tmp_path / "s", box.makes()) as running:
         yield running

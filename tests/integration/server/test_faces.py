@@ -1,6 +1,6 @@
-"""Six operations with real engines, asked in seven ways: each answers the same question alike.
+"""Six operations with real engines, asked in five ways: each answers the same question alike.
 
-By hand over a socket, by curl's program, by the command, by both clients, by Local and AsyncLocal.
+By curl's program, by the command, by both clients and by Local.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.commands import run
 from support.conversions import wav
-from support.polymux_server import PolymuxServer, form
+from support.polymux_server import PolymuxServer
 from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
@@ -32,25 +32,6 @@ if TYPE_CHECKING:
 PLAIN = {"max_completion_tokens": 8, "temperature": 0.0, "seed": 1}
 MESSAGES = [{"role": "user", "content": "Name three colours."}]
 TEXT = "POLYMUX 2026"
-
-
-@dataclass(frozen=True)
-class Face:
-    """An operation and how its answer is made comparable.
-
-    Attributes:
-        method: Its name in Python.
-        values: Its fields; bytes are files.
-        told: What is compared, of the answer as JSON and of a function that fetches files.
-        words: Of the command, after its name.
-        exact: Whether the same engine must say the same thing again.
-    """
-
-    method: str
-    values: Mapping[str, Any]
-    told: Callable[[Any, Callable[[str], bytes]], Any]
-    words: tuple[str, ...]
-    exact: bool = True
 
 
 def page() -> bytes:
@@ -73,40 +54,53 @@ def spoken() -> bytes:
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
-def size_of(data: bytes) -> tuple[int, int]:
-    return Image.open(io.BytesIO(data)).size
+@dataclass(frozen=True)
+class Face:
+    """An operation and how its answer is made comparable.
+
+    Attributes:
+        values: Its fields; bytes are files.
+        told: What is compared, of the answer as JSON and of a function that fetches files.
+        words: Of the command, after its name.
+        model: Its selector.
+    """
+
+    values: Mapping[str, Any]
+    told: Callable[[Any, Callable[[str], bytes]], Any]
+    words: tuple[str, ...]
+    model: str = ""
 
 
 FACES = {
     "chat": Face(
-        "chat", {"messages": MESSAGES, "model": "chat", **PLAIN},
+        {"messages": MESSAGES, "model": "chat", **PLAIN},
         lambda told, _: told["choices"][0]["message"]["content"],
         (MESSAGES[0]["content"], "--model", "chat", "--no-stream", "--json", "--temperature", "0",
          "--seed", "1", "--max-completion-tokens", "8"),
     ),
     "free_chat": Face(
-        "free_chat", {"messages": MESSAGES, "model": "gpt-4"},
+        {"messages": MESSAGES, "model": "gpt-4"},
         lambda told, _: len(told["response"]) > 3,
         (MESSAGES[0]["content"], "--model", "gpt-4", "--no-stream", "--json"),
     ),
     "transcribe": Face(
-        "transcribe", {"audio": spoken(), "language": "en"},
+        {"audio": spoken(), "language": "en"},
         lambda told, _: [word for word in ("fine", "today")
                          if word in told["output"]["text"].lower()],
         ("FILE", "--language", "en", "--json"),
     ),
     "upscale_image": Face(
-        "upscale_image", {"image": small(), "scale": 2},
-        lambda told, fetch: size_of(fetch(told["output"])),
-        ("FILE", "--scale", "2", "--json"),
+        {"image": small(), "scale": 2},
+        lambda told, fetch: Image.open(io.BytesIO(fetch(told["output"]))).size,
+        ("FILE", "--scale", "2", "--json"), "nightmareai/real-esrgan",
     ),
     "convert_to_mp3": Face(
-        "convert_to_mp3", {"file": wav(1), "bitrate": "128k"},
+        {"file": wav(1), "bitrate": "128k"},
         lambda told, fetch: fetch(told["response"]),
         ("FILE", "--bitrate", "128k", "-o", "OUT"),
     ),
     "read_text": Face(
-        "read_text", {"file": page()}, lambda told, _: told["text"].strip(), ("FILE", "--json"),
+        {"file": page()}, lambda told, _: told["text"].strip(), ("FILE", "--json"),
     ),
 }  # fmt: skip
 EXPECTED = {
@@ -140,10 +134,15 @@ def server(
         yield running
 
 
+@pytest.fixture(scope="module")
+def local(engines: dict[str, EngineSettings]) -> Iterator[polymux.Local]:
+    with polymux.Local(engines=engines) as running:
+        yield running
+
+
 def path_of(name: str) -> str:
-    operation = contract.operation(name)
-    model = {"upscale_image": "?model=nightmareai/real-esrgan"}.get(name, "")
-    return f"{operation.path}{model}"
+    model = FACES[name].model
+    return contract.operation(name).path + (f"?model={model}" if model else "")
 
 
 def fetched(server: PolymuxServer) -> Callable[[str], bytes]:
@@ -153,19 +152,6 @@ def fetched(server: PolymuxServer) -> Callable[[str], bytes]:
         return answer.body
 
     return fetch
-
-
-def by_hand(server: PolymuxServer, name: str) -> Any:
-    face = FACES[name]
-    if name in ("chat", "free_chat"):
-        answer = server.json(path_of(name), face.values)
-    else:
-        fields = [(key, ("a", value) if isinstance(value, bytes) else str(value))
-                  for key, value in face.values.items()]  # fmt: skip
-        body, headers = form(*fields)
-        answer = server.ask("POST", path_of(name), body, headers)
-    assert answer.status == 200, answer.body
-    return face.told(answer.json(), fetched(server))
 
 
 def by_curl(server: PolymuxServer, name: str, folder: Path) -> Any:
@@ -193,18 +179,12 @@ def by_command(server: PolymuxServer, name: str, folder: Path) -> Any:
     words = [name.replace("_", "-"), *face.words]
     if name == "convert_to_mp3":
         words += ["--server", server.url]
-    if name == "upscale_image":
-        words += ["--model", "nightmareai/real-esrgan"]
+    if face.model:
+        words += ["--model", face.model]
     done = run(*words, cwd=folder, server=server)
     if name == "convert_to_mp3":
         return (folder / "OUT").read_bytes()
     return face.told(json.loads(done.stdout), fetched(server))
-
-
-def asked(caller: Any, name: str) -> Any:
-    face = FACES[name]
-    more = {"model": "nightmareai/real-esrgan"} if name == "upscale_image" else {}
-    return getattr(caller, face.method)(**in_python(name, face.values), **more)
 
 
 def in_python(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,7 +192,9 @@ def in_python(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     python_names = {
         one.name: one.python_name for one in contract.operation(name).variants[-1].fields
     }
-    return {python_names.get(key, key): value for key, value in values.items()}
+    found = {python_names.get(key, key): value for key, value in values.items()}
+    model = FACES[name].model if name in FACES else ""
+    return ({"model": model} if model else {}) | found
 
 
 def told_of(name: str, result: Any) -> Any:
@@ -220,40 +202,29 @@ def told_of(name: str, result: Any) -> Any:
     if name == "convert_to_mp3":
         return result.read()
     if name == "upscale_image":
-        return size_of(result.images[0].read())
+        return Image.open(io.BytesIO(result.images[0].read())).size
     return FACES[name].told(result.json(), lambda _: b"")
-
-
-async def of_asyncio(caller: Any, name: str) -> Any:
-    result = await asked(caller, name)
-    return await asyncio.to_thread(told_of, name, result)
-
-
-async def by_async_client(server: PolymuxServer, name: str) -> Any:
-    async with polymux.AsyncClient(server.url, server.key) as client:
-        return await of_asyncio(client, name)
-
-
-async def by_async_local(engines: dict[str, EngineSettings], name: str) -> Any:
-    async with polymux.AsyncLocal(engines=engines) as local:
-        return await of_asyncio(local, name)
 
 
 @pytest.mark.parametrize("name", FACES)
 def test_every_face_answers_alike(
-    name: str, server: PolymuxServer, engines: dict[str, EngineSettings], tmp_path: Path
+    name: str, server: PolymuxServer, local: polymux.Local, tmp_path: Path
 ) -> None:
-    first = by_hand(server, name)
+    first = by_curl(server, name, tmp_path)
     assert first == EXPECTED.get(name, first)
     assert first
-    assert by_curl(server, name, tmp_path) == first
     assert by_command(server, name, tmp_path) == first
+    values = in_python(name, FACES[name].values)
     with polymux.Client(server.url, server.key) as client:
-        assert told_of(name, asked(client, name)) == first
-    assert asyncio.run(by_async_client(server, name)) == first
-    with polymux.Local(engines=engines) as local:
-        assert told_of(name, asked(local, name)) == first
-    assert asyncio.run(by_async_local(engines, name)) == first
+        assert told_of(name, getattr(client, name)(**values)) == first
+    assert asyncio.run(by_async_client(server, name, values)) == first
+    assert told_of(name, getattr(local, name)(**values)) == first
+
+
+async def by_async_client(server: PolymuxServer, name: str, values: dict[str, Any]) -> Any:
+    async with polymux.AsyncClient(server.url, server.key) as client:
+        result = await getattr(client, name)(**values)
+        return await asyncio.to_thread(told_of, name, result)
 
 
 WITHOUT: dict[str, dict[str, Any]] = {
@@ -270,9 +241,9 @@ OUTSIDE = ("download_video", "summarize_video", "download_music")
 
 @pytest.mark.parametrize("name", WITHOUT)
 def test_the_rest_says_that_nothing_here_does_it(
-    name: str, server: PolymuxServer, engines: dict[str, EngineSettings]
+    name: str, server: PolymuxServer, local: polymux.Local
 ) -> None:
-    with polymux.Client(server.url, server.key) as client, polymux.Local(engines=engines) as local:
+    with polymux.Client(server.url, server.key) as client:
         for caller in (client, local):
             with pytest.raises(NoBackendError) as refused:
                 getattr(caller, name)(**in_python(name, WITHOUT[name]))

@@ -1,36 +1,30 @@
-"""Values of fields that are wrong, over HTTP: refused by name before any work, by 400."""
+"""Values of fields that are wrong, over HTTP: refused by name before any work, by 400.
+
+Which they are is the contract's: `tests/unit/test_contract_walk.py`, `cpp/tests/test_check.cpp`.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract
-from support import requests
 from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, form
 from support.services import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.contract import Field, Operation, Variant
     from support.polymux_server import Answer
 
 FREE = "/api/v1/freellm"
 STT = "/api/v1/modelhost/stt"
 IMAGE = "/api/v1/modelhost/imagegeneration"
-LIGHTNING = "bytedance/sdxl-lightning-4step"
-ASTRA = "lorenzomarines/astra"
-PLAYGROUND = "playgroundai/playground-v2.5-1024px-aesthetic"
+LIGHTNING = f"{IMAGE}?model=bytedance/sdxl-lightning-4step"
+ASTRA = f"{IMAGE}?model=lorenzomarines/astra"
 PICTURE = ("a.png", b"\x89PNG")
-FORMS = [
-    (operation, variant)
-    for operation in contract.operations()
-    for variant in operation.variants
-    if "multipart" in variant.accepts
-]
-IDS = [f"{operation.name}{variant.id}" for operation, variant in FORMS]
+PART = {"type": "text", "text": "x"}
+HILL = ("prompt", "a hill")
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[Polym
         assert list((folder / "drafts").iterdir()) == []
 
 
-def part(value: Any) -> Any:
-    """A value as a form has it."""
-    if value is requests.FILE:
-        return PICTURE
-    return value if isinstance(value, (str, tuple)) else json.dumps(value)
-
-
-def send(
-    server: PolymuxServer, operation: Operation, variant: Variant, values: dict[str, Any]
-) -> Answer:
-    body, headers = form(*((name, part(value)) for name, value in values.items()))
-    query = f"?model={variant.model}" if variant.model else ""
-    return server.ask("POST", f"{operation.path}{query}", body, headers)
-
-
-def refused(answer: Answer, box: Box, word: str) -> None:
+def check_refused(answer: Answer, box: Box, word: str) -> None:
     """By 400, which names the field, before anything was begun."""
     assert answer.status == 400, (word, answer.body)
     told = answer.json()
@@ -83,152 +62,111 @@ def refused(answer: Answer, box: Box, word: str) -> None:
     assert box.backend.began == []
 
 
-def of_type(variant: Variant, *kinds: str) -> list[Field]:
-    return [field for field in variant.fields if field.type in kinds]
-
-
-NO_NUMBERS = ["NaN", "nan", "inf", "-Infinity", "1e309", "0x10", "1_000", "\uff11\uff10", "\u0665",
-              " 5 ", "5 ", "+", "--1", "1,5", "five", "true", "null", "1" * 500]  # fmt: skip
-
-
-@pytest.mark.parametrize(("operation", "variant"), FORMS, ids=IDS)
-def test_what_is_no_number_in_a_form(
-    server: PolymuxServer, box: Box, operation: Operation, variant: Variant
-) -> None:
+@pytest.mark.parametrize(
+    "text", ["NaN", "1e309", "0x10", "1_000", "\u0665", " 5", "5.0", "1" * 500]
+)
+def test_what_is_no_number_in_a_form(server: PolymuxServer, box: Box, text: str) -> None:
     """M22: what Python's int and float would take, and what nobody would."""
-    for field in of_type(variant, "integer", "number"):
-        more = ["5.0", "1e3", "9" * 30] if field.type == "integer" else []
-        for text in [*NO_NUMBERS, *more]:
-            values = requests.with_field(variant, field, text)
-            refused(send(server, operation, variant, values), box, field.name)
+    body, headers = form(("audio", PICTURE), ("batch_size", text))
+    check_refused(server.ask("POST", STT, body, headers), box, "batch_size")
 
 
-@pytest.mark.parametrize(("operation", "variant"), FORMS, ids=IDS)
-def test_a_field_without_a_text_is_absent(
-    server: PolymuxServer, box: Box, operation: Operation, variant: Variant
-) -> None:
+def test_a_field_without_a_text_is_absent(server: PolymuxServer, box: Box) -> None:
     """M22: as web pages send what nobody has filled in."""
-    for field in of_type(variant, "integer", "number", "boolean"):
-        assert not field.required
-        answer = send(server, operation, variant, requests.smallest(variant) | {field.name: ""})
-        assert answer.status == 200, answer.body
-        work = box.backend.began[-1]
-        assert field.name not in work.given
-        assert work.values.get(field.name) == field.default
+    body, headers = form(HILL, ("width", ""), ("guidance_scale", ""), ("apply_watermark", ""))
+    assert server.ask("POST", ASTRA, body, headers).status == 200
+    work = box.backend.began[-1]
+    assert work.given == {"prompt"}
+    names = ("width", "guidance_scale", "apply_watermark")
+    assert [work.values[name] for name in names] == [1024, 7.0, False]
 
 
-BOOLEANS = {"True": True, "1": True, "yes": True, "on": True, "t": True,
-            "FALSE": False, "0": False, "no": False, "off": False, "F": False}  # fmt: skip
-
-
-@pytest.mark.parametrize(("operation", "variant"), FORMS, ids=IDS)
-def test_booleans_in_a_form(
-    server: PolymuxServer, box: Box, operation: Operation, variant: Variant
-) -> None:
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("True", True), ("on", True), ("FALSE", False), ("0", False), ("2", None), (" true", None)],
+)
+def test_booleans_in_a_form(server: PolymuxServer, box: Box, text: str, meant: bool | None) -> None:
     """M23."""
-    for field in of_type(variant, "boolean"):
-        for text in ("2", "null", "maybe", "-1", "y es", " true", "\uff11"):
-            values = requests.with_field(variant, field, text)
-            refused(send(server, operation, variant, values), box, field.name)
-    for field in of_type(variant, "boolean"):
-        for text, meant in BOOLEANS.items():
-            values = requests.with_field(variant, field, text)
-            answer = send(server, operation, variant, values)
-            assert answer.status == 200, answer.body
-            assert box.backend.began[-1].values[field.name] is meant
+    body, headers = form(HILL, ("apply_watermark", text))
+    answer = server.ask("POST", ASTRA, body, headers)
+    if meant is None:
+        check_refused(answer, box, "apply_watermark")
+    else:
+        assert answer.status == 200, answer.body
+        assert box.backend.began[-1].values["apply_watermark"] is meant
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("batch_size", "0"), ("batch_size", "-1"), ("batch_size", "1000000000"),
-     ("batch_size", "1.5"), ("timestamp", "sentence"), ("timestamp", "WORD"),
-     ("task", "summarize"), ("task", "../x"), ("language", "x")],
-)  # fmt: skip
-def test_speech(server: PolymuxServer, box: Box, name: str, value: str) -> None:
-    """V29."""
-    body, headers = form(("audio", ("a.wav", b"x")), (name, value))
-    refused(server.ask("POST", STT, body, headers), box, name)
-
-
-NO_IMAGES = [
-    ("width", "0"), ("width", "-8"), ("width", "7"), ("width", "1000000000"), ("width", "1e3"),
-    ("height", "NaN"), ("height", "257"), ("num_outputs", "0"), ("num_outputs", "1000"),
-    ("num_inference_steps", "0"), ("num_inference_steps", "1000000"), ("guidance_scale", "inf"),
-    ("guidance_scale", "-1"), ("scheduler", "nothing"), ("seed", "1e400"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("model", [LIGHTNING, ASTRA, PLAYGROUND])
-@pytest.mark.parametrize(("name", "value"), [*NO_IMAGES, ("prompt_strength", "2")])
-def test_pictures_that_cannot_be_made(
-    server: PolymuxServer, box: Box, model: str, name: str, value: str
-) -> None:
-    """I13."""
-    if name == "prompt_strength" and model == LIGHTNING:
-        return  # It has no such field.
-    body, headers = form(("prompt", "a hill"), (name, value))
-    refused(server.ask("POST", f"{IMAGE}?model={model}", body, headers), box, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("width", 0), ("width", -8), ("width", 7), ("width", 10**9), ("width", 1e3),
-     ("width", "512"), ("num_outputs", 0), ("num_inference_steps", 10**6),
-     ("guidance_scale", "inf"), ("seed", 2**64), ("prompt", ["a hill"])],
-)  # fmt: skip
-def test_pictures_that_cannot_be_made_of_json(
-    server: PolymuxServer, box: Box, name: str, value: Any
-) -> None:
-    """I13."""
-    given = {"prompt": "a hill", name: value}
-    # A number that fits nothing is no JSON of this interface, wherever it stands.
-    word = "number" if value == 2**64 else name
-    refused(server.json(f"{IMAGE}?model={LIGHTNING}", given), box, word)
-
-
-@pytest.mark.parametrize(
-    ("fields", "word"),
+    ("path", "fields", "word"),
     [
-        ([("prompt", "x"), ("mask", PICTURE)], "image"),
-        ([("image", PICTURE)], "prompt"),
-        ([("image", PICTURE), ("mask", PICTURE)], "prompt"),
-        ([("prompt", ""), ("image", PICTURE)], "prompt"),
-        ([("prompt", "x"), ("image", PICTURE), ("image", PICTURE)], "image"),
-        ([("prompt", "x"), ("image", "http://files.example/a.png")], "image"),
-        ([("prompt", "x"), ("image", "data:image/png;base64,AAAA")], "image"),
-        ([("prompt", PICTURE)], "prompt"),
+        (STT, [("audio", PICTURE), ("timestamp", "WORD")], "timestamp"),
+        (STT, [("audio", PICTURE), ("batch_size", "0")], "batch_size"),
+        (LIGHTNING, [HILL, ("width", "7")], "width"),
+        (LIGHTNING, [HILL, ("num_outputs", "1000")], "num_outputs"),
+        (ASTRA, [HILL, ("height", "257")], "height"),
+        (ASTRA, [HILL, ("guidance_scale", "-1")], "guidance_scale"),
+        (ASTRA, [HILL, ("scheduler", "nothing")], "scheduler"),
+        (ASTRA, [HILL, ("prompt_strength", "2")], "prompt_strength"),
+        (ASTRA, [HILL, ("mask", PICTURE)], "image"),
+        (ASTRA, [("image", PICTURE)], "prompt"),
+        (ASTRA, [("prompt", ""), ("image", PICTURE)], "prompt"),
+        (ASTRA, [HILL, ("image", PICTURE), ("image", PICTURE)], "image"),
+        (ASTRA, [HILL, ("image", "http://files.example/a.png")], "image"),
+        (ASTRA, [("prompt", PICTURE)], "prompt"),
     ],
 )
-@pytest.mark.parametrize("model", [ASTRA, PLAYGROUND])
-def test_pictures_that_do_not_fit(
-    server: PolymuxServer, box: Box, model: str, fields: list[tuple[str, Any]], word: str
+def test_forms_that_cannot_be_done(
+    server: PolymuxServer, box: Box, path: str, fields: list[tuple[str, Any]], word: str
 ) -> None:
-    """I12, I15, I18: no mask without a picture, one of each, and none by its address."""
+    """V29, I12, I13, I18: no mask without a picture, and none by its address."""
     body, headers = form(*fields)
-    refused(server.ask("POST", f"{IMAGE}?model={model}", body, headers), box, word)
+    check_refused(server.ask("POST", path, body, headers), box, word)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "word"),
+    [
+        (LIGHTNING, {"prompt": "a hill", "width": 1e3}, "width"),
+        (LIGHTNING, {"prompt": "a hill", "width": "512"}, "width"),
+        (LIGHTNING, {"prompt": ["a hill"]}, "prompt"),
+        (FREE, {**HELLO, "timeout": 0}, "timeout"),
+        (FREE, {**HELLO, "timeout": 301}, "timeout"),
+        (FREE, {**HELLO, "timeout": "5"}, "timeout"),
+        (FREE, {**HELLO, "timeout": True}, "timeout"),
+        (CHAT, {**HELLO, "messages": []}, "messages"),
+        (CHAT, {**HELLO, "messages": [None]}, "messages"),
+        (CHAT, {**HELLO, "messages": [{"role": "wizard", "content": "x"}]}, "role"),
+        (CHAT, {**HELLO, "messages": [{"role": "user"}]}, "content"),
+        (CHAT, {**HELLO, "messages": [{"role": "user", "content": [{"type": "text"}]}]}, "text"),
+        (FREE, {"messages": [{"role": "user", "content": [PART]}]}, "content"),
+        (CHAT, {**HELLO, "api_base": "http://127.0.0.1:1"}, "api_base"),
+        (CHAT, {**HELLO, "extra_headers": {"X-Api-Key": "x"}}, "extra_headers"),
+        (FREE, {**HELLO, "proxy": None}, "proxy"),
+        (FREE, {**HELLO, "api_key": 5}, "api_key"),
+    ],
+)
+def test_json_that_cannot_be_done(
+    server: PolymuxServer, box: Box, path: str, value: dict[str, Any], word: str
+) -> None:
+    """I13, C38, C42, C47: never by 422; what would steer the server, whatever it holds."""
+    if path == FREE:
+        value = {name: one for name, one in value.items() if name != "model"}
+    check_refused(server.json(path, value), box, word)
 
 
 def test_prompts_of_any_length_and_letter(server: PolymuxServer, box: Box) -> None:
     """I15: over its cap a prompt is refused; else it is data, control characters too."""
     long = "x" * (1 << 20)
-    answer = server.json(f"{IMAGE}?model={LIGHTNING}", {"prompt": long})
+    answer = server.json(LIGHTNING, {"prompt": long})
     assert (answer.status, answer.json()["code"]) == (413, "too_large")
     body, headers = form(("prompt", f"{long}x"))
-    answer = server.ask("POST", f"{IMAGE}?model={ASTRA}", body, headers)
-    assert answer.status == 413
+    assert server.ask("POST", ASTRA, body, headers).status == 413
     assert box.backend.began == []
     for prompt in ("   ", "a\x00\x1b[2J\u202e{{7*7}}${jndi:ldap://x.example}<script>"):
-        answer = server.json(f"{IMAGE}?model={LIGHTNING}", {"prompt": prompt})
+        answer = server.json(LIGHTNING, {"prompt": prompt})
         assert answer.status == 200, answer.body
         assert box.backend.began[-1].values["prompt"] == prompt
-    assert server.json(f"{IMAGE}?model={LIGHTNING}", {"prompt": ""}).status == 400
-
-
-@pytest.mark.parametrize("value", [0, -1, 10**9, 0.5, "5", 301, True, [], {}])
-def test_a_deadline_that_is_none(server: PolymuxServer, box: Box, value: Any) -> None:
-    """C38."""
-    given = {"messages": HELLO["messages"], "timeout": value}
-    refused(server.json(FREE, given), box, "timeout")
+    assert server.json(LIGHTNING, {"prompt": ""}).status == 400
 
 
 def test_deadlines(server: PolymuxServer, box: Box) -> None:
@@ -237,43 +175,3 @@ def test_deadlines(server: PolymuxServer, box: Box) -> None:
         given = {"messages": HELLO["messages"], "timeout": value}
         assert server.json(FREE, given).status == 200
         assert box.backend.began[-1].values.get("timeout") == value
-
-
-@pytest.mark.parametrize(
-    ("message", "word"),
-    [
-        ({"role": "wizard", "content": "x"}, "role"),
-        ({"role": "", "content": "x"}, "role"),
-        ({"content": "x"}, "role"),
-        ({"role": "user"}, "content"),
-        ({"role": "user", "content": None}, "content"),
-        ({"role": "user", "content": 5}, "content"),
-        ({"role": "user", "content": {}}, "content"),
-        ({"role": "user", "content": ["x"]}, "content"),
-        ({"role": "user", "content": [{"type": "text"}]}, "text"),
-        ({"role": "user", "content": [{"type": "sound", "text": "x"}]}, "type"),
-        ({"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}, "image_url"),
-        ("x", "messages"),
-        (None, "messages"),
-    ],
-)
-def test_messages_that_are_none(server: PolymuxServer, box: Box, message: Any, word: str) -> None:
-    """C42: never by 422; parts are for the one of the two chats that takes them."""
-    refused(server.json(CHAT, {**HELLO, "messages": [message]}), box, word)
-    refused(server.json(FREE, {"messages": [message]}), box, "messages")
-    parts = {"role": "user", "content": [{"type": "text", "text": "x"}]}
-    refused(server.json(FREE, {"messages": [parts]}), box, "content")
-    refused(server.json(CHAT, {**HELLO, "messages": []}), box, "messages")
-
-
-STEERING = ("api_base", "base_url", "api_key", "headers", "extra_headers", "proxy", "organization")
-
-
-@pytest.mark.parametrize("name", STEERING)
-@pytest.mark.parametrize("value", ["http://127.0.0.1:1", {"X-Api-Key": "x"}, None, 5])
-def test_fields_that_would_steer_the_server(
-    server: PolymuxServer, box: Box, name: str, value: Any
-) -> None:
-    """C47: whatever they hold, and on both chats."""
-    refused(server.json(CHAT, {**HELLO, name: value}), box, name)
-    refused(server.json(FREE, {"messages": HELLO["messages"], name: value}), box, name)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import time
-import wave
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.server.http.body import _FormReader
 from polymux.service.model import Upload
+from support.conversions import wav
 from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
 from support.services import Scripted
 
@@ -26,14 +25,6 @@ TYPE = "multipart/form-data; boundary=bbbb"
 
 def hash_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def tone(seconds: float) -> bytes:
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, 8000, 0, "NONE", ""))
-        file.writeframes(b"\0\x10\0\xf0" * int(4000 * seconds))
-    return buffer.getvalue()
 
 
 class Hashing(Scripted):
@@ -88,24 +79,25 @@ GOOD, _ = form(("file", ("a.wav", b"RIFF")))
     [("multipart/form-data", 415), ("multipart/form-data; boundary=", 415),
      ('multipart/form-data; boundary=""', 415),
      (f"multipart/form-data; boundary={'b' * 71}", 400),
-     (f"multipart/form-data; boundary={'b' * 256}", 400),
      (f"multipart/form-data; boundary={'b' * 10_000}", 400),
      ("multipart/form-data; boundary=b b b b", 400),
      ('multipart/form-data; boundary="bbbb', 400),
      ("multipart/form-data; boundary='bbbb'", 400),
      ("multipart/form-data; boundary=bb\rbb", 400),
-     ("multipart/form-data; boundary=bb\r\n bb", 400),
      ('multipart/form-data; !="' + "\\" * 60, 415), ("multipart/mixed; boundary=bbbb", 415),
-     ("application/x-www-form-urlencoded", 415)],
+     ("application/x-www-form-urlencoded", 415),
+     # Of two boundaries servers and proxies believe different ones.
+     ("multipart/form-data; boundary=cccc; boundary=bbbb", 400),
+     ("multipart/form-data; boundary=bbbb; Boundary=cccc", 400),
+     ("multipart/form-data; boundary=bbbb" + ";" * 60_000, 400),
+     ("multipart/form-data; boundary=bbbb" + "; a=b" * 20, 400)],
 )  # fmt: skip
 def test_types_that_are_no_form_s(server: PolymuxServer, kind: str, status: int) -> None:
-    """M01 to M03."""
+    """M01 to M03, M20."""
     assert send(server, GOOD, kind).status == status
 
 
-@pytest.mark.parametrize(
-    "boundary", ["b" * 70, "a b c", "a'()+_,-./:=?z", "--", "0", "-" * 60 + "7d1"]
-)
+@pytest.mark.parametrize("boundary", ["b" * 70, "a b c", "a'()+_,-./:=?z", "--"])
 def test_boundaries_of_every_letter(server: PolymuxServer, box: HashingBox, boundary: str) -> None:
     """M02: all that RFC 2046, 5.1.1, has, within quotes; 70 of them at most."""
     body, _ = form(("file", ("a.wav", b"--\r\n" * 9)), boundary=boundary)
@@ -113,14 +105,7 @@ def test_boundaries_of_every_letter(server: PolymuxServer, box: HashingBox, boun
     assert box.backend.hashes[-1] == hash_of(b"--\r\n" * 9)
 
 
-@pytest.mark.parametrize("separator", ["&", ";"])
-def test_a_million_fields_of_another_kind(server: PolymuxServer, separator: str) -> None:
-    """M20: not even read."""
-    body = separator.join(["a=b"] * 1_000_000).encode()
-    assert send(server, body, "application/x-www-form-urlencoded", max_s=30).status == 415
-
-
-@pytest.mark.parametrize("cut", [0.2, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("cut", [0.02, 0.2, 0.99])
 def test_forms_that_are_cut(server: PolymuxServer, cut: float) -> None:
     """M04, M05: the right length of a body that ends too soon."""
     body, _ = form(("vbr_quality", "3"), ("file", ("a.wav", b"x" * 2000)))
@@ -129,27 +114,10 @@ def test_forms_that_are_cut(server: PolymuxServer, cut: float) -> None:
     assert send(server, unended).status == 400
 
 
-def test_much_before_and_behind(server: PolymuxServer) -> None:
-    """M07, M08."""
-    assert send(server, b"\r\n" * (4 << 20) + GOOD, max_s=5).status in (200, 400)
-    assert send(server, GOOD + b"x" * (4 << 20), max_s=5).status in (200, 400)
-
-
-def test_headers_of_parts(server: PolymuxServer) -> None:
-    """M09, M10."""
-    for head in ("X: y\r\n" * 20_000, f"X: {'y' * (8 << 20)}\r\n"):
-        part = f'--bbbb\r\nContent-Disposition: form-data; name="a"\r\n{head}\r\nv\r\n--bbbb--\r\n'
-        assert send(server, part.encode(), max_s=3).status == 400
-
-
 def test_many_parts(server: PolymuxServer) -> None:
-    """M11: parts without a byte, of one name and of many."""
-    part = b'--bbbb\r\nContent-Disposition: form-data; name="%s"\r\n\r\n\r\n'
-    for body in (
-        part % b"a" * 100_000,
-        b"".join(part % b"a%d" % number for number in range(10_001)),
-        b"--bbbb\r\n" * 100_000,
-    ):
+    """M11: of many names, and empty ones; of one name in `test_hostile_bodies.py`."""
+    part = b'--bbbb\r\nContent-Disposition: form-data; name="a%d"\r\n\r\n\r\n'
+    for body in (b"".join(part % number for number in range(10_001)), b"--bbbb\r\n" * 100_000):
         answer = send(server, body + b"--bbbb--\r\n", max_s=30)
         assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
 
@@ -157,13 +125,10 @@ def test_many_parts(server: PolymuxServer) -> None:
 def test_a_field_of_100_mebibytes(server: PolymuxServer) -> None:
     """M12: 413 at the field's cap, long before its end."""
     start = b'--bbbb\r\nContent-Disposition: form-data; name="start"\r\n\r\n'
-    head = (
-        f"POST {CONVERT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
-        f"Content-Type: {TYPE}\r\nContent-Length: {len(start) + (100 << 20)}\r\n\r\n"
-    )
+    fields = [("Content-Type", TYPE), ("Content-Length", str(len(start) + (100 << 20)))]
     sent = 0
     with server.connect() as connection:
-        connection.sendall(head.encode() + start)
+        connection.sendall(server.written("POST", CONVERT, start, fields))
         try:
             while sent < 100 << 20:
                 connection.sendall(b"1" * (1 << 20))
@@ -231,57 +196,38 @@ def test_dispositions_that_smuggle(server: PolymuxServer, disposition: str) -> N
     assert send(server, part.encode("latin-1")).status == 400
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["boundary=cccc; boundary=bbbb", "boundary=bbbb; Boundary=cccc", 'boundary="bbbb"; boundary=',
-     "boundary=bbbb" + ";" * 60_000, "boundary=bbbb" + "; a=b" * 20],
-)  # fmt: skip
-def test_types_of_forms_that_smuggle(server: PolymuxServer, kind: str) -> None:
-    """Of two boundaries servers and proxies believe different ones."""
-    body, _ = form(("file", ("a.wav", b"x")))
-    fields = [("Content-Type", f"multipart/form-data; {kind}")]
-    answer = server.ask("POST", CONVERT, body, fields)
-    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
-
-
 def test_dispositions_that_are_plain(server: PolymuxServer, box: HashingBox) -> None:
     """M16: as clients write them."""
+    coded = "\r\nContent-Transfer-Encoding: base64"  # M17: bytes are bytes.
     for disposition, name in (
         ('form-data; name="file"; filename="a;b.wav"', "a;b.wav"),
         ("Form-Data;name=file;FILENAME=a.wav;", "a.wav"),
         (r'form-data; name="file" ; filename="a\"b\\c.wav"', 'a"b\\c.wav'),
         (r'form-data; name="file"; filename="C:\music\a.wav"', "a.wav"),
         ('form-data; name="file"; filename="a.wav"; filename*=utf-8\'\'b.wav', "a.wav"),
+        (f'form-data; name="file"; filename="a.wav"{coded}', "a.wav"),
     ):
         part = f"--bbbb\r\nContent-Disposition: {disposition}\r\n\r\nx\r\n--bbbb--\r\n"
         assert send(server, part.encode()).status == 200, disposition
         assert box.backend.began[-1].values["file"].file_name == name
+        assert box.backend.hashes[-1] == hash_of(b"x")
 
 
-@pytest.mark.parametrize("coding", ["base64", "quoted-printable", "x"])
-def test_transfer_encodings_of_parts_mean_nothing(
-    server: PolymuxServer, box: HashingBox, coding: str
-) -> None:
-    """M17: bytes are bytes."""
-    part = (
-        f'--bbbb\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n'
-        f"Content-Transfer-Encoding: {coding}\r\n\r\nAAAA\r\n--bbbb--\r\n"
-    )
-    assert send(server, part.encode()).status in (200, 400)
-    upload = box.backend.began[-1].values["file"]
-    assert isinstance(upload, Upload)
-    assert upload.size_bytes == 4
-
-
-HOSTILE = [b"\r" * (8 << 20), b"\r\n--" * (2 << 20), b"\r\n--bbb" * 900_000,
-           b"\r\n--bbb\r" * 900_000, b"-" * (8 << 20)]  # fmt: skip
+INNER, _ = form(("file", ("b.wav", b"y")), boundary="inner")
+HOSTILE = [
+    INNER,
+    b"\r" * (1 << 20),
+    b"\r\n--" * (1 << 18),
+    b"\r\n--bbb\r" * 100_000,
+    b"-" * (1 << 20),
+]
 
 
 @pytest.mark.parametrize("data", HOSTILE)
 def test_bytes_that_look_like_boundaries(
     server: PolymuxServer, box: HashingBox, data: bytes
 ) -> None:
-    """M18: exact. How fast is in the benchmark of the server."""
+    """M18, M19: exact, be it another form; how fast is in `test_hostile_bodies.py`."""
     body, _ = form(("file", ("a.wav", data)))
     assert send(server, body, max_s=30).status == 200
     assert box.backend.hashes[-1] == hash_of(data)
@@ -305,24 +251,13 @@ def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
             assert (bitrate, start, file.path.read_bytes()) == ("64k", "1", data)
 
 
-def test_a_form_within_a_form(server: PolymuxServer, box: HashingBox) -> None:
-    """M19: the inner one is a file's bytes."""
-    inner, _ = form(("file", ("b.wav", b"y")), boundary="inner")
-    body, _ = form(("file", ("a.wav", inner, "multipart/mixed; boundary=inner")))
-    assert send(server, body).status == 200
-    assert box.backend.began[-1].values["file"].size_bytes == len(inner)
-
-
 @pytest.mark.parametrize(
     ("kind", "text", "status"),
     [
         ("", b"\xff\xfe1", 400),
-        ("", "1".encode("utf-16"), 400),
         ("text/plain; charset=utf-16", "1".encode("utf-16"), 400),
-        ("text/plain; charset=utf-16le", "1".encode("utf-16le"), 400),
         ("text/plain; charset=utf-7", b"+ADE-", 400),
         ("text/plain; charset=utf-7", b"1", 200),
-        ("text/plain; charset=nothing", b"1", 200),
         ("application/json", b'"1"', 400),
     ],
 )
@@ -343,9 +278,8 @@ def test_texts_that_are_no_utf8(
 
 
 NAMES = ["../../etc/passwd", "..\\..\\x", "/abs", "C:\\x", "a\0.mp3", "n" * 4096, "", ".", "..",
-         "-i", "file:/etc/passwd", "concat:a", "a;$(touch canary).mp3", "`touch canary`",
-         "%2e%2e%2f", "\u202egpj.exe", "a%0d%0aX: y", "a\rX: y", "a\r\nX: y", "CON", "~/.ssh/x",
-         "\xff\xfe"]  # fmt: skip
+         "-i", "concat:a", "`touch canary`", "%2e%2e%2f", "\u202egpj.exe", "a%0d%0aX: y", "a\rX: y",
+         "a\r\nX: y", "~/.ssh/x", "\xff\xfe"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -362,7 +296,7 @@ def test_names_are_names(converting: PolymuxServer, name: str) -> None:
     """M27: whatever a file is called, it is stored under a random name, and no header breaks."""
     here = {one.name for one in Path.cwd().iterdir()}
     folder = converting.settings.store.folder
-    body, headers = form(("file", (name, tone(0.1))))
+    body, headers = form(("file", (name, wav(0.1))))
     body = body.replace(b"\xc3\xbf\xc3\xbe", b"\xff\xfe")  # Invalid UTF-8, and not its encoding.
     answer = converting.ask("POST", CONVERT, body, headers)
     assert answer.status in (200, 400), answer.body
@@ -399,19 +333,9 @@ def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
     assert send(server, form(("file", ("a.wav", b"x")), ("other", ("", b"")))[0]).status == 200
 
 
-def test_both_names_of_a_file(server: PolymuxServer, box: HashingBox) -> None:
-    """M16: the plain one counts, and the file comes whole."""
-    part = (
-        '--bbbb\r\nContent-Disposition: form-data; name="file"; filename="a.wav"; '
-        "filename*=UTF-8''..%2Fb.wav\r\n\r\nx\r\n--bbbb--\r\n"
-    )
-    assert send(server, part.encode()).status == 200
-    assert box.backend.hashes[-1] == hash_of(b"x")
-
-
 def test_files_at_every_edge(server: PolymuxServer, box: HashingBox) -> None:
     """M18: boundaries at the end of every piece that is read."""
-    for size in (1, 65_535, 65_536, 262_143, 262_144, 262_145, 1_048_576):
+    for size in (1, 65_535, 65_536, 262_144, 262_145):
         data = b"z" * size
         body, _ = form(("file", ("a.wav", data)))
         answer = send(server, body)

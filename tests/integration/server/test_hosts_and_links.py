@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.service.signed_urls import UrlSigner
-from support.polymux_server import CONVERT, Box, PolymuxServer, form
+from support.polymux_server import Box, PolymuxServer
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -23,21 +22,12 @@ FORWARDED = [("X-Forwarded-Host", EVIL), ("X-Forwarded-Proto", "gopher"),
 SMALL = b"ID3 and frames"
 
 
-def backends() -> list[Scripted]:
-    return [Scripted()]
-
-
 @pytest.fixture
 def public(tmp_path: Path) -> Iterator[PolymuxServer]:
     """Behind a proxy, and with no word on which hosts it has: any may be named."""
-    with PolymuxServer(tmp_path / "s", backends, public_url=PUBLIC) as running:
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()], public_url=PUBLIC) as running:
         running.url = f"http://127.0.0.1:{running.state.settings.port}"
         yield running
-
-
-def converted(server: PolymuxServer, *headers: tuple[str, str]) -> Answer:
-    body, kind = form(("file", ("a.wav", b"x")))
-    return server.ask("POST", CONVERT, body, [*kind, *headers])
 
 
 def seen(answer: Answer) -> str:
@@ -45,16 +35,14 @@ def seen(answer: Answer) -> str:
     return "\n".join([*answer.lines, answer.body.decode()])
 
 
-@pytest.mark.parametrize(
-    "host", [EVIL, f"{EVIL}:1", "EVIL.EXAMPLE", "127.0.0.1:9", "[::1]:80", "localhost"]
-)
+@pytest.mark.parametrize("host", [EVIL, f"{EVIL}:1", "127.0.0.1:9", "localhost"])
 def test_links_begin_as_the_settings_say(public: PolymuxServer, host: str) -> None:
     """Of a result, of a prediction and where to look for it: none is made of what was asked for."""
     named = [("Host", host), *FORWARDED]
-    answer = converted(public, *named)
+    answer = public.convert(*named)
     assert answer.status == 200, answer.body
     assert answer.json()["response"].startswith(f"{PUBLIC}/media/")
-    later = converted(public, *named, ("Prefer", "respond-async"))
+    later = public.convert(*named, ("Prefer", "respond-async"))
     assert later.status == 202
     assert later.headers["location"] == later.json()["urls"]["get"]
     assert all(one.startswith(f"{PUBLIC}/") for one in later.json()["urls"].values())
@@ -69,7 +57,7 @@ def test_links_begin_as_the_settings_say(public: PolymuxServer, host: str) -> No
 
 def test_a_link_is_signed_for_its_file_and_for_no_host(public: PolymuxServer) -> None:
     """Where any host may be named, the same file comes; a wrong signature is wrong under each."""
-    link = converted(public).json()["response"].removeprefix(PUBLIC)
+    link = public.convert().json()["response"].removeprefix(PUBLIC)
     for host in ("tools.example", EVIL, f"{EVIL}:8443", "[::1]"):
         named = [("Host", host), *FORWARDED]
         answer = public.ask("GET", link, headers=named, key=None)
@@ -97,15 +85,10 @@ def test_a_link_under_a_host_that_is_none_of_ours(
 ) -> None:
     """The link is the key, and opens nothing where a page of another site has led a browser."""
     box = Box()
-
-    def make() -> list[Scripted]:
-        box.backend = Scripted()
-        return [box.backend]
-
-    with PolymuxServer(tmp_path / "s", make, **settings) as server:
+    with PolymuxServer(tmp_path / "s", box.makes(), **settings) as server:
         # Of the loopback server's own checks, behind the tests, too.
         server._host = lambda: ours[0]  # type: ignore[method-assign]
-        told = converted(server, ("Host", ours[0])).json()["response"]
+        told = server.convert(("Host", ours[0])).json()["response"]
         assert told.startswith(f"{server.url}/media/")
         link = told.removeprefix(server.url)
         for host in ours:
@@ -115,7 +98,7 @@ def test_a_link_under_a_host_that_is_none_of_ours(
             answer = server.ask("GET", link, headers=[("Host", host)], key=None)
             assert (answer.status, answer.json()["code"]) == (421, "wrong_host"), host
             assert SMALL not in answer.body
-            assert converted(server, ("Host", host)).status == 421
+            assert server.convert(("Host", host)).status == 421
         assert len(box.backend.began) == 1
 
 
@@ -133,16 +116,8 @@ ODD: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("name", ODD)
 def test_a_link_with_an_odd_host(public: PolymuxServer, name: str) -> None:
     """No file comes, whatever the signature is."""
-    link = converted(public).json()["response"].removeprefix(PUBLIC)
+    link = public.convert().json()["response"].removeprefix(PUBLIC)
     data = f"{ODD[name](link)}Connection: close\r\n\r\n".encode()
     answer = public.raw(data, half_close=True)
     assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
     assert SMALL not in answer.body
-
-
-def test_secrets_know_no_host(tmp_path: Path) -> None:
-    """What is signed begins behind the host: a proxy's new name breaks no link."""
-    links = UrlSigner(tmp_path / "secrets")
-    given = dict(one.split("=") for one in links.query("/media/a", 9e9).split("&"))
-    assert links.accepts("/media/a", given["exp"], given["sig"])
-    assert not links.accepts(f"http://{EVIL}/media/a", given["exp"], given["sig"])

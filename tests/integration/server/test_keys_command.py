@@ -1,4 +1,4 @@
-"""`polymux keys` as people run it, and what a server that runs meanwhile makes of it."""
+"""`polymux keys`, and what a server that runs meanwhile makes of its changes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.cli import main
 from polymux.server.auth.api_keys import KeyFile
-from support import commands
 from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import Scripted
 
@@ -21,16 +21,22 @@ KEY = re.compile(r"pmx_[A-Za-z0-9_-]{43}\n")
 class Keys:
     """The command, for one store; remembers all that it has ever said."""
 
-    def __init__(self, home: Path, store: Path) -> None:
-        self.home = home
-        self.store = store
+    def __init__(self, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.place: tuple[str, ...] = ("--store", str(store))
+        self.file = store / "keys.json"
         self.said = ""
+        self._capsys = capsys
 
     def __call__(self, *words: str, code: int = 0) -> str:
         """What it says on standard output."""
-        done = commands.run("keys", *words, "--store", self.store, cwd=self.home, code=code)
-        self.said += done.stdout.decode() + done.stderr.decode()
-        return done.stdout.decode()
+        try:
+            found = main(["keys", *words, *self.place])
+        except SystemExit as end:  # As argparse ends.
+            found = int(end.code or 0)
+        assert found == code
+        told = self._capsys.readouterr()
+        self.said += told.out + told.err
+        return told.out
 
     def made(self, *words: str) -> str:
         """The key, which is alone on standard output."""
@@ -39,47 +45,36 @@ class Keys:
         return out.strip()
 
     def listed(self) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = json.loads(self("list", "--json"))
+        found: list[dict[str, object]] = json.loads(
+            self("list", "--json"), parse_constant=pytest.fail
+        )
         return found
-
-    @property
-    def file(self) -> Path:
-        return self.store / "keys.json"
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Keys:
-    home = tmp_path / "home"
-    home.mkdir()
-    return Keys(home, tmp_path / "s")
+def keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Keys:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return Keys(tmp_path / "s", capsys)
 
 
 def test_keys_over_their_lives(server: PolymuxServer, keys: Keys) -> None:
-    """Each counts from the next request on, without a word to the server."""
+    """Each counts from the next request on, and is shown once; no file has it."""
     first = keys.made("add", "website")
     assert server.json(CHAT, HELLO, key=first).status == 200
     second = keys.made("rotate", "website")
-    assert second != first
     assert server.json(CHAT, HELLO, key=first).status == 401
     assert server.json(CHAT, HELLO, key=second).status == 200
     (one,) = (one for one in keys.listed() if one["name"] == "website")
+    keys("list")
     assert str(one["id"]) in keys("rm", str(one["id"]))
     assert server.json(CHAT, HELLO, key=second).status == 401
     assert [one["name"] for one in keys.listed()] == ["test"]
     assert server.json(CHAT, HELLO).status == 200
-
-
-def test_a_key_is_shown_once(keys: Keys) -> None:
-    """Neither a list nor a later change shows one again, and no file has it."""
-    first = keys.made("add", "website")
-    second = keys.made("rotate", "website")
-    third = keys.made("add", "other")
-    for words in (("list",), ("list", "--json"), ("rm", "other"), ("list",)):
-        keys(*words)
-    for one in (first, second, third):
-        assert keys.said.count(one) == 1
-        for path in [*keys.store.rglob("*"), *keys.home.rglob("*")]:
-            assert path.is_dir() or one not in path.read_text("utf-8", "replace"), path
+    for key in (first, second):
+        assert keys.said.count(key) == 1
+        assert key not in keys.file.read_text()
     assert "sha256" not in keys.said
     assert keys.file.stat().st_mode & 0o777 == 0o600
 
@@ -89,6 +84,7 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
     keys.made("add", "narrow", "--scope", "chat", "--scope", "metrics")
     slow = ("--requests-per-minute", "1", "--concurrent", "3", "--max-estimate", "60")
     keys.made("add", "slow", *slow, "--expires", "2")
+    keys.made("add", "short", "--expires", "1e-9")
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
         key = keys.made("rotate", "narrow")
         assert server.json(CHAT, HELLO, key=key).status == 200
@@ -96,6 +92,8 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
         assert (answer.status, answer.json()["code"]) == (403, "forbidden")
         key = keys.made("rotate", "slow")
         assert [server.json(CHAT, HELLO, key=key).status for _ in range(2)] == [200, 429]
+        answer = server.json(CHAT, HELLO, key=keys.made("rotate", "short"))
+        assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
     found = {str(one["name"]): one for one in keys.listed()}
     assert found["narrow"]["scopes"] == ["chat", "metrics"]
     limits = ("requests_per_minute", "concurrent", "max_estimate_s")
@@ -126,14 +124,6 @@ def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
     assert keys.said.count(key) == 1
 
 
-def test_a_key_whose_time_is_over(server: PolymuxServer, keys: Keys) -> None:
-    key = keys.made("add", "short", "--expires", "1e-9")
-    answer = server.json(CHAT, HELLO, key=key)
-    assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
-    # A new key in its place does not live longer than it should have.
-    assert server.json(CHAT, HELLO, key=keys.made("rotate", "short")).status == 401
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -145,12 +135,10 @@ def test_a_key_whose_time_is_over(server: PolymuxServer, keys: Keys) -> None:
         (("add", "x", "--concurrent", "0"), "--concurrent 0"),
         (("add", "x", "--requests-per-minute", "nan"), "--requests-per-minute nan"),
         (("add", "x", "--expires", "-1"), "--expires -1"),
+        (("add", "x", "--expires", "inf"), "--expires inf"),
         (("add", "x", "--scope", "all", "--scope", "chat"), "--scope 'all'"),
-        (("add", ""), "1 to 100 characters"),
         (("add", " "), "1 to 100 characters"),
-        (("add", "x" * 5000), "1 to 100 characters"),
         (("add", "a\x1b[31mred"), "can be printed"),
-        (("update", "twice", "--name", ""), "1 to 100 characters"),
         (("update", "nobody", "--name", "x"), "no key"),
         (("update", "twice", "--name", "x"), "2 keys"),
         (("update", "twice"), "nothing is to be changed"),
@@ -172,13 +160,12 @@ def test_keys_of_the_settings_file(tmp_path: Path, keys: Keys) -> None:
     """`--config` names the store, or a file of keys elsewhere."""
     settings = tmp_path / "polymux.toml"
     elsewhere = tmp_path / "elsewhere" / "keys.json"
-    settings.write_text(f'keys = "{elsewhere}"\n[store]\nfolder = "{keys.store}"\n')
-    done = commands.run("keys", "add", "website", "--config", settings, cwd=keys.home)
-    assert KEY.fullmatch(done.stdout.decode())
+    settings.write_text(f'keys = "{elsewhere}"\n[store]\nfolder = "{tmp_path / "s"}"\n')
+    keys.place = ("--config", str(settings))
+    keys.made("add", "website")
     assert elsewhere.stat().st_mode & 0o777 == 0o600
     assert not keys.file.exists()
-    listed = commands.run("keys", "list", "--config", settings, cwd=keys.home).stdout.decode()
-    assert listed.split()[1] == "website"
+    assert keys("list").split()[1] == "website"
 
 
 def test_a_name_that_would_drive_a_terminal(keys: Keys) -> None:

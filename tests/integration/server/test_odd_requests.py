@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form
+from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, read_all
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[Polym
         yield running
 
 
-def convert(server: PolymuxServer, *headers: tuple[str, str]) -> Any:
-    return server.ask("POST", CONVERT, BODY, [*FORM, *headers])
-
-
 @pytest.fixture
 def held(server: PolymuxServer, box: Box) -> Iterator[None]:
     """Work begins, and does not end before the test does."""
@@ -48,36 +44,32 @@ def held(server: PolymuxServer, box: Box) -> Iterator[None]:
 @pytest.mark.usefixtures("held")
 @pytest.mark.parametrize(
     "lines",
-    [["respond-async"], ["Respond-Async"], ["respond-async;x=1"], ["foo, respond-async"],
-     ["wait=0"], ["wait=0, wait=60"], ['foo="a, b", wait="0"'], ["wait = 0"],
-     ["return=minimal", "respond-async"], ["respond-async, wait=0"], [",, respond-async"]],
-)  # fmt: skip
+    [["respond-async"], ["wait=0"], ["return=minimal", "respond-async"], ["respond-async, wait=0"]],
+)
 def test_preferences_that_are_kept(server: PolymuxServer, lines: list[str]) -> None:
-    """RFC 7240, 2: of any form, in any number of lines."""
-    answer = convert(server, *(("Prefer", one) for one in lines))
+    """RFC 7240, 2: in any number of lines; forms are in `test_preferences.py`."""
+    answer = server.convert(*(("Prefer", one) for one in lines))
     assert answer.status == 202
     assert server.ask("POST", f"{JOBS}/{answer.json()['id']}/cancel").status == 200
 
 
 @pytest.mark.parametrize(
     "preference",
-    ["wait", "wait=",
-     "wait=-1", "wait=x", "wait=1.5", "wait=\u0661", "wait=00000000060", "wait=99999999999",
-     'foo="respond-async"', "x-respond-async", "respond-asyncx", "foo=wait=0", "foo; wait=0",
-     "return=representation", "", ",", '"', "=", "wait=60, respond-async"],
+    ["wait", "wait=-1", "wait=1.5", "wait=\u0661", "wait=99999999999", "respond-asyncx",
+     "foo; wait=0", "", '"', "wait=60, respond-async"],
 )  # fmt: skip
 def test_preferences_that_change_nothing(server: PolymuxServer, preference: str) -> None:
     """What is not understood is left out (RFC 7240, 2): the answer is the result."""
     value = preference.encode().decode("latin-1")
-    assert convert(server, ("Prefer", value)).status == 200
+    assert server.convert(("Prefer", value)).status == 200
 
 
 def test_a_key_is_for_one_request(server: PolymuxServer, box: Box) -> None:
     """`contracts.md` G.3.7: the same is the same job, anything else is 409."""
     key = ("Idempotency-Key", "k-1")
-    first = convert(server, key)
+    first = server.convert(key)
     count = len(box.backend.began)
-    again = convert(server, key)
+    again = server.convert(key)
     assert first.json()["response"].partition("?")[0] == again.json()["response"].partition("?")[0]
     other_boundary, other_form = form(("file", ("a.wav", b"x")), boundary="another")
     same = server.ask("POST", CONVERT, other_boundary, [*other_form, key])
@@ -97,18 +89,24 @@ def test_a_key_is_for_one_request(server: PolymuxServer, box: Box) -> None:
     assert len(box.backend.began) == count + 1
 
 
-@pytest.mark.parametrize("key", ["", " ", "x" * 256, "\xe4", "a b"])
-def test_names_of_requests_that_are_none(server: PolymuxServer, key: str) -> None:
-    assert convert(server, ("Idempotency-Key", key)).status == 400
+@pytest.mark.parametrize("keys", [[""], [" "], ["x" * 256], ["\xe4"], ["a b"], ["a", "b"]])
+def test_names_of_requests_that_are_none(server: PolymuxServer, keys: list[str]) -> None:
+    assert server.convert(*(("Idempotency-Key", one) for one in keys)).status == 400
 
 
-def test_two_names_of_a_request(server: PolymuxServer) -> None:
-    assert convert(server, ("Idempotency-Key", "a"), ("Idempotency-Key", "b")).status == 400
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("", 200), ("x=%zz", 200), ("a=b&" * 1500, 200), ("cursor=", 200), ("cursor=x", 400),
+     ("cursor=%ff", 400), ("cursor=LTE", 400), ("cursor=" + "9" * 4000, 400),
+     ("cursor=a&cursor=b", 400)],
+)  # fmt: skip
+def test_queries_of_a_list(server: PolymuxServer, query: str, status: int) -> None:
+    assert server.ask("GET", f"{JOBS}?{query}").status == status
 
 
 @pytest.mark.usefixtures("held")
 def test_cancelled_twice_and_deleted_twice(server: PolymuxServer) -> None:
-    job = convert(server, ("Prefer", "respond-async")).json()["id"]
+    job = server.convert(("Prefer", "respond-async")).json()["id"]
     for _ in range(2):
         told = server.ask("POST", f"{JOBS}/{job}/cancel")
         assert (told.status, told.json()["status"]) == (200, "canceled")
@@ -119,15 +117,15 @@ def test_cancelled_twice_and_deleted_twice(server: PolymuxServer) -> None:
     for method, path in (("DELETE", job), ("GET", job), ("POST", f"{job}/cancel"),
                          ("GET", f"{job}/events")):  # fmt: skip
         assert server.ask(method, f"{JOBS}/{path}").status == 404
-    running = convert(server, ("Prefer", "respond-async")).json()["id"]
+    running = server.convert(("Prefer", "respond-async")).json()["id"]
     assert server.ask("DELETE", f"{JOBS}/{running}").status == 204
     assert server.ask("GET", f"{JOBS}/{running}").status == 404
 
 
 def test_what_has_ended_stays_as_it_is(server: PolymuxServer) -> None:
-    job = convert(server).json()["response"]
+    job = server.link()
     (newest, *_) = server.ask("GET", JOBS).json()["results"]
-    assert newest["output"].partition("?")[0] == job.partition("?")[0]
+    assert newest["output"].partition("?")[0] == server.url + job.partition("?")[0]
     for _ in range(2):
         told = server.ask("POST", f"{JOBS}/{newest['id']}/cancel", b"{}")
         assert (told.status, told.json()["status"]) == (200, "succeeded")
@@ -138,18 +136,13 @@ def test_what_has_ended_stays_as_it_is(server: PolymuxServer) -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "status", "body"),
-    [("bytes=0-0", 206, b"I"), ("BYTES=0-0", 206, b"I"), ("bytes=0-0 ", 206, b"I"),
-     ("bytes=13-", 206, b"s"), ("bytes=-1", 206, b"s"), ("bytes=-14", 206, DATA),
-     ("bytes=0-999999999999999999", 206, DATA), ("bytes=14-", 416, b""), ("bytes=-0", 416, b""),
-     ("bytes=1-1,2-2", 200, DATA), ("bytes=0 - 1", 200, DATA), ("bytes=+1-2", 200, DATA),
-     ("bytes=\xd9\xa1-2", 200, DATA), ("bytes=0x1-2", 200, DATA), ("bytes 0-1", 200, DATA),
-     ("bytes=0--1", 200, DATA), ("bytes=" + "9" * 60 + "-", 416, b""),
-     ("bytes=0-" + "9" * 60, 206, DATA), ("", 200, DATA),
-     ("bytes=5-3", 200, DATA), ("rows=0-1", 200, DATA)],
+    [("BYTES=0-0 ", 206, b"I"), ("bytes=13-", 206, b"s"), ("bytes=-14", 206, DATA),
+     ("bytes=14-", 416, b""), ("bytes=1-1,2-2", 200, DATA), ("bytes=+1-2", 200, DATA),
+     ("bytes=0-" + "9" * 60, 206, DATA), ("", 200, DATA)],
 )  # fmt: skip
 def test_ranges_of_many_kinds(server: PolymuxServer, wanted: str, status: int, body: bytes) -> None:
-    """S05: one part, or the whole; of HEAD a range says nothing (RFC 9110, 14.2)."""
-    link = convert(server).json()["response"].removeprefix(server.url)
+    """S05: one part, or the whole, as in `test_ranges.py`; of HEAD a range says nothing."""
+    link = server.link()
     answer = server.ask("GET", link, headers=[("Range", wanted)], key=None)
     assert answer.status == status
     if status == 416:
@@ -162,11 +155,14 @@ def test_ranges_of_many_kinds(server: PolymuxServer, wanted: str, status: int, b
 
 def test_files_that_the_caller_has_already(server: PolymuxServer) -> None:
     """S06: tags in lists, in several lines, and weak ones (RFC 9110, 13.1.2)."""
-    link = convert(server).json()["response"].removeprefix(server.url)
+    link = server.link()
     tag = server.ask("GET", link, key=None).headers["etag"]
     for lines in ([tag], [f"W/{tag}"], [f'"x", {tag}'], ['"x"', tag], [f'"x",W/{tag} ,"y"'], ["*"]):
         headers = [("If-None-Match", one) for one in lines]
         assert server.ask("GET", link, headers=headers, key=None).status == 304, lines
+    for wanted, status in ((tag, 206), ('"x"', 200)):
+        headers = [("Range", "bytes=0-1"), ("If-Range", wanted)]
+        assert server.ask("GET", link, headers=headers, key=None).status == status
     for other in ('"x"', 'W/"x"', tag.strip('"'), "", ",", f"{tag}x"):
         answer = server.ask("GET", link, headers=[("If-None-Match", other)], key=None)
         assert (answer.status, answer.body) == (200, DATA), other
@@ -177,8 +173,7 @@ def chunked(data: bytes, size: int, end: bytes = b"0\r\n\r\n", extension: bytes 
     return b"".join(b"%x%s\r\n%s\r\n" % (len(one), extension, one) for one in pieces) + end
 
 
-@pytest.mark.parametrize("size", [1, 7, 1 << 20])
-@pytest.mark.parametrize("extension", [b"", b";a=b", b';a="b;c"'])
+@pytest.mark.parametrize(("size", "extension"), [(1, b""), (7, b';a="b;c"'), (1 << 20, b";a=b")])
 def test_bodies_in_chunks(server: PolymuxServer, size: int, extension: bytes) -> None:
     """With extensions and trailers, which say nothing, and of both encodings."""
     coding = ("Transfer-Encoding", "chunked")
@@ -191,7 +186,7 @@ def test_bodies_in_chunks(server: PolymuxServer, size: int, extension: bytes) ->
     assert server.ask("GET", JOBS, chunked(b"hello", size), [coding]).status == 200
 
 
-@pytest.mark.parametrize("name", ["Authorization", "Host", "Content-Type", "Origin"])
+@pytest.mark.parametrize("name", ["Authorization", "Host", "Origin"])
 def test_trailers_are_no_header(server: PolymuxServer, name: str) -> None:
     """RFC 9110, 6.5.1: a field behind the body lets nobody in, and changes nothing."""
     value = f"Bearer {server.key}" if name == "Authorization" else "evil.example"
@@ -203,23 +198,10 @@ def test_trailers_are_no_header(server: PolymuxServer, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [[("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Version", "13")],
-     [("Upgrade", "h2c"), ("Connection", "Upgrade, HTTP2-Settings"), ("HTTP2-Settings", "x")],
-     [("X-HTTP-Method-Override", "DELETE")], [("Accept", "text/xml")],
-     [("Accept-Encoding", "gzip, br")], [("Expect", "something")],
-     [("X-Forwarded-Host", "evil.example")], [("Forwarded", "host=evil.example")],
-     [("X-Original-URL", "/metrics")], [("X-Rewrite-URL", "/metrics")]],
+    ("coding", "pieces", "offer"),
+    [("length", 1, "h2c"), ("chunks", 400, "h2c"), ("chunks", 1, "websocket"),
+     ("length", 400, "websocket"), ("length", 2, "TLS/1.0")],
 )  # fmt: skip
-def test_fields_that_change_nothing(server: PolymuxServer, fields: list[tuple[str, str]]) -> None:
-    assert server.json(CHAT, HELLO, fields).json() == {"text": "read"}
-    link = convert(server, *fields).json()["response"]
-    assert link.startswith(f"{server.url}/media/")
-
-
-@pytest.mark.parametrize("coding", ["length", "chunks"])
-@pytest.mark.parametrize("pieces", [1, 2, 400])
-@pytest.mark.parametrize("offer", ["h2c", "websocket", "TLS/1.0"])
 def test_an_offer_of_another_protocol_hides_no_request(
     server: PolymuxServer, box: Box, coding: str, pieces: int, offer: str
 ) -> None:
@@ -235,12 +217,10 @@ def test_an_offer_of_another_protocol_hides_no_request(
     follows = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     data = "\r\n".join(lines).encode() + body + follows
     size = -(-len(data) // pieces)
-    found = b""
     with server.connect() as connection:
         for at in range(0, len(data), size):
             connection.sendall(data[at : at + size])
-        while piece := connection.recv(65536):
-            found += piece
+        found = read_all(connection)
     assert found.count(b"HTTP/1.1 200") == 2, found
     assert found.index(b'{"text":"read"}') < found.index(b'{"status":"ok"}')
     assert box.backend.began[-1].values["messages"][0]["content"] == inner.decode()
@@ -248,26 +228,15 @@ def test_an_offer_of_another_protocol_hides_no_request(
 
 @pytest.mark.parametrize(
     "target",
-    ["/healthz/", "//healthz", "/./healthz", "/healthz%3F", "/api/v1//operations", "/docs/",
-     "/media/", "/api/v1/predictions/", "/api/v1/predictions//", "/api/v1/predictions/%20",
-     "/api/v1/predictions/a%2Fb", "/page/../x", "/api/v1/predictions/x/", "/%2e%2e/", "/nothing"],
+    ["/healthz/", "/./healthz", "/healthz%3F", "/media/", "/api/v1//predictions",
+     "/api/v1/predictions/", "/api/v1/predictions/a%2Fb", "/page/../x", "/%2e%2e/", "/nothing"],
 )  # fmt: skip
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
 def test_addresses_that_are_none(server: PolymuxServer, method: str, target: str) -> None:
     """Not even with a key; no redirect leads from one to another."""
     answer = server.ask(method, target)
     assert answer.status == 404
     assert "location" not in answer.headers
-
-
-@pytest.mark.parametrize(
-    ("query", "status"),
-    [("?cursor=", 200), ("?x=%zz", 200), ("?a;b", 200), ("?", 200), ("?limit=5", 200),
-     ("?" + "a=b&" * 1500, 200), ("?cursor=x", 400), ("?cursor=%ff", 400),
-     ("?cursor=LTE", 400), ("?cursor=" + "9" * 4000, 400), ("?cursor=a&cursor=b", 400)],
-)  # fmt: skip
-def test_queries_of_a_list(server: PolymuxServer, query: str, status: int) -> None:
-    assert server.ask("GET", f"{JOBS}{query}").status == status
 
 
 def test_a_peer_that_goes_while_it_is_refused(

@@ -9,32 +9,57 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support import commands, programs, serving
+from polymux.server.auth.api_keys import KeyFile
+from support import commands_in_turn, programs, serving
+from support.conversions import wav
 from support.fetches import wait_until
 from support.polymux_server import CONVERT, form
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from support.commands_in_turn import Run
 
-def started(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    own = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder)}
-    own |= environment
+TONE = wav(1)
+CANARY = "canary-6b1f2d"
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    own = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder), **more}
     own.pop("POLYMUX_API_KEY", None)
+    return own
+
+
+def started(folder: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "polymux", "serve", "--port", "0", *arguments],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=own,
+        env=environment(folder, **more),
     )
+
+
+@contextmanager
+def serving_process(folder: Path, **more: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """A server's process, its address and its key; killed at the end."""
+    process = started(folder, **more)
+    try:
+        yield process, address_of(process), key_path(folder).read_text().split()[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def key_path(folder: Path) -> Path:
+    return folder / "state" / "polymux" / "local-key"
 
 
 def address_of(process: subprocess.Popen[str]) -> str:
@@ -45,61 +70,93 @@ def address_of(process: subprocess.Popen[str]) -> str:
     raise AssertionError(f"no address; status {process.wait()}")
 
 
-@pytest.mark.parametrize("optimize", ["", "2"])
-def test_the_program_from_start_to_stop(tmp_path: Path, optimize: str) -> None:
+def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
     """A key is made, found by the client's account, and everything works; SIGTERM is no failure.
 
-    P09: without assertions, too.
+    P09: without assertions.
     """
-    process = started(tmp_path, PYTHONOPTIMIZE=optimize)
-    try:
-        url = address_of(process)
-        key_path = tmp_path / "state" / "polymux" / "local-key"
-        assert key_path.stat().st_mode & 0o777 == 0o600
-        with polymux.Client(url, key_path.read_text().split()[0]) as client:
-            wave = tone()
-            made = client.convert_to_mp3(("a.wav", wave))
-            assert made.read() == polymux.convert_to_mp3(wave).read()
-            assert client.read_text(("page.png", page())).text.split() == ["Hello", "there"]
+    with serving_process(tmp_path, PYTHONOPTIMIZE="2") as (process, url, key):
+        assert key_path(tmp_path).stat().st_mode & 0o777 == 0o600
+        with polymux.Client(url, key) as client:
+            made = client.convert_to_mp3(("a.wav", TONE))
+            assert made.read() == polymux.convert_to_mp3(TONE).read()
         # Other programs of the account find address and key by themselves.
         code = "import polymux; print(len(list(polymux.Client().predictions.list())))"
-        own = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
         command = [sys.executable, "-c", code]
+        own = environment(tmp_path)
         assert subprocess.run(command, env=own, capture_output=True, check=True).stdout == b"1\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.communicate()
 
 
-def page() -> bytes:
-    import io
-
-    from PIL import Image, ImageDraw, ImageFont
-
-    picture = Image.new("RGB", (500, 160), "white")
-    ImageDraw.Draw(picture).text((40, 50), "Hello there", "black", ImageFont.load_default(48))
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG")
-    return buffer.getvalue()
+def check_refused(done: Run, words: str) -> None:
+    """It has ended with one line that tells why, and no secret."""
+    assert done.code != 0, words
+    assert done.out == ""
+    assert words in done.err
+    assert CANARY not in done.err
+    (only,) = done.err.splitlines()
+    assert only.startswith("polymux: "), only
 
 
-def tone() -> bytes:
-    import io
-    import math
-    import struct
-    import wave
-
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, 44100, 0, "NONE", ""))
-        samples = (int(9000 * math.sin(n / 20)) for n in range(44100))
-        file.writeframes(b"".join(struct.pack("<h", one) for one in samples))
-    return buffer.getvalue()
+REFUSED = [
+    (("--host", "0.0.0.0"), "no keys"),
+    (("--host", "256.1.1.1"), "256.1.1.1"),
+    (("--tls-cert", "nothing.pem"), "together"),
+    (("--config", "nothing.toml"), "nothing.toml"),
+    (("--config", "/"), "/"),
+    (("--port", "70000"), "70000"),
+    (("--allow-origin", "https://a", "--allow-origin", "https://*.a"), "'https://*.a' is not an"),
+]
 
 
-CANARY = "canary-6b1f2d"
+def test_the_program_that_cannot_start(tmp_path: Path) -> None:
+    """A18, P06: one line, no traceback."""
+    asked = [("serve", "--port", "0", *arguments) for arguments, _ in REFUSED]
+    for (_, words), done in zip(REFUSED, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
+        check_refused(done, words)
+
+
+def test_options_that_are_none(tmp_path: Path) -> None:
+    """P06: named, behind how the command is used; 2, as of all commands that are used wrongly."""
+    options = ("--nonsense", "--port=x", "--grace")
+    asked = [("serve", "--port", "0", option) for option in options]
+    for option, done in zip(options, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
+        assert done.code == 2
+        assert option.partition("=")[0] in done.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("host", "options"),
+    [("0.0.0.0", ()), ("::", ()), ("0.0.0.0", ("--public-url", "https://tools.example"))],
+)
+def test_all_addresses_and_none_of_them_told(
+    tmp_path: Path, host: str, options: tuple[str, ...]
+) -> None:
+    """Links lead to this machine alone then, which a warning tells; alone in a namespace."""
+    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
+    alone = (programs.find("unshare"), *rights, "--net", "sh", "-c", 'ip link set lo up; exec "$@"')
+    KeyFile(tmp_path / "state" / "polymux" / "server" / "keys.json").add("test")
+    serve = (sys.executable, "-m", "polymux", "serve", "--port", "0", "--host", host)
+    with subprocess.Popen(
+        [*alone, "sh", *serve, *options],
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "serving on " in line:
+                break
+        process.terminate()
+    told = [line for line in lines if "`public_url`" in line]
+    assert len(told) == (0 if options else 1), lines
+    address = lines[-1].split("serving on ")[1].split(";")[0]
+    assert all("WARNING" in line and address in line for line in told)
+
+
 BAD_SETTINGS = [
     ("port = 70000", "port"),
     ("port = 'x'", "port"),
@@ -112,7 +169,6 @@ BAD_SETTINGS = [
     (f"key = {CANARY}", "polymux.toml"),
     ("\0", "polymux.toml"),
     ("[limits]\nkeep_alive_s = inf", "keep_alive_s"),
-    ("shutdown_timeout_s = inf", "shutdown_timeout_s"),
     ("shutdown_timeout_s = 1e300", "shutdown_timeout_s"),
     ("[limits]\nbody_bytes_per_s = 1e-320", "body_bytes_per_s"),
     ("[limits]\nqueue = 9223372036854775808", "queue"),
@@ -125,84 +181,18 @@ BAD_SETTINGS = [
 ]
 
 
-def refused(process: subprocess.Popen[str], words: str) -> None:
-    """It ends with one line that tells why, and no secret."""
-    told, line = process.communicate(timeout=60)
-    assert process.returncode not in (0, None), line
-    assert told == ""
-    assert words in line
-    assert "Traceback" not in line
-    assert CANARY not in line
-    (only,) = line.splitlines()
-    assert only.startswith("polymux: "), line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--host", "0.0.0.0"), "no keys"),
-        (("--host", "256.1.1.1"), "256.1.1.1"),
-        (("--tls-cert", "nothing.pem"), "together"),
-        (("--config", "nothing.toml"), "nothing.toml"),
-        (("--config", "/"), "/"),
-        (("--port", "70000"), "70000"),
-    ],
-)
-def test_the_program_that_cannot_start(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    """A18, P06: one line, no traceback."""
-    refused(started(tmp_path, *arguments), words)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_all_addresses_and_none_of_them_told(tmp_path: Path, host: str) -> None:
-    """Links lead to this machine alone then, which a warning tells; alone in a namespace."""
-    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
-    alone = (programs.find("unshare"), *rights, "--net", "sh", "-c", 'ip link set lo up; exec "$@"')
-    own = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
-    command = (sys.executable, "-m", "polymux")
-    subprocess.run([*command, "keys", "add", "test"], env=own, check=True, capture_output=True)
-    serve = (*alone, "sh", *command, "serve", "--port", "0", "--host", host)
-    for options in ((), ("--public-url", "https://tools.example")):
-        with subprocess.Popen(
-            [*serve, *options], env=own, stderr=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stderr is not None
-            lines = []
-            for line in process.stderr:
-                lines.append(line)
-                if "serving on " in line:
-                    break
-            process.terminate()
-        told = [line for line in lines if "`public_url`" in line]
-        assert len(told) == (0 if options else 1), lines
-        assert all("WARNING" in line and lines[-1].split("serving on ")[1].split(";")[0] in line
-                   for line in told)  # fmt: skip
-
-
-@pytest.mark.parametrize("option", ["--nonsense", "--port=x", "--grace"])
-def test_options_that_are_none(tmp_path: Path, option: str) -> None:
-    """P06: named, behind how the command is used; 2, as of all commands that are used wrongly."""
-    process = started(tmp_path, option)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert option.partition("=")[0] in told.splitlines()[-1]
-    assert "Traceback" not in told
-
-
-@pytest.mark.parametrize(("text", "words"), BAD_SETTINGS)
-def test_settings_that_are_none(tmp_path: Path, text: str, words: str) -> None:
+def test_settings_that_are_none(tmp_path: Path) -> None:
     """P06: what is wrong and where, and nothing of a key that stands beside it."""
-    path = tmp_path / "polymux.toml"
-    path.write_text(text)
-    refused(started(tmp_path, "--config", str(path)), words)
-    checked = commands.run("config", "check", path, cwd=tmp_path, code=None)
-    assert checked.returncode not in (0, None)
-    for told in (checked.stdout, checked.stderr):
-        assert b"Traceback" not in told
-        assert CANARY.encode() not in told
-    assert words.encode() in checked.stderr
+    asked = []
+    for number, (text, _) in enumerate(BAD_SETTINGS):
+        path = tmp_path / str(number) / "polymux.toml"
+        path.parent.mkdir()
+        path.write_text(text)
+        asked += [("serve", "--port", "0", "--config", path), ("config", "check", path)]
+    done = commands_in_turn.run(*asked, cwd=tmp_path)
+    for number, (_, words) in enumerate(BAD_SETTINGS):
+        for one in done[2 * number : 2 * number + 2]:
+            check_refused(one, words)
 
 
 def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
@@ -215,7 +205,7 @@ def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
             program.signal(signal.SIGHUP)
             wait_until(lambda wanted=number: program.told.count("as it was") == wanted)
             assert words in program.log[-1], program.log[-1]
-            assert program.request("GET", "/api/v1/operations").status == 200
+        assert program.request("GET", "/api/v1/operations").status == 200
         assert program.key == key
         assert "Traceback" not in program.told
         assert CANARY not in program.told
@@ -224,111 +214,87 @@ def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
         wait_until(lambda: "was read again" in program.told)
 
 
-@pytest.mark.parametrize("how", ["folder", "garbage", "bytes", "forbidden"])
-def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path, how: str) -> None:
+def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
     """P06: nobody is let in by it, so nothing is begun."""
-    path = tmp_path / "state" / "polymux" / "server" / "keys.json"
-    path.parent.mkdir(parents=True)
-    if how == "folder":
-        path.mkdir()
-    elif how == "forbidden":
-        path.symlink_to("/proc/1/mem")  # Which root cannot read either.
-    else:
-        path.write_bytes(b"{" if how == "garbage" else b"\xff\xfe\0")
-    refused(started(tmp_path), "keys")
+    files = {
+        name: tmp_path / name / "keys.json" for name in ("folder", "other", "garbage", "bytes")
+    }
+    for path in files.values():
+        path.parent.mkdir()
+    files["folder"].mkdir()
+    files["other"].symlink_to("/proc/1/mem")  # Which root cannot read either.
+    files["garbage"].write_bytes(b"{")
+    files["bytes"].write_bytes(b"\xff\xfe\0")
+    asked = []
+    for name, path in files.items():
+        settings = tmp_path / f"{name}.toml"
+        settings.write_text(f"keys = '{path}'")
+        asked.append(("serve", "--port", "0", "--config", settings))
+    for done in commands_in_turn.run(*asked, cwd=tmp_path):
+        check_refused(done, "keys")
 
 
 def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
-    first = started(tmp_path)
-    try:
-        url = address_of(first)
-        second = started(tmp_path)
-        _, told = second.communicate(timeout=30)
-        assert second.returncode not in (0, None)
-        assert "in use by another server" in told
-        port = url.rpartition(":")[2]
-        third = started(tmp_path / "other", "--port", port)
-        _, told = third.communicate(timeout=30)
-        assert third.returncode not in (0, None)
-        assert f"port {port}" in told
-        assert "Traceback" not in told
-    finally:
-        first.kill()
-        first.communicate()
-
-
-def test_others_on_a_store_that_is_at_work(tmp_path: Path) -> None:
-    """D07: they are refused one after the other, and nobody who is served notices."""
-    first = started(tmp_path)
-    try:
-        url = address_of(first)
-        key = (tmp_path / "state" / "polymux" / "local-key").read_text().split()[0]
+    """D07: the second is refused, and nobody whom the first serves notices."""
+    with serving_process(tmp_path) as (_, url, key):
         done: dict[str, int] = {}
         over = threading.Event()
 
         def work(number: int) -> None:
             with polymux.Client(url, key, retry=0) as client:
                 while not over.is_set():
-                    client.convert_to_mp3((f"{number}.wav", tone()))
+                    client.convert_to_mp3((f"{number}.wav", TONE))
                     for one in client.predictions.list():
                         done[one.id] = len(one.audio.read()) if one.audio else 0
 
         with ThreadPoolExecutor(3) as pool:
             working = [pool.submit(work, number) for number in range(3)]
             try:
-                for _ in range(4):
-                    other = started(tmp_path)
-                    _, told = other.communicate(timeout=60)
-                    assert other.returncode not in (0, None)
-                    assert "in use by another server" in told
+                refused = [(started(tmp_path), "in use by another server") for _ in range(2)]
+                port = url.rpartition(":")[2]
+                refused.append((started(tmp_path / "other", "--port", port), f"port {port}"))
+                for process, words in refused:
+                    _, told = process.communicate(timeout=60)
+                    assert process.returncode not in (0, None)
+                    assert words in told
+                    assert "Traceback" not in told
                 wait_until(lambda: len(done) > 3)
             finally:
                 over.set()
             for one in working:
                 one.result()
-        assert len(done) > 3
         with polymux.Client(url, key, retry=0) as client:
             for name in done:
                 assert client.predictions.get(name).status == "succeeded"
-    finally:
-        first.kill()
-        first.communicate()
-    (catalogue,) = tmp_path.rglob("catalogue.db")
+    (catalogue,) = (tmp_path / "state").rglob("catalogue.db")
     with closing(sqlite3.connect(catalogue)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 def test_kill_and_start_again(tmp_path: Path) -> None:
     """D05 in small: what was answered is there, what was not is gone, and it starts again."""
+    folder = tmp_path / "state" / "polymux" / "server"
+    body, headers = form(("file", ("a.wav", TONE * 20)))
     for _ in range(3):
-        process = started(tmp_path)
-        try:
-            url = address_of(process)
-            key = (tmp_path / "state" / "polymux" / "local-key").read_text().split()[0]
+        with serving_process(tmp_path) as (_, url, key):
             with polymux.Client(url, key, retry=0) as client:
-                known = {one.id: one for one in client.predictions.list()}
-                for one in known.values():
+                for one in client.predictions.list():
                     assert one.status == "succeeded"
                     assert one.audio is not None
                     assert one.audio.read()[:2] == b"\xff\xfb"
-                client.convert_to_mp3(("a.wav", tone()))
-                connection = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
-                body, headers = form(("file", ("a.wav", tone() * 20)))
-                lines = (
-                    f"POST {CONVERT} HTTP/1.1\r\nHost: {url.removeprefix('http://')}\r\n"
-                    f"Authorization: Bearer {key}\r\n{headers[0][0]}: {headers[0][1]}\r\n"
-                    f"Content-Length: {len(body)}\r\n\r\n"
-                )
-                connection.sendall(lines.encode() + body[: len(body) // 2])
-                time.sleep(0.1)
-        finally:
-            process.kill()
-            process.communicate()
-            connection.close()
-    folder = tmp_path / "state" / "polymux" / "server"
-    process = started(tmp_path)
-    address_of(process)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+                client.convert_to_mp3(("a.wav", TONE))
+            host, _, port = url.removeprefix("http://").rpartition(":")
+            connection = socket.create_connection((host, int(port)))
+            lines = (
+                f"POST {CONVERT} HTTP/1.1\r\nHost: {host}:{port}\r\n"
+                f"Authorization: Bearer {key}\r\n{headers[0][0]}: {headers[0][1]}\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n"
+            )
+            connection.sendall(lines.encode() + body[: len(body) // 2])
+            wait_until(lambda: any((folder / "drafts").iterdir()))
+        connection.close()
+    with serving_process(tmp_path) as (process, _, _):
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
     assert list((folder / "drafts").iterdir()) == []
     assert len([one for one in (folder / "media").rglob("*") if one.is_file()]) == 3

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import contract, errors
-from polymux.runtime.build import backends_of
-from polymux.server.settings.settings import ServerSettings
 from polymux.service.model import OperationRequest
 from support.polymux_server import PolymuxServer, form
 from support.requests import FILE, smallest
@@ -62,15 +60,6 @@ def is_refused(server: PolymuxServer, operation: str, variant: contract.Variant)
         return not server.state.service.backends_of(OperationRequest.of(checked))
     except errors.NoBackendError:
         return True
-
-
-def test_the_settings_are_the_default_ones(server: PolymuxServer) -> None:
-    """But for where it is."""
-    ours = server.settings
-    here = ServerSettings(port=ours.port, store=ours.store, keys=ours.keys, limits=ours.limits)
-    assert ours == here
-    names = {one.name for one in backends_of(here)}
-    assert names == set(server.state.service.backends)
 
 
 def test_what_is_refused_is_on_the_list(server: PolymuxServer) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import struct
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from polymux.runtime.settings import Limits
-from support.polymux_server import CHAT, HELLO, PolymuxServer, read_answer
+from support.polymux_server import CHAT, HELLO, PolymuxServer, read_all, read_answer, reset_at_close
 from support.served import until
 from support.services import Scripted
 
@@ -43,45 +41,34 @@ def server(tmp_path: Path, engine: Slow) -> Iterator[PolymuxServer]:
 
 
 def chat(server: PolymuxServer, *, stream: bool = False) -> bytes:
-    body = json.dumps(HELLO | ({"stream": True} if stream else {})).encode()
-    return head(server, f"POST {CHAT}", len(body)) + body
+    return server.written_json(CHAT, HELLO | ({"stream": True} if stream else {}), close=False)
 
 
-def head(server: PolymuxServer, line: str, size: int) -> bytes:
-    lines = [
-        f"{line} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {server.key}",
-        "Content-Type: application/json", f"Content-Length: {size}", "", "",
-    ]  # fmt: skip
-    return "\r\n".join(lines).encode()
+def head(server: PolymuxServer, method: str, path: str, size: int) -> bytes:
+    fields = [("Content-Type", "application/json"), ("Content-Length", str(size))]
+    return server.written(method, path, headers=fields, close=False)
 
 
-def close(connection: socket.socket, how: str) -> None:
-    if how == "reset":
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
-
-
-@pytest.mark.parametrize("how", ["end", "reset"])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("together", "behind"),
-    [(True, HEALTH), (False, HEALTH), (False, HEALTH * 4000)],
-    ids=["in one piece", "later", "more than is read"],
-)
+    ("together", "behind", "reset"),
+    [(True, HEALTH, False), (True, HEALTH, True), (False, HEALTH, False),
+     (False, HEALTH * 4000, True), (False, HEALTH * 4000, False)],
+)  # fmt: skip
 def test_a_leave_is_heard_behind_other_requests(
-    server: PolymuxServer, engine: Slow, how: str, stream: bool, together: bool, behind: bytes
+    server: PolymuxServer, engine: Slow, stream: bool, together: bool, behind: bytes, reset: bool
 ) -> None:
+    """In one piece with the first, later, and more than is read."""
     first = chat(server, stream=stream)
     connection = server.connect()
-    if together:
-        connection.sendall(first + behind)
-        until(lambda: engine.began)
-    else:
-        connection.sendall(first)
-        until(lambda: engine.began)
+    connection.sendall(first + behind if together else first)
+    until(lambda: engine.began)
+    if not together:
         connection.sendall(behind)
         time.sleep(0.1)
-    close(connection, how)
+    if reset:
+        reset_at_close(connection)
+    connection.close()
     assert until(lambda: engine.ended) < 2
     assert server.ask("GET", "/healthz").status == 200
 
@@ -135,15 +122,12 @@ def test_a_body_that_never_comes_behind_one_that_is_answered(
     """What is whole is answered, and nobody waits for the rest."""
     with server.connect() as connection:
         connection.settimeout(10)
-        connection.sendall(chat(server) + head(server, f"POST {CHAT}", 1000) + b"{")
+        connection.sendall(chat(server) + head(server, "POST", CHAT, 1000) + b"{")
         until(lambda: engine.began)
         connection.shutdown(socket.SHUT_WR)
         time.sleep(0.2)
         server.loop.call_soon_threadsafe(engine.gate.set)
-        came, began = b"", time.monotonic()
-        while piece := connection.recv(1 << 16):
-            came += piece
-            began = min(began, time.monotonic())
+        came = read_all(connection)
     assert came.count(b"HTTP/1.1 200") == 1
     assert b"HTTP/1.1 408" not in came
     assert len(engine.began) == 1
@@ -154,14 +138,12 @@ def test_an_answer_before_the_body_is_the_last(server: PolymuxServer, engine: Sl
     engine.gate.set()
     with server.connect() as connection:
         connection.settimeout(10)
-        connection.sendall(head(server, "GET /api/v1/operations", 2))
-        came = b""
-        while piece := connection.recv(1 << 16):
-            came += piece
+        connection.sendall(head(server, "GET", "/api/v1/operations", 2))
+        came = read_all(connection)
     assert came.startswith(b"HTTP/1.1 200")
     assert b"\r\nconnection: close\r\n" in came.lower()
     with server.connect() as connection:  # With its body it is as any.
-        connection.sendall(head(server, "GET /api/v1/operations", 2) + b"{}")
+        connection.sendall(head(server, "GET", "/api/v1/operations", 2) + b"{}")
         came = connection.recv(1 << 16)
         assert came.startswith(b"HTTP/1.1 200")
         assert b"connection: close" not in came.lower()
@@ -174,7 +156,7 @@ def test_a_body_that_stops_has_no_more_time_for_what_has_come(
     """200 kB at once are thirteen seconds' worth of the slowest body."""
     with server.connect() as connection:
         connection.settimeout(10)
-        connection.sendall(head(server, f"POST {CHAT}", 1_000_000) + b"x" * 200_000)
+        connection.sendall(head(server, "POST", CHAT, 1_000_000) + b"x" * 200_000)
         if how == "half closed":
             connection.shutdown(socket.SHUT_WR)
         began = time.monotonic()

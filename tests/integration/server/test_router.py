@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
-from contextlib import closing
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import uvloop
+from polymux import AsyncClient, AsyncLocal, Client, errors
 from polymux.runtime.settings import StoreSettings
 from polymux.server.routes.endpoint import is_encoded
 from polymux.server.settings.settings import ServerSettings
+from support.conversions import wav
 from support.hosted import HostedServer
 from support.polymux_server import CHAT, HELLO
 from support.services import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 OPENAI_CHAT = "/v1/chat/completions"
 
@@ -58,17 +66,8 @@ def test_a_length_beside_chunks(tmp_path: Path) -> None:
     assert refused.json()["param"] == "Content-Length"
 
 
-ENCODED = (
-    "/api/v1/operation%73",
-    "/api%2fv1/operations",
-    "/api/v1/%70redictions/x",
-    "/api/v1/predictions/%78",
-    "/media/%78",
-    "/%76%31/models/x",
-    "/replicate/v1/models/a%2Fb",
-    "/replicate/v1/models/polymux/conv%65rt-to-mp3",
-    "/healt%68z",
-)
+ENCODED = ("/api/v1/operation%73", "/api%2fv1/operations", "/api/v1/predictions/%78", "/media/%78",
+           "/%76%31/models/x", "/replicate/v1/models/a%2Fb", "/healt%68z")  # fmt: skip
 
 
 @pytest.mark.parametrize("prefix", ["", "/ai"])
@@ -121,3 +120,57 @@ def test_without_its_lifespan_it_says_what_is_missing(tmp_path: Path) -> None:
     app = create_app(ServerSettings(store=StoreSettings(tmp_path / "s")))
     with pytest.raises(RuntimeError, match="lifespan"):
         app.state.polymux.service  # noqa: B018 - looking is the test
+
+
+TESTS = Path(__file__).parents[2]
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@contextmanager
+def hosted(folder: Path, loop: str) -> Iterator[tuple[str, str]]:
+    command = [sys.executable, "-m", "support.foreign_application", str(folder), loop]
+    environment = {**os.environ, "PYTHONPATH": os.fspath(TESTS)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            port, key = json.loads(process.stdout.readline())
+            yield f"http://127.0.0.1:{port}", key
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == -signal.SIGTERM
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_engine_works_behind_the_router(tmp_path: Path, loop: str) -> None:
+    """And a client on such a loop is answered."""
+    sound = tmp_path / "a.wav"
+    sound.write_bytes(wav(1))
+    with hosted(tmp_path, loop) as (url, key):
+        with Client(base_url=url, api_key=key) as client:
+            assert client.convert_to_mp3(sound).read()[:2] == b"\xff\xfb"
+            sound.write_bytes(b"RIFF nothing")
+            with pytest.raises(errors.APIStatusError, match=r"a\.wav"):
+                client.convert_to_mp3(sound)
+
+        async def refused() -> None:
+            async with AsyncClient(base_url=url, api_key=key) as client:
+                with pytest.raises(errors.NoBackendError):
+                    await asyncio.gather(*[client.search_music("x") for _ in range(20)])
+
+        with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+            runner.run(refused())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_local_on_a_loop(tmp_path: Path, loop: str) -> None:
+    sound = tmp_path / "a.wav"
+    sound.write_bytes(wav(1))
+
+    async def convert() -> bytes:
+        async with AsyncLocal() as local:
+            done = await local.convert_to_mp3(sound)
+            return await done.aread()
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        assert runner.run(convert())[:2] == b"\xff\xfb"

@@ -15,10 +15,11 @@ from support import schema_run
 from support.served import ServedProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: Random requests for each address, the same in every run; scripts/fuzz-http makes more and others.
-EXAMPLES = int(os.environ.get("POLYMUX_FUZZ_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("POLYMUX_FUZZ_EXAMPLES", "1"))
 SEED = int(os.environ["POLYMUX_FUZZ_SEED"]) if "POLYMUX_FUZZ_SEED" in os.environ else None
 #: A missing key's and a wrong key's answers: another method is told of before.
 REFUSED = (400, 401, 405, 414, 431)
@@ -63,41 +64,42 @@ def asked(told: str) -> tuple[int, int]:
     return int(tested[1]), int(made[1])
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    folder = tmp_path_factory.mktemp("schema") / "s"
+    with ServedProcess(folder, max_concurrency=8, limits={"body_first_s": 5.0}) as running:
+        yield running
+        assert not any((folder / "store" / "drafts").iterdir())
+
+
+def test_without_a_key_nothing_is_done(server: ServedProcess, tmp_path: Path) -> None:
+    """With a wrong one; without any, in `test_routes.py`."""
+    arguments = ("--phases", "examples,fuzzing", *OPEN)
+    told = schema_run.run(
+        server, tmp_path, examples=1, key="wrong", only=REFUSED, arguments=arguments
+    )
+    addresses, requests = asked(told)
+    assert addresses == 25
+    assert requests > 20
+    check(server)
+    assert server.ask("GET", "/api/v1/predictions").json()["results"] == []
+
+
 @pytest.mark.slow
-def test_the_interface_is_as_its_document_says(tmp_path: Path) -> None:
+def test_the_interface_is_as_its_document_says(server: ServedProcess, tmp_path: Path) -> None:
     """Statuses, types, schemas, header fields; keys that are missing and wrong; other methods."""
-    with ServedProcess(tmp_path / "s", max_concurrency=8, limits={"body_first_s": 5.0}) as server:
-        max_s = 600 + 60 * EXAMPLES
-        told = schema_run.run(server, tmp_path, examples=EXAMPLES, seed=SEED, max_s=max_s)
-        addresses, requests = asked(told)
-        assert addresses == 35
-        assert requests > 2000
-        check(server)
-        assert not any((tmp_path / "s" / "store" / "drafts").iterdir())
+    max_s = 600 + 60 * EXAMPLES
+    told = schema_run.run(server, tmp_path, examples=EXAMPLES, seed=SEED, max_s=max_s)
+    addresses, requests = asked(told)
+    assert addresses == 35
+    assert requests > 2000
+    check(server)
 
 
-@pytest.mark.parametrize("key", [None, "wrong"])
-def test_without_a_key_nothing_is_done(tmp_path: Path, key: str | None) -> None:
-    with ServedProcess(tmp_path / "s") as server:
-        arguments = ("--phases", "examples,fuzzing", *OPEN)
-        told = schema_run.run(
-            server, tmp_path, examples=1, key=key, only=REFUSED, arguments=arguments
-        )
-        addresses, requests = asked(told)
-        assert addresses == 25
-        assert requests > 20
-        check(server)
-        assert server.ask("GET", "/api/v1/predictions").json()["results"] == []
-
-
-def test_what_is_wrong_is_found(tmp_path: Path) -> None:
+def test_what_is_wrong_is_found(server: ServedProcess, tmp_path: Path) -> None:
     """The checks themselves: a status that may not come, a text that may not be told."""
     one = ("--include-operation-id", "is_alive", "--phases", "coverage")
-    with ServedProcess(tmp_path / "s") as server:
-        schema_run.run(server, tmp_path, examples=1, arguments=one)
-        with pytest.raises(AssertionError, match="Custom check failed"):
-            schema_run.run(server, tmp_path, examples=1, only=(418,), arguments=one)
-        key, server.key = server.key, "status"
-        with pytest.raises(AssertionError, match="an answer tells what it must not"):
-            schema_run.run(server, tmp_path, examples=1, arguments=one)
-        server.key = key
+    with pytest.raises(AssertionError, match="Custom check failed"):
+        schema_run.run(server, tmp_path, examples=1, only=(418,), arguments=one)
+    with pytest.raises(AssertionError, match="an answer tells what it must not"):
+        schema_run.run(server, tmp_path, examples=1, never="status", arguments=one)

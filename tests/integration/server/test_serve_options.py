@@ -6,21 +6,19 @@ import http.client
 import json
 import re
 import signal
-import threading
-from contextlib import closing, contextmanager
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.errors import TLSError
 from servers.certificates import Authority
-from support import commands
+from support import commands, commands_in_turn
 from support.served import until
 from support.serving import ServedProgram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 READ_AGAIN = "the configuration was read again"
 STAYED = "the configuration stays as it was"
@@ -95,6 +93,25 @@ def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
     assert program.stop() == 0
 
 
+def test_a_reload_before_it_serves(tmp_path: Path) -> None:
+    """It does not end what is being started, and is not lost: others may have changed the file."""
+    program = ServedProgram(tmp_path)
+    program.start(ready=False)
+    with program:
+        handled = f"/proc/{program.process.pid}/status"  # type: ignore[union-attr]
+        until(lambda: int(_caught(handled), 16) >> (signal.SIGHUP - 1) & 1, 60)
+        program.signal(signal.SIGHUP)
+        until(lambda: "read again" in program.told, 60)
+        until(lambda: program.url, 60)
+        assert program.request("GET", OPERATIONS).status == 200
+
+
+def _caught(path: str) -> str:
+    """The signals that a process handles, as proc(5) has them."""
+    (line,) = (one for one in Path(path).read_text().splitlines() if one.startswith("SigCgt"))
+    return line.split()[1]
+
+
 def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> None:
     """Once each, with the status and the key's id; never the key."""
     mine = [("X-Request-ID", "mine-1")]
@@ -152,74 +169,39 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-@contextmanager
-def serving(home: Path, *words: str | Path) -> Iterator[str]:
-    """The address of a server with these options; it must stop as it should."""
-    process = commands.started("serve", "--port", "0", "--store", home / "s", *words, cwd=home)
-    said: list[str] = []
-    told = threading.Event()
-
-    def read() -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
-            said.append(line.decode())
-            if "serving on " in said[-1]:
-                told.set()
-        told.set()
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    try:
-        assert told.wait(commands.MAX_S)
-        (line,) = (one for one in said if "serving on " in one)
-        yield line.split("serving on ")[1].split(";")[0]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(commands.MAX_S) == 0, said
-    finally:
-        process.kill()
-        process.wait()
-        reader.join(10)
-        process.stderr.close()  # type: ignore[union-attr]
-        process.stdout.close()  # type: ignore[union-attr]
-
-
 def test_tls_by_options(tmp_path: Path, authority: Authority) -> None:
     """Its address, and the links that it gives, are those of TLS; without it nobody is answered."""
     made = commands.run("keys", "add", "website", "--store", tmp_path / "s", cwd=tmp_path)
     key = made.stdout.decode().strip()
     good = authority.certificate()
-    with serving(tmp_path, "--tls-cert", good.chain, "--tls-key", good.key) as url:
-        assert url.startswith("https://127.0.0.1:")
-        with polymux.Client(url, key, verify=authority.ca, retry=0) as client:
+    with ServedProgram(tmp_path) as program:
+        words = ("--tls-cert", good.chain, "--tls-key", good.key, "--store", tmp_path / "s")
+        program.start(arguments=[str(one) for one in words])
+        assert program.url.startswith("https://127.0.0.1:")
+        with polymux.Client(program.url, key, verify=authority.ca, retry=0) as client:
             assert list(client.predictions.list()) == []
-        with (
-            polymux.Client(url, key, retry=0) as client,
-            pytest.raises(TLSError, match="certificate"),
-        ):
-            list(client.predictions.list())
-        port = int(url.rpartition(":")[2])
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as plain:
+        plain = http.client.HTTPConnection("127.0.0.1", program.port, timeout=60)
+        with closing(plain):
             plain.request("GET", "/healthz")
             with pytest.raises((http.client.HTTPException, OSError)):
                 plain.getresponse()
+        assert program.stop() == 0
 
 
 def test_tls_by_options_that_do_not_fit(tmp_path: Path, authority: Authority) -> None:
     """One line, no traceback, and no server without TLS instead."""
     good, other = authority.certificate(), authority.certificate("wrong_name")
-    for words, told in (
-        (("--tls-cert", good.chain), "--tls-cert and --tls-key must be used together"),
-        (("--tls-key", good.key), "--tls-cert and --tls-key must be used together"),
-        (("--tls-cert", good.chain, "--tls-key", other.key), "the certificate or its key"),
-        (
-            ("--tls-cert", tmp_path / "none.pem", "--tls-key", good.key),
-            "the certificate or its key",
-        ),
-    ):
-        done = commands.run(
-            "serve", "--port", "0", "--store", tmp_path / "s", *words, cwd=tmp_path, code=2
-        )
-        said = done.stderr.decode()
-        assert told in said
-        assert len(said.splitlines()) == 1
-        assert "serving on" not in said
+    (tmp_path / "no.pem").write_text("nothing")
+    together, wrong = "--tls-cert and --tls-key must be used together", "the certificate or its key"
+    cases = [
+        (("--tls-cert", good.chain), together),
+        (("--tls-key", good.key), together),
+        (("--tls-cert", good.chain, "--tls-key", other.key), wrong),
+        (("--tls-cert", tmp_path / "no.pem", "--tls-key", good.key), wrong),
+        (("--tls-cert", tmp_path / "none.pem", "--tls-key", good.key), wrong),
+    ]
+    asked = [("serve", "--port", "0", "--store", tmp_path / "s", *words) for words, _ in cases]
+    for (_, told), done in zip(cases, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
+        assert done.code == 2
+        (line,) = done.err.splitlines()
+        assert told in line

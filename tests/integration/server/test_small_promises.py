@@ -12,13 +12,22 @@ from polymux.runtime.settings import Limits
 from polymux.server.routes.sse import KEEP_ALIVE
 from polymux.service.errors import engine_failed
 from polymux.service.model import OperationResult, OutputFile
-from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, parsed
+from support.polymux_server import (
+    CHAT,
+    HELLO,
+    Box,
+    PolymuxServer,
+    form,
+    parsed,
+    read_all,
+    read_answer,
+    read_until,
+)
 from support.served import until
 from support.services import Scripted
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
     from pathlib import Path
 
     from polymux.service.model import OperationRequest, ProgressSink
@@ -31,35 +40,20 @@ FILES = "/replicate/v1/files"
 
 def sent(server: PolymuxServer, path: str, value: Any = None, key: str = "") -> socket.socket:
     """A connection on which a request was sent, and nothing was read."""
-    body = b"" if value is None else json.dumps(value).encode()
-    lines = [
-        f"{'GET' if value is None else 'POST'} {path} HTTP/1.1",
-        f"Host: {server.address[0]}:{server.address[1]}",
-        f"Authorization: Bearer {key or server.key}",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-    ]
     connection = server.connect()
-    connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+    if value is None:
+        connection.sendall(server.written("GET", path, key=key))
+    else:
+        connection.sendall(server.written_json(path, value, key=key))
     return connection
 
 
-def read_until(connection: socket.socket, enough: Callable[[bytes], bool]) -> bytes:
-    """What came until it was enough."""
+def read_comments(connection: socket.socket, count: int) -> bytes:
+    """What came until so many comments did."""
     data = b""
-    while not enough(data):
-        piece = connection.recv(65536)
-        assert piece, data
-        data += piece
+    while data.count(KEEP_ALIVE) < count:
+        data += read_until(connection, KEEP_ALIVE)
     return data
-
-
-def rest_of(connection: socket.socket, data: bytes) -> Answer:
-    """The answer that begins with what has come already."""
-    while piece := connection.recv(65536):
-        data += piece
-    return parsed(data)
 
 
 @pytest.mark.parametrize("chunks", [[], [{"choices": []}]])
@@ -69,21 +63,15 @@ def test_a_silent_chat_is_told_that_it_goes_on(
     """Comments come before the first piece and behind it, no sooner than they should."""
     assert Limits().streams_keep_alive_s == 15
     box = Box()
-
-    def make() -> list[Scripted]:
-        box.backend = Scripted()
-        box.backend.chunks = chunks
-        box.backend.gate.clear()
-        return [box.backend]
-
     limits = Limits(streams_keep_alive_s=SILENT_S)
+    make = box.makes(hold=True, chunks=chunks)
     with PolymuxServer(tmp_path / "s", make, limits=limits) as server:
         began = time.monotonic()
         with sent(server, CHAT, STREAMED) as connection:
-            data = read_until(connection, lambda data: data.count(KEEP_ALIVE) >= 3)
+            data = read_comments(connection, 3)
             assert time.monotonic() - began >= 3 * SILENT_S * 0.99
             server.loop.call_soon_threadsafe(box.backend.gate.set)
-            answer = rest_of(connection, data)
+            answer = parsed(data + read_all(connection))
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     # Each is a whole comment between events: what reads events does not see it.
@@ -95,21 +83,14 @@ def test_a_silent_chat_is_told_that_it_goes_on(
 
 def test_a_silent_job_s_events_are_told_so_too(tmp_path: Path) -> None:
     box = Box()
-
-    def make() -> list[Scripted]:
-        box.backend = Scripted()
-        box.backend.gate.clear()
-        return [box.backend]
-
     limits = Limits(streams_keep_alive_s=SILENT_S)
-    with PolymuxServer(tmp_path / "s", make, limits=limits) as server:
-        body, headers = form(("file", ("a.wav", b"x")))
-        job = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")]).json()
+    with PolymuxServer(tmp_path / "s", box.makes(hold=True), limits=limits) as server:
+        job = server.convert(("Prefer", "respond-async")).json()
         until(lambda: box.backend.began)
         with sent(server, f"/api/v1/predictions/{job['id']}/events") as connection:
-            data = read_until(connection, lambda data: data.count(KEEP_ALIVE) >= 2)
+            data = read_comments(connection, 2)
             server.loop.call_soon_threadsafe(box.backend.gate.set)
-            answer = rest_of(connection, data)
+            answer = parsed(data + read_all(connection))
     found = [one for one in answer.body.decode().split("\n\n") if one and one[0] != ":"]
     assert json.loads(found[-1].partition("data: ")[2])["status"] == "succeeded"
 
@@ -129,13 +110,15 @@ def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> 
         assert (refused.status, refused.json()["code"]) == (429, "rate_limited")
         assert int(refused.headers["retry-after"]) >= 1
         assert "2 requests and jobs at once" in refused.json()["error"]
-        # Whatever the address; and other keys have places of their own.
+        # Whatever the address, and under a new key in its place; other keys have their own places.
+        assert server.ask("GET", "/api/v1/predictions", key=limited).status == 429
+        limited, _ = server.keys.rotate("limited")
         assert server.ask("GET", "/api/v1/predictions", key=limited).status == 429
         assert server.ask("GET", "/api/v1/predictions").status == 200
         assert len(box.backend.began) == 2
         server.loop.call_soon_threadsafe(box.backend.gate.set)
-        assert b"[DONE]" in rest_of(first, b"").body
-        assert rest_of(second, b"").status == 200
+        assert b"[DONE]" in read_answer(first).body
+        assert read_answer(second).status == 200
     assert server.json(CHAT, HELLO, key=limited).status == 200
 
 
@@ -151,21 +134,8 @@ def test_a_place_of_a_key_is_given_back_however_it_ends(
         if end == "fails":
             box.backend.failure = engine_failed("broke")
             server.loop.call_soon_threadsafe(box.backend.gate.set)
-            assert rest_of(first, b"").status == 500
+            assert read_answer(first).status == 500
     until(lambda: server.ask("GET", "/api/v1/predictions", key=limited).status == 200)
-
-
-def test_a_key_that_is_rotated_keeps_its_places(server: PolymuxServer, box: Box) -> None:
-    """Else a new key for the asking would be as many requests as one likes."""
-    limited, _ = server.keys.add("limited", concurrent=1)
-    box.backend.gate.clear()
-    with sent(server, CHAT, HELLO, limited) as first:
-        until(lambda: box.backend.began)
-        new, _ = server.keys.rotate("limited")
-        assert server.ask("GET", "/api/v1/predictions", key=new).status == 429
-        server.loop.call_soon_threadsafe(box.backend.gate.set)
-        assert rest_of(first, b"").status == 200
-    assert server.ask("GET", "/api/v1/predictions", key=new).status == 200
 
 
 def test_what_fails_unexpectedly_is_found_in_the_log(
@@ -213,10 +183,8 @@ def is_saved_and_never_run(answer: Answer, content_type: str) -> bool:
     ("content_type", "file_name", "is_saved"),
     [
         ("application/x-of-nobody", "a.xyz", True),
-        ("application/octet-stream", "a", True),
         ("text/html", "a.html", True),
         ("image/svg+xml", "a.svg", True),
-        ("application/xhtml+xml", "a.xhtml", True),
         ("image/png", "a.png", False),
         ("audio/mpeg", "a.mp3", False),
     ],
@@ -229,9 +197,7 @@ def test_files_that_nobody_knows_are_saved(
     backend.data = b"<script>alert(1)</script>"
     backend.content_type, backend.file_name = content_type, file_name
     with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:
-        body, headers = form(("file", ("a.wav", b"x")))
-        made = server.ask("POST", CONVERT, body, headers).json()["response"]
-        path = made.removeprefix(server.url)
+        path = server.link()
         for method, fields in (("GET", []), ("GET", [("Range", "bytes=0-6")]), ("HEAD", [])):
             answer = server.ask(method, path, headers=fields, key=None)
             assert answer.status == (206 if fields else 200)
@@ -261,12 +227,11 @@ def test_a_file_of_no_bytes_is_an_answer(tmp_path: Path) -> None:
         body, headers = form(("content", ("empty.txt", b"")))
         made = server.ask("POST", FILES, body, headers).json()
         path = made["urls"]["download"].removeprefix(server.url)
-        asked = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
         with server.connect() as connection:
             connection.settimeout(10)
-            connection.sendall(f"{asked}\r\n".encode())
-            first = read_until(connection, lambda data: data.endswith(b"\r\n\r\n"))
+            connection.sendall(server.written("GET", path, close=False))
+            first = read_until(connection, b"\r\n\r\n")
             assert first.startswith(b"HTTP/1.1 200")
             assert b"content-length: 0" in first
-            connection.sendall(f"{asked}Connection: close\r\n\r\n".encode())
-            assert rest_of(connection, b"").status == 200
+            connection.sendall(server.written("GET", path))
+            assert read_answer(connection).status == 200

@@ -17,21 +17,16 @@ from polymux.errors import NoMatchError
 from polymux.runtime.settings import Limits
 from support import catalogue_songs, programs
 from support.commands import run
-from support.served_songs import IDENTIFY, SEARCH, UNKNOWN, ask, made, served
+from support.served_songs import SEARCH, UNKNOWN, ask, served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from support.polymux_server import PolymuxServer
 
 NAME = "Blue Danube - Strauss"
 RATE = catalogue_songs.RATE
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("songs"))
 
 
 @pytest.fixture(scope="module")
@@ -93,25 +88,13 @@ def test_what_no_song_is_like(server: PolymuxServer, tmp_path: Path) -> None:
         client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
 
 
-def silence() -> numpy.ndarray:
-    return numpy.zeros(5 * RATE)
-
-
-def noise() -> numpy.ndarray:
-    return numpy.random.default_rng(1).normal(0, 0.2, 8 * RATE).clip(-1, 1)
-
-
-def half_a_second() -> numpy.ndarray:
-    return catalogue_songs.sound(2)[RATE : RATE + RATE // 2]
-
-
-@pytest.mark.parametrize("sound", [silence, noise, half_a_second])
-def test_what_nobody_can_know(
-    server: PolymuxServer, tmp_path: Path, sound: Callable[[], numpy.ndarray]
-) -> None:
-    """V30."""
-    answer = ask(server, catalogue_songs.write(tmp_path / "a.wav", sound()))
-    assert (answer.status, answer.json()["code"]) == (404, "no_match")
+def test_what_nobody_can_know(server: PolymuxServer, tmp_path: Path) -> None:
+    """V30: silence, noise, half a second."""
+    noise = numpy.random.default_rng(1).normal(0, 0.2, 8 * RATE).clip(-1, 1)
+    half = catalogue_songs.sound(2)[RATE : RATE + RATE // 2]
+    for sound in (numpy.zeros(5 * RATE), noise, half):
+        answer = ask(server, catalogue_songs.write(tmp_path / "a.wav", sound))
+        assert (answer.status, answer.json()["code"]) == (404, "no_match")
 
 
 def test_an_hour(server: PolymuxServer, tmp_path: Path, piece: Path) -> None:
@@ -128,11 +111,8 @@ def test_an_hour(server: PolymuxServer, tmp_path: Path, piece: Path) -> None:
     ("name", "words"),
     [
         ("video.mp4", "-f lavfi -i color=red:s=64x64:r=10 -shortest -c:v mpeg4 -c:a aac"),
-        ("six channels.flac", "-af pan=5.1|c0=c0|c1=0*c0|c2=0*c0|c3=0*c0|c4=0*c0|c5=0*c0"),
         ("antiphase.wav", "-af pan=stereo|c0=c0|c1=-1*c0"),
-        ("one side.ogg", "-af pan=stereo|c0=c0|c1=0*c0"),
-        ("eight bits.wav", "-c:a pcm_u8"),
-        ("96 kHz.flac", "-ar 96000"),
+        ("one side.flac", "-ar 96000 -af pan=stereo|c0=c0|c1=0*c0"),
         ("called otherwise.jpg", "-f mp3"),
         ("faster.opus", "-af asetrate=22711,aresample=48000"),
     ],
@@ -145,18 +125,10 @@ def test_recordings_of_all_kinds(
     assert (answer.status, answer.json().get("song_name")) == (200, NAME)
 
 
-def test_a_recording_that_is_cut(server: PolymuxServer, piece: Path, tmp_path: Path) -> None:
-    programs.ffmpeg("-i", piece, tmp_path / "a.mp3")
-    data = (tmp_path / "a.mp3").read_bytes()
-    answer = ask(server, data[: int(len(data) * 0.8)], "a.mp3")
-    assert (answer.status, answer.json()["song_name"]) == (200, NAME)
-
-
 @pytest.mark.parametrize(
     ("name", "data", "status", "code"),
     [
         ("text.mp3", b"this is a text, whatever its name says\n" * 40, 415, "unsupported_media"),
-        ("empty.mp3", b"", 400, "invalid_request"),
         ("list.m3u8", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", 415, "unsupported_media"),
         ("zeros.wav", b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0" + b"\0" * 400, 422, "undecodable"),
     ],
@@ -169,13 +141,6 @@ def test_what_is_no_recording(
     assert "Traceback" not in answer.json()["error"]
 
 
-def test_a_picture_alone_has_no_sound(server: PolymuxServer, tmp_path: Path) -> None:
-    still = ("-f", "lavfi", "-i", "color=red:s=64x64:r=10:d=1")
-    programs.ffmpeg(*still, "-c:v", "mpeg4", tmp_path / "a.mp4")
-    answer = ask(server, tmp_path / "a.mp4", "a.mp4")
-    assert (answer.status, answer.json()["code"]) == (422, "no_audio")
-
-
 def test_a_form_over_its_limit(catalogue: Path, tmp_path: Path, piece: Path) -> None:
     assert Limits().song_bytes == 30 << 20
     limits = Limits(song_bytes=100_000)
@@ -185,8 +150,7 @@ def test_a_form_over_its_limit(catalogue: Path, tmp_path: Path, piece: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("limit", "status"),
-    [("5", 200), (5, 200), (1, 200), (50, 200), ("", 400), ("1e3", 400), (0, 400), (51, 400)],
+    ("limit", "status"), [("5", 200), (1, 200), (50, 200), ("", 400), (0, 400), (51, 400)]
 )
 def test_how_many_songs_at_most(server: PolymuxServer, limit: object, status: int) -> None:
     answer = server.json(SEARCH, {"song": "blue danube", "limit": limit})
@@ -200,23 +164,16 @@ def test_how_many_songs_at_most(server: PolymuxServer, limit: object, status: in
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        ("", 400),
         (" \t\n", 400),
         ("\0", 400),
         ("x" * (1 << 19), 400),
-        ('"; DROP TABLE songs;--', 200),
         ("' OR 1=1 --", 200),
-        ("%", 200),
-        ("_", 200),
-        ("*", 200),
+        ("%_", 200),
         ('"', 200),
         ("NEAR(", 200),
-        ("NEAR(blue danube, 5)", 200),
         ("title_folded : blue AND NOT danube", 200),
         ("blue\0danube", 200),
         ("^blue + danube*", 200),
-        ("\U0001f3b5", 200),
-        ("\u202eeulb", 200),
     ],
 )
 def test_texts_that_mean_something_to_databases(
@@ -229,17 +186,13 @@ def test_texts_that_mean_something_to_databases(
     assert [one["song_name"] for one in server.json(SEARCH, {"song": "danube"}).json()] == [NAME]
 
 
-def test_nothing_found_is_an_empty_list(server: PolymuxServer) -> None:
-    answer = server.json(SEARCH, {"song": "entirely something else"})
-    assert (answer.status, answer.json()) == (200, [])
-
-
 def test_a_proxy_is_checked_and_not_used(
     server: PolymuxServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted = {"song": "entirely something else", "proxy": "http://proxy.example:3128"}
     with caplog.at_level(logging.INFO, "polymux.songs"):
-        assert server.json(SEARCH, wanted).status == 200
+        answer = server.json(SEARCH, wanted)
+    assert (answer.status, answer.json()) == (200, [])
     assert any("the proxy was not used" in one.message for one in caplog.records)
     answer = server.json(SEARCH, wanted | {"proxy": "no proxy at all"})
     assert answer.status == 400
@@ -259,18 +212,9 @@ def test_three_empty_texts_where_they_are_wanted(
             client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
 
 
-def test_without_songs(tmp_path: Path, piece: Path) -> None:
-    with served(tmp_path, tmp_path / "nowhere") as server:
-        for answer in (ask(server, piece), server.json(SEARCH, {"song": "x"})):
-            assert (answer.status, answer.json()["code"]) == (501, "no_backend")
-            assert "polymux songs add FOLDER" in answer.json()["error"]
-            assert "retry-after" not in answer.headers
-    assert not (tmp_path / "nowhere").exists()
-
-
 def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) -> None:
     place, music = tmp_path / "catalogue", tmp_path / "music"
-    for seed in (2, *range(10, 14)):
+    for seed in (2, 12, 13):
         catalogue_songs.song(music / f"{seed}.flac", seed, title=f"Number {seed}")
     with polymux.Catalogue(place) as catalogue:
         catalogue.add(music / "2.flac")
@@ -284,9 +228,9 @@ def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) 
         assert adding.returncode == 0
         fresh = ask(server, catalogue_songs.snippet(tmp_path, 13))
         assert (fresh.status, fresh.json()["song_name"]) == (200, "Number 13")
-        assert len(server.json(SEARCH, {"song": "number", "limit": 50}).json()) == 5
+        assert len(server.json(SEARCH, {"song": "number", "limit": 50}).json()) == 3
         ready = server.ask("GET", "/readyz").json()["backends"]["songs"]
-        assert ready == {"state": "ready", "detail": "5 songs"}
+        assert ready == {"state": "ready", "detail": "3 songs"}
 
 
 def test_a_damaged_catalogue_is_the_operators_affair(
@@ -300,8 +244,3 @@ def test_a_damaged_catalogue_is_the_operators_affair(
             assert (answer.status, answer.json()["code"]) == (500, "engine_failed")
             assert "broken" not in answer.json()["error"]
     assert any("broken" in one.message for one in caplog.records if one.name == "polymux.songs")
-
-
-def test_only_with_a_key(server: PolymuxServer) -> None:
-    for path in (IDENTIFY, SEARCH):
-        assert server.ask("POST", path, b"{}", key=None).status == 401

@@ -10,7 +10,7 @@ from polymux.service.routes import Route
 from servers.song_catalogues import SongCatalogues
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
 from support import catalogue_songs
-from support.served_songs import SEARCH, UNKNOWN, ask, made, served
+from support.served_songs import SEARCH, UNKNOWN, ask, served
 from support.song_searches import ITUNES
 
 if TYPE_CHECKING:
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from support.web import Exchange
 
 OWN = "Blue Danube - Strauss"
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("songs"))
 
 
 @pytest.fixture
@@ -43,65 +38,61 @@ async def refused(exchange: Exchange) -> None:
     await exchange.answer(503, b"")
 
 
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return catalogue_songs.snippet(tmp_path_factory.mktemp("known"), 2)
+
+
+@pytest.fixture(scope="module")
+def unknown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return catalogue_songs.snippet(tmp_path_factory.mktemp("unknown"), UNKNOWN)
+
+
 def test_others_are_asked_for_songs_that_are_not_ones_own(
-    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path
+    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path, known: Path, unknown: Path
 ) -> None:
-    known = catalogue_songs.snippet(tmp_path, 2)
-    unknown = catalogue_songs.snippet(tmp_path, UNKNOWN)
-    with served(tmp_path, catalogue, song_recognition=recogniser.settings()) as server:
+    """They may not know it either, and a failure of theirs is no answer."""
+    settings = recogniser.settings()
+    with served(tmp_path, catalogue, song_recognition=settings) as server:
         assert ask(server, known).json()["song_name"] == OWN
         assert recogniser.asked == []
         answer = ask(server, unknown)
         assert (answer.status, answer.json()) == (200, SONG)
         assert "polymux-metrics" not in answer.headers
         assert len(recogniser.asked) == 1
-    settings = recogniser.settings()
     with polymux.Local(engines={}, catalogue=catalogue, song_recognition=settings) as here:
         assert here.identify_song(known).name == OWN
         assert here.identify_song(unknown).json() == SONG
-
-
-def test_where_nobody_knows_it(catalogue: Path, recogniser: SongRecogniser, tmp_path: Path) -> None:
     recogniser.answer = NO_MATCH
-    unknown = catalogue_songs.snippet(tmp_path, UNKNOWN)
     songs = {"empty_when_unknown": False}
-    settings = recogniser.settings()
-    with served(tmp_path, catalogue, songs=songs, song_recognition=settings) as server:
+    with served(tmp_path / "2", catalogue, songs=songs, song_recognition=settings) as server:
         answer = ask(server, unknown)
         assert (answer.status, answer.json()["code"]) == (404, "no_match")
-
-
-def test_a_failure_of_others_is_no_answer(
-    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path
-) -> None:
     recogniser.instead = refused
-    with served(tmp_path, catalogue, song_recognition=recogniser.settings()) as server:
-        assert ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN)).status == 502
-        assert ask(server, catalogue_songs.snippet(tmp_path, 2)).json()["song_name"] == OWN
+    with served(tmp_path / "3", catalogue, song_recognition=settings) as server:
+        assert ask(server, unknown).status == 502
+        assert ask(server, known).json()["song_name"] == OWN
 
 
-def test_without_own_songs_others_are_asked_at_once(
-    recogniser: SongRecogniser, catalogues: SongCatalogues, tmp_path: Path
+def test_others_are_asked_at_once_without_a_catalogue(
+    catalogue: Path,
+    recogniser: SongRecogniser,
+    catalogues: SongCatalogues,
+    tmp_path: Path,
+    known: Path,
 ) -> None:
-    known = catalogue_songs.snippet(tmp_path, 2)
-    with served(
-        tmp_path,
-        tmp_path / "nowhere",
-        song_recognition=recogniser.settings(),
-        song_search=catalogues.settings("itunes"),
-    ) as server:
+    """Where there is none, and where the routes leave it out."""
+    settings = {
+        "song_recognition": recogniser.settings(),
+        "song_search": catalogues.settings("itunes"),
+    }
+    with served(tmp_path, tmp_path / "nowhere", **settings) as server:
         assert ask(server, known).json() == SONG
         found = server.json(SEARCH, {"song": "Blue Danube", "limit": "1"})
         assert (found.status, found.json()) == (200, [ITUNES])
-
-
-def test_the_catalogue_can_be_left_out(
-    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path
-) -> None:
     routes = {"identify_song": (Route("song_recognition"),)}
-    settings = recogniser.settings()
-    with served(tmp_path, catalogue, routes=routes, song_recognition=settings) as server:
-        assert ask(server, catalogue_songs.snippet(tmp_path, 2)).json() == SONG
+    with served(tmp_path / "2", catalogue, routes=routes, **settings) as server:
+        assert ask(server, known).json() == SONG
 
 
 def test_a_search_is_filled_up_by_others(

@@ -11,27 +11,23 @@ import pytest
 from support.supervised import TESTS
 
 FOLDER = "tests/integration/server"
-#: Keys, hosts, framing, forms, uploads, links, deadlines, fields: what is over soon.
-SELECTED = ("test_routes.py", "test_authentication.py", "test_answers.py", "test_forms.py",
-            "test_lives.py", "test_peers.py", "test_uploads.py", "test_router.py",
-            "test_fields.py", "test_odd_requests.py", "test_small_promises.py",
-            "test_links_over_time.py", "test_keys_command.py")  # fmt: skip
-UNITS = ("tests/unit/server", "tests/unit/service")
+#: Keys, hosts, origins, links, files, results: checks that an assertion could have carried.
+SELECTED = (f"{FOLDER}/test_authentication.py", f"{FOLDER}/test_hosts_and_links.py",
+            f"{FOLDER}/test_links_over_time.py", f"{FOLDER}/test_keys_command.py",
+            "tests/unit/server/test_key_administration.py",
+            "tests/unit/service/test_store.py")  # fmt: skip
 #: What takes too long for every change.
-OTHERS = ("tests/integration/lifecycle", "tests/integration/doors",
-          "tests/integration/engines/test_supervisor.py",
+OTHERS = ("tests/unit/server", "tests/unit/service", "tests/integration/lifecycle",
+          "tests/integration/doors", "tests/integration/engines/test_supervisor.py",
           "tests/integration/engines/test_media_engines.py",
           *(f"{FOLDER}/{path.name}" for path in sorted(Path(__file__).parent.glob("test_*.py"))
-            if path.name not in (*SELECTED, Path(__file__).name)))  # fmt: skip
+            if path.name != Path(__file__).name))  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "paths",
-    [
-        tuple(f"{FOLDER}/{name}" for name in SELECTED),
-        pytest.param((*UNITS, *OTHERS), marks=pytest.mark.long),
-    ],
+    [SELECTED, pytest.param(OTHERS, marks=pytest.mark.long)],
     ids=["quick", "others"],
 )
 def test_the_server_without_assertions(paths: tuple[str, ...], tmp_path: Path) -> None:

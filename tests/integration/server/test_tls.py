@@ -6,15 +6,13 @@ import socket
 import ssl
 import time
 import warnings
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.errors import InvalidRequestError, TLSError
-from polymux.runtime.settings import Limits, StoreSettings
-from polymux.server.run import serve
-from polymux.server.settings.settings import ServerSettings
+from polymux.errors import TLSError
+from polymux.runtime.settings import Limits
 from servers.certificates import Authority
 from support.polymux_server import PolymuxServer
 from support.services import Scripted
@@ -88,12 +86,8 @@ def test_a_handshake_that_does_not_go_on(server: PolymuxServer) -> None:
             assert 0.5 < closed_after_s(connection) < 8
 
 
-def test_no_tls_at_all_and_old_tls(server: PolymuxServer, authority: Authority) -> None:
-    with socket.create_connection(address_of(server), 10) as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        connection.settimeout(10)
-        with suppress(ConnectionResetError):
-            assert b"HTTP/1.1 200" not in connection.recv(1000)
+def test_old_tls(server: PolymuxServer, authority: Authority) -> None:
+    """None at all is in `test_serve_options.py`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(authority.ca)
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -105,20 +99,6 @@ def test_no_tls_at_all_and_old_tls(server: PolymuxServer, authority: Authority) 
         pytest.raises((ssl.SSLError, ConnectionResetError)),
     ):
         context.wrap_socket(connection, server_hostname="localhost")
-    with polymux.Client(server.url, server.key, verify=authority.ca) as client:
-        assert client.read_text(b"x").text == "read"
-
-
-def test_a_certificate_that_is_none(tmp_path: Path, authority: Authority) -> None:
-    """A key of another certificate, and a file that holds nothing of the kind."""
-    (tmp_path / "no.pem").write_text("nothing")
-    good, other = authority.certificate(), authority.certificate("wrong_name")
-    for chain, key in ((good.chain, other.key), (tmp_path / "no.pem", good.key)):
-        settings = ServerSettings(
-            port=0, store=StoreSettings(tmp_path / "s"), tls_cert=chain, tls_key=key
-        )
-        with pytest.raises(InvalidRequestError, match="certificate"):
-            serve(settings, backends=[], on_ready=lambda *_: None)
 
 
 def test_the_server_stops_beside_a_peer_that_does_not_close(
@@ -172,62 +152,3 @@ def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> N
         connections = running.server.server_state.connections
         limiter = next(iter(connections)).limiter if connections else None
         assert limiter is None or sum(limiter._counts.values()) == len(connections)
-
-
-def all_but_sent(
-    connection: socket.socket, authority: Authority
-) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
-    """A handshake whose last message is still to be sent, with what comes and what goes."""
-    context = ssl.create_default_context(cafile=str(authority.ca))
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
-    while True:
-        try:
-            tls.do_handshake()
-        except ssl.SSLWantReadError:
-            if outgoing.pending:
-                connection.sendall(outgoing.read())
-            incoming.write(connection.recv(1 << 16))
-        else:
-            return tls, incoming, outgoing
-
-
-def test_what_comes_with_the_last_of_a_handshake(
-    server: PolymuxServer, authority: Authority
-) -> None:
-    """A request in one piece with it."""
-    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    for _ in range(20):
-        with socket.create_connection(address_of(server), 10) as connection:
-            tls, incoming, outgoing = all_but_sent(connection, authority)
-            tls.write(request)
-            connection.sendall(outgoing.read())  # Its last message, and the request.
-            came = b""
-            while True:
-                try:
-                    piece = tls.read(1 << 16)
-                except ssl.SSLWantReadError:
-                    data = connection.recv(1 << 16)
-                    if not data:
-                        break
-                    incoming.write(data)
-                    continue
-                except ssl.SSLError:
-                    break
-                if not piece:
-                    break
-                came += piece
-        assert came.startswith(b"HTTP/1.1 200"), came
-
-
-def test_a_goodbye_with_the_last_of_a_handshake_is_no_line_of_the_log(
-    server: PolymuxServer, authority: Authority, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(5):
-        with socket.create_connection(address_of(server), 10) as connection:
-            tls, _, outgoing = all_but_sent(connection, authority)
-            with suppress(ssl.SSLError):
-                tls.unwrap()
-            connection.sendall(outgoing.read())
-            assert closed_after_s(connection) < 5
-    assert "eof_received" not in caplog.text

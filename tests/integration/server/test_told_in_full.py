@@ -14,7 +14,7 @@ from polymux.client.answer import told_error
 from polymux.runtime.settings import Limits
 from polymux.server.routes.sse import KEEP_ALIVE
 from polymux.service.errors import engine_failed
-from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form
+from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, read_answer
 from support.served import until
 from support.services import Scripted
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, ProgressSink
 
 REPLICATE = "/replicate/v1/predictions"
-SOUND = form(("file", ("a.wav", b"x")))
 PICTURE = form(("image", ("a.png", b"x")))
 STREAMED = {**HELLO, "stream": True}
 EARLY, LATE = "top_k: is left out", 'stop: "\r\n\u202e\u00fc" is cut'
@@ -48,9 +47,8 @@ def test_the_key_of_a_job_makes_no_place_for_other_work(
     """Idempotency-Key names a job of one operation; chats and others do not look at it."""
     box.backend.gate.clear()
     named = ("Idempotency-Key", "k1")
-    body, headers = SOUND
-    asked = [*headers, ("Prefer", "respond-async"), named]
-    job = server.ask("POST", CONVERT, body, asked, key=limited)
+    asked = (("Prefer", "respond-async"), named)
+    job = server.convert(*asked, key=limited)
     assert job.status == 202
     until(lambda: box.backend.began)
     for path in (CHAT, "/v1/chat/completions"):
@@ -61,10 +59,9 @@ def test_the_key_of_a_job_makes_no_place_for_other_work(
         assert server.ask("POST", path, data, [*fields, named], key=limited).status == 429
     assert len(box.backend.began) == 1
     # The same once more is the same job, and another under its key is refused as such.
-    again = server.ask("POST", CONVERT, body, asked, key=limited)
+    again = server.convert(*asked, key=limited)
     assert (again.status, again.json()["id"]) == (202, job.json()["id"])
-    other, headers = form(("file", ("a.wav", b"y")))
-    changed = server.ask("POST", CONVERT, other, [*headers, named], key=limited)
+    changed = server.convert(named, data=b"y", key=limited)
     assert (changed.status, changed.json()["code"]) == (409, "conflict")
     release(server, box)
 
@@ -116,18 +113,14 @@ def test_fields_at_fault_are_named(server: PolymuxServer) -> None:
 def test_a_cancelled_call_is_no_failure_of_the_server(server: PolymuxServer, box: Box) -> None:
     """Whoever waits is told 409; a job that is watched has its own status."""
     box.backend.gate.clear()
-    found: list[Any] = []
-    body, headers = SOUND
-    waiting = threading.Thread(
-        target=lambda: found.append(server.ask("POST", CONVERT, body, headers))
-    )
-    waiting.start()
-    until(lambda: box.backend.began)
-    (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
-    path = f"/api/v1/predictions/{job['id']}"
-    assert server.ask("POST", f"{path}/cancel").json()["status"] == "canceled"
-    waiting.join(30)
-    (answer,) = found
+    body, headers = form(("file", ("a.wav", b"x")))
+    with server.connect() as waiting:
+        waiting.sendall(server.written("POST", CONVERT, body, headers))
+        until(lambda: box.backend.began)
+        (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
+        path = f"/api/v1/predictions/{job['id']}"
+        assert server.ask("POST", f"{path}/cancel").json()["status"] == "canceled"
+        answer = read_answer(waiting)
     told = answer.json()
     assert (answer.status, told["code"], told["id"]) == (409, "canceled", job["id"])
     with polymux.Client(server.url, server.key) as client:
@@ -178,7 +171,7 @@ def told_by(answer: Any) -> list[str]:
 
 
 def test_warnings_behind_the_header_are_comments(tmp_path: Path) -> None:
-    """Each on a line, before the event that follows."""
+    """Each on a line, before the event that follows, be it a failure; those before it are in it."""
     answer = streamed(tmp_path / "s")
     assert "polymux-warnings" not in answer.headers
     assert told_by(answer) == [
@@ -187,15 +180,9 @@ def test_warnings_behind_the_header_are_comments(tmp_path: Path) -> None:
         ': warning stop: "\\r\\n\\u202e\\xfc" is cut',
         "data: [DONE]",
     ]
-
-
-def test_warnings_before_the_header_stay_in_it(tmp_path: Path) -> None:
-    answer = streamed(tmp_path / "s", late=False)
-    assert answer.headers["polymux-warnings"] == f'"{EARLY}"'
-    assert [one for one in told_by(answer) if EARLY in one] == []
-
-
-def test_warnings_come_before_a_failure_too(tmp_path: Path) -> None:
-    told = told_by(streamed(tmp_path / "s", engine_failed("it broke")))
+    told = told_by(streamed(tmp_path / "failing", engine_failed("it broke")))
     assert told[0] == f": warning {EARLY}"
     assert json.loads(told[1].removeprefix("data: "))["error"]["code"] == "engine_failed"
+    answer = streamed(tmp_path / "early", late=False)
+    assert answer.headers["polymux-warnings"] == f'"{EARLY}"'
+    assert [one for one in told_by(answer) if EARLY in one] == []

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from support.polymux_server import CHAT, HELLO, PolymuxServer
+from support.polymux_server import CHAT, HELLO, PolymuxServer, read_answer
 from support.served import ServedProcess
 from support.services import Scripted
 
@@ -24,25 +24,9 @@ _AT_ONCE = 50
 BODY = json.dumps(HELLO).encode()
 
 
-def request(server: Asked, key: str, body: bytes = BODY) -> bytes:
-    host = f"{server.address[0]}:{server.address[1]}"
-    lines = [f"POST {CHAT} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {key}",
-             "Content-Type: application/json", f"Content-Length: {len(body)}", "", ""]  # fmt: skip
-    return "\r\n".join(lines).encode() + body
-
-
-def read_one(connection: socket.socket) -> bytes:
-    """One answer with a declared length."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        piece = connection.recv(65536)
-        assert piece
-        data += piece
-    head, _, body = data.partition(b"\r\n\r\n")
-    length = int(head.lower().partition(b"content-length:")[2].split()[0])
-    while len(body) < length:
-        body += connection.recv(65536)
-    return head
+def request(server: Asked, key: str, body: bytes = BODY, *, close: bool = False) -> bytes:
+    fields = [("Content-Length", str(len(body)))]
+    return server.written_json(CHAT, body, fields, key=key, close=close)
 
 
 def wrong(key: str, shared: int) -> str:
@@ -58,10 +42,10 @@ def medians(server: Asked, rounds: int) -> dict[int, float]:
         for shared, times in taken.items():
             with server.connect() as connection:
                 began = time.perf_counter()
-                connection.sendall(request(server, wrong(server.key, shared)))
-                head = read_one(connection)
+                connection.sendall(request(server, wrong(server.key, shared), close=True))
+                answer = read_answer(connection)
                 times.append(time.perf_counter() - began)
-            assert head.startswith(b"HTTP/1.1 401"), head
+            assert answer.status == 401
     return {shared: statistics.median(times) for shared, times in taken.items()}
 
 
@@ -119,18 +103,10 @@ def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
 
 
 def read_statuses(connection: socket.socket, count: int) -> list[int]:
-    """Those of so many answers, one behind the other, of which each has a body."""
+    """Those of so many answers, one behind the other; the last has come whole."""
     data = b""
-    found: list[int] = []
-    while len(found) < count:
+    while data.count(b"HTTP/1.1 ") < count or not data.endswith(b"}"):
         piece = connection.recv(1 << 20)
         assert piece
         data += piece
-        while b"\r\n\r\n" in data:
-            head, _, rest = data.partition(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length:")[2].split()[0])
-            if len(rest) < length:
-                break
-            found.append(int(head.split()[1]))
-            data = rest[length:]
-    return found
+    return [int(one[:3]) for one in data.split(b"HTTP/1.1 ")[1:]]

@@ -44,7 +44,6 @@ def chunks(*given: tuple[str, Any, Any]) -> list[TranscriptChunk]:
         ({"status": 400, "code": "model_not_found"}, 404,
          ("invalid_request_error", "model_not_found")),
         ({"status": 429, "code": "rate_limited"}, 429, ("requests", "rate_limit_exceeded")),
-        ({"status": 503, "code": "overloaded"}, 503, ("server_error", "overloaded")),
         ({"status": 501, "code": "no_backend"}, 501, ("server_error", "no_backend")),
     ],
 )  # fmt: skip

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-import uvicorn
-from fastapi import FastAPI
-from polymux.runtime.settings import StoreSettings
-from polymux.server import lifespan, router
 from polymux.server.routes.webui import FOLDER, POLICY, page_files
-from polymux.server.settings.settings import ServerSettings
-from support.polymux_server import Asked, PolymuxServer
+from support.hosted import HostedServer
+from support.polymux_server import PolymuxServer
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -65,38 +58,6 @@ def test_a_file_runs_under_the_policy_and_asks_nobody_else(name: str) -> None:
     assert {one.removeprefix("./") for one in imports} <= page_files().keys()
 
 
-def dead_names(texts: dict[str, str]) -> set[str]:
-    """Imports, exports, icons, classes and colours that nothing uses."""
-    scripts = {name: text for name, text in texts.items() if name.endswith(".js")}
-    styles = re.sub(r"/\*.*?\*/", "", "".join(texts[one] for one in texts if one.endswith(".css")))
-    drawn = "".join(text for name, text in texts.items() if not name.endswith(".css"))
-    dead = set()
-    for name, text in scripts.items():
-        others = "".join(other for at, other in scripts.items() if at != name)
-        imported = ",".join(re.findall(r"^import \{([^}]*)\}", text, re.MULTILINE)).split(",")
-        dead |= {
-            one for one in map(str.strip, imported) if len(re.findall(rf"\b{one}\b", text)) < 2
-        }
-        exported = re.findall(
-            r"^export (?:async )?(?:function\*?|const|class) (\w+)", text, re.MULTILINE
-        )
-        dead |= {one for one in exported if not re.search(rf"\b{one}\b", others)}
-    icons = re.findall(r"^\t(\w+): \"M", texts["dom.js"], re.MULTILINE)
-    dead |= {one for one in icons if not any(f'"{one}"' in text for text in scripts.values())}
-    classes = set(re.findall(r"\.([a-z][\w-]*)(?=[^{}]*\{)", styles))
-    dead |= {one for one in classes if not re.search(rf"[.\"\s`]{one}\b", drawn)}
-    return dead | {one for one in re.findall(r"(--[\w-]+):", styles) if f"var({one})" not in styles}
-
-
-def test_nothing_in_it_is_dead() -> None:
-    texts = {path.name: path.read_text("utf-8") for path in FOLDER.iterdir()}
-    assert not dead_names(texts)
-    texts["base.css"] += ".nowhere { --unused: 1px }"
-    texts["app.js"] += '\nimport { zip } from "./dom.js";\nexport const lonely = 1;'
-    texts["dom.js"] = texts["dom.js"].replace("const ICONS = {", 'const ICONS = {\n\tghost: "M0",')
-    assert dead_names(texts) == {"nowhere", "--unused", "zip", "lonely", "ghost"}
-
-
 def test_nobody_needs_a_key_for_it(server: PolymuxServer) -> None:
     for name, file in page_files().items():
         for method in ("GET", "HEAD"):
@@ -144,45 +105,9 @@ def test_what_is_no_file_of_it(server: PolymuxServer, name: str) -> None:
     assert answer.json()["code"] == "not_found"
 
 
-class Mounted(Asked):
-    """Where somebody's application has the router."""
-
-    is_hosted = True
-
-    def __init__(self, url: str) -> None:
-        self.url, self.key = url, ""
-
-
-@contextmanager
-def mounted(folder: Path) -> Iterator[Mounted]:
-    """Somebody's application that has the router beneath a prefix."""
-    import socket
-
-    mine = router(ServerSettings(store=StoreSettings(folder)), backends=[Scripted()])
-    from polymux.server.auth.api_keys import KeyFile
-
-    KeyFile(folder / "keys.json").add("test")
-    app = FastAPI(lifespan=lambda _: lifespan(mine))
-    app.include_router(mine, prefix="/tools")
-    listener = socket.create_server(("127.0.0.1", 0))
-    running = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
-    thread = threading.Thread(target=lambda: asyncio.run(running.serve([listener])), daemon=True)
-    thread.start()
-    while not running.started:
-        assert thread.is_alive()
-    try:
-        yield Mounted(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    finally:
-        running.should_exit = True
-        thread.join(10)
-        assert not thread.is_alive()
-
-
 def test_beneath_a_prefix_it_is_the_same_and_the_root_is_not_ours(tmp_path: Path) -> None:
-    with mounted(tmp_path / "s") as server:
+    with HostedServer(tmp_path / "s", lambda: [Scripted()], prefix="/tools") as server:
         assert server.ask("GET", "/tools/page/", key=None).body == page_files()["index.html"].data
         assert server.ask("GET", "/tools/page", key=None).headers["location"] == "page/"
-        assert server.ask("GET", "/tools/page/app.js", key=None).status == 200
-        assert server.ask("GET", "/tools/page/nothing.js", key=None).status == 404
-        assert server.ask("GET", "/", key=None).status == 404
-        assert server.ask("GET", "/tools/", key=None).status == 404
+        for path in ("/tools/page/nothing.js", "/", "/tools/"):
+            assert server.ask("GET", path, key=None).status == 404

@@ -34,7 +34,7 @@ def test_as_the_standard_has_it(field: str, found: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["a", " ", "\t", ",", '"', '""', 'a=""', 'a="', '"\\', '\\"', "\\", "a=,", "a;", "a= ", 'a""'],
+    [" ", ",", '"', 'a=""', '"\\', "\\", "a;", "a= "],
 )
 def test_no_field_takes_long(piece: str) -> None:
     """60 KB of blanks had held the event loop for more than a minute; a client's, as long."""

@@ -1,70 +1,33 @@
-"""Settings of Replicate's door, and what its requests say, without a server."""
+"""What requests in Replicate's shape say, without a server."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from polymux import contract
 from polymux.errors import UnprocessableEntityError
-from polymux.runtime.settings import StoreSettings
-from polymux.server.app import create_app
 from polymux.server.compat.replicate.chats import chat_body
 from polymux.server.compat.replicate.errors import error_of
 from polymux.server.compat.replicate.requests import creation, span_s, wait_s
-from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-@pytest.mark.parametrize(
-    ("text", "there"),
-    [
-        ("", True),
-        ("[compat]\nreplicate = false\n", False),
-        ("host = '0.0.0.0'\n", False),
-        ("public_url = 'https://tools.example'\n", False),
-        ("public_url = 'https://tools.example'\n[compat]\nreplicate = true\n", True),
-    ],
-)
-def test_where_the_door_is_open(tmp_path: Path, text: str, there: bool) -> None:
-    (tmp_path / "polymux.toml").write_text(text)
-    assert read_settings(tmp_path / "polymux.toml").replicate_compat is there
-
-
-@pytest.mark.parametrize(("wanted", "there"), [(None, False), (True, True)])
-def test_the_door_on_other_addresses(tmp_path: Path, wanted: bool | None, there: bool) -> None:
-    settings = ServerSettings(
-        public_url="https://tools.example",
-        compat=CompatSettings(replicate=wanted),
-        store=StoreSettings(tmp_path / "s"),
-    )
-    paths = {route.path for route in create_app(settings).routes}  # type: ignore[attr-defined]
-    assert ("/replicate/v1/predictions" in paths) is there
 
 
 @pytest.mark.parametrize(
     ("prefer", "seconds"),
     [
-        ("wait", 60), ("wait=1", 1), ("wait = 7", 7), ('wait="7"', 7), ("wait;x=1", 60),
-        ("respond-async, wait=10", 10), ("wait=10, respond-async", 10), ("wait=61", 60),
-        ("wait=999999", 60), ("wait=0", 0), ("", None), ("wait=", 60), ("wait=-1", None),
-        ("wait=1e1", None), ("await", None), ("wait=99999999999", 60), ("WAIT=3", 3),
-        ("no-wait", None), ("x-wait=5", None), ("handling=wait", None), ('x="a, wait=5"', None),
-        ("wait=5, wait=9", 5), ("wait=\u0665", None), ('wait="5', None),
+        ("wait", 60), ("wait = 7", 7), ("respond-async, wait=10", 10), ("wait=61", 60),
+        ("wait=0", 0), ("", None), ("wait=", 60), ("wait=-1", None), ("wait=1e1", None),
+        ("wait=99999999999", 60), ("x-wait=5", None), ("wait=5, wait=9", 5), ("wait=\u0665", None),
     ],
 )  # fmt: skip
 def test_how_long_to_wait(prefer: str, seconds: float | None) -> None:
-    """As RFC 7240 has it: other preferences that have the word in them are others."""
+    """How the field is read is in `test_preferences.py`."""
     assert wait_s(prefer, 60.0) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "s", "5m5", "4s", "0m", "1h1h", "1 m", "9999999", "\u0665s"])
+@pytest.mark.parametrize("text", ["", "s", "4s", "0m", "1h1h", "1 m", "9999999", "\u0665s"])
 def test_spans_that_are_none(text: str) -> None:
-    if text == "5m5":
-        assert span_s(text) == 305
-        return
+    assert span_s("5m5") == 305
     with pytest.raises(UnprocessableEntityError):
         span_s(text)
 
@@ -105,7 +68,7 @@ def test_a_named_chat_model_is_that_one() -> None:
     assert warnings == ["model: is not known here and was left out"]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 418, 422, 429, 500, 501, 502, 503])
+@pytest.mark.parametrize("status", [400, 401, 404, 418, 429, 500, 503])
 def test_every_error_has_a_title(status: int) -> None:
     body = error_of({"status": status, "code": "x", "message": "words", "param": None}, "req_1")
     assert body["title"]

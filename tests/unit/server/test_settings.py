@@ -1,22 +1,23 @@
-"""Settings that no other test comes by."""
+"""A server's settings: what is wrong is named, and what is right is kept."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import subprocess
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from polymux.cli.serve import run_config_check
 from polymux.engines.registry import ENGINES
 from polymux.errors import InvalidRequestError
-from polymux.runtime.settings import StoreSettings, missing_files
+from polymux.runtime.build import backends_of
+from polymux.runtime.settings import EngineSettings, StoreSettings, missing_files
 from polymux.server.app import create_app
-from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
-from support.commands import run
+from polymux.server.settings.settings import ServerSettings, read_settings
 
 
 def written(folder: Path, text: str) -> Path:
@@ -30,42 +31,27 @@ def test_a_file_that_begins_with_the_mark_of_its_order(tmp_path: Path) -> None:
     assert read_settings(written(tmp_path, "\ufeffport = 1234\r\n")).port == 1234
 
 
+DOORS = {"openai": "/v1/models", "replicate": "/replicate/v1/predictions"}
+
+
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(
-    ("text", "wanted", "there"),
+    ("text", "there"),
     [
-        ("", None, True),
-        ("[compat]\n", None, True),
-        ("[compat]\nopenai = false\n", False, False),
-        ("host = '0.0.0.0'\n", None, False),
-        ("public_url = 'https://tools.example'\n", None, False),
-        ("public_url = 'https://tools.example'\n[compat]\nopenai = true\n", True, True),
+        ("", True),
+        ("[compat]\n%s = false\n", False),
+        ("host = '0.0.0.0'\n", False),
+        ("public_url = 'https://tools.example'\n", False),
+        ("public_url = 'https://tools.example'\n[compat]\n%s = true\n", True),
     ],
 )
-def test_the_door_of_openai(tmp_path: Path, text: str, wanted: bool | None, there: bool) -> None:
-    """Where nobody but this machine is meant it is open, and elsewhere where it is wanted."""
-    settings = read_settings(written(tmp_path, text))
-    assert settings.compat.openai is wanted
-    assert settings.openai_compat is there
-
-
-@pytest.mark.parametrize(("wanted", "there"), [(None, False), (True, True)])
-def test_the_door_on_other_addresses(tmp_path: Path, wanted: bool | None, there: bool) -> None:
-    settings = ServerSettings(
-        public_url="https://tools.example",
-        compat=CompatSettings(openai=wanted),
-        store=StoreSettings(tmp_path / "s"),
-    )
+def test_doors(tmp_path: Path, door: str, text: str, there: bool) -> None:
+    """Where nobody but this machine is meant they are open, and elsewhere where it is wanted."""
+    settings = read_settings(written(tmp_path, text.replace("%s", door)))
+    settings = replace(settings, store=StoreSettings(tmp_path / "s"))
+    assert getattr(settings, f"{door}_compat") is there
     paths = {route.path for route in create_app(settings).routes}  # type: ignore[attr-defined]
-    assert ("/v1/models" in paths) is there
-
-
-def test_the_command_knows_doors(tmp_path: Path) -> None:
-    written(tmp_path, "[compat]\nopenai = false\n")
-    run("config", "check", "polymux.toml", cwd=tmp_path)
-    written(tmp_path, "[compat]\nopenai = 2\n")
-    done = run("config", "check", "polymux.toml", cwd=tmp_path, code=None)
-    assert done.returncode != 0
-    assert b"compat.openai=2: must be true or false" in done.stdout + done.stderr
+    assert (DOORS[door] in paths) is there
 
 
 OPTIONS = [
@@ -110,31 +96,12 @@ def test_options_of_engines(tmp_path: Path) -> None:
     assert engines["mine"].options == {"contxt": 256}
 
 
-@pytest.mark.parametrize("family", sorted(ENGINES.keys() - {"rapidocr"}))
-def test_all_options_that_engines_read_are_known(family: str) -> None:
-    """By their source: of each `load`, and of what else reads the options."""
-    module = importlib.import_module(ENGINES[family].engine.partition(":")[0])
-    assert module.__file__ is not None
-    folder, own = Path(module.__file__).parent, Path(module.__file__)
-    files = folder.glob("*.py") if family == "diffusion" else [own]
-    read = {
-        name
-        for file in files
-        for name in re.findall(r"""options(?:\.get\(|\[)"(\w+)\"""", file.read_text())
-    }
-    unknown = read - ENGINES[family].options.keys()
-    assert read
-    # Of a request's `stream_options`.
-    assert unknown <= {"include_usage"}
-
-
 @pytest.mark.parametrize(
     ("host", "everywhere"),
     [
-        ("0.0.0.0", True), ("0", True), ("0.0", True), ("0x0", True), ("00.0x0.0", True),
-        ("", True), ("::", True), ("0:0::0", True), ("::ffff:0.0.0.0", True),
-        ("127.0.0.1", False), ("127.1", False), ("1", False), ("::1", False),
-        ("localhost", False), ("0.example", False), ("0 x", False), ("b\u00fccher.example", False),
+        ("0.0.0.0", True), ("0", True), ("0x0", True), ("", True), ("::", True), ("0:0::0", True),
+        ("::ffff:0.0.0.0", True), ("127.0.0.1", False), ("127.1", False), ("::1", False),
+        ("localhost", False), ("0.example", False), ("b\u00fccher.example", False),
     ],
 )  # fmt: skip
 def test_listening_everywhere(host: str, *, everywhere: bool) -> None:
@@ -161,10 +128,9 @@ def test_allowed_hosts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "origin",
     [
-        "https://*.site.example", "https://", "http://site example", "https://site.example/",
-        "https://site.example/page", "https://u@site.example", "https://site.example:99999", "null",
-        "*", "site.example", "https://b\u00fccher.example", "https://[::g]", "http://127.1",
-        "https://site..example", "file:///page.html", "",
+        "https://*.site.example", "https://", "https://site.example/", "https://u@site.example",
+        "https://site.example:99999", "null", "*", "site.example", "https://b\u00fccher.example",
+        "https://[::g]", "http://127.1", "https://site..example", "file:///page.html", "",
     ],
 )  # fmt: skip
 def test_origins_that_no_browser_sends(tmp_path: Path, origin: str) -> None:
@@ -174,13 +140,6 @@ def test_origins_that_no_browser_sends(tmp_path: Path, origin: str) -> None:
         read_settings(written(tmp_path, text))
     with pytest.raises(InvalidRequestError, match=rf"allowed_origins: .*{told}"):
         ServerSettings(allowed_origins=(origin,))
-
-
-def test_an_origin_of_the_command_line_that_is_none(tmp_path: Path) -> None:
-    asked = ("serve", "--allow-origin", "https://a", "--allow-origin", "https://*.site.example")
-    done = run(*asked, cwd=tmp_path, code=None)
-    assert done.returncode == 2
-    assert b"--allow-origin: 'https://*.site.example' is not an origin, such as" in done.stderr
 
 
 def test_origins_are_kept_as_browsers_send_them(tmp_path: Path) -> None:
@@ -278,3 +237,56 @@ def test_the_documentation_names_all_options() -> None:
         (row,) = re.findall(rf"^\| `{family}` \| (.+) \|$", table, re.MULTILINE)
         names = re.findall(r"`(\w+)`", row)
         assert names == list(ENGINES[family].options)
+
+
+OWN = '[engines.mine]\nfamily = "mine.engines:MyEngine"\n'
+
+
+def test_an_engine_named_by_module_and_class(tmp_path: Path) -> None:
+    text = f'{OWN}operations = ["chat", "generate_image"]\nmax_concurrency = 3\n'
+    backend, *_ = backends_of(read_settings(written(tmp_path, text)))
+    assert (backend.name, backend.max_concurrency) == ("mine", 3)
+    assert backend.operations == {"chat", "generate_image"}
+    for more, words in (
+        ("", "operations is missing"),
+        ('operations = ["juggle"]\n', "unknown operation 'juggle'"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            read_settings(written(tmp_path, OWN + more))
+
+
+@pytest.mark.parametrize(("options", "tokens"), [({"context": 1234}, 1234), ({}, 4096)])
+def test_a_chat_engine_reads_as_much_as_its_context(
+    tmp_path: Path, options: dict[str, Any], tokens: int
+) -> None:
+    model = tmp_path / "small.gguf"
+    model.write_bytes(b"GGUF")
+    engines = {"chat": EngineSettings("chat", {"model": str(model), **options})}
+    settings = ServerSettings(store=StoreSettings(tmp_path / "s"), engines=engines)
+    made = {one.name: one for one in backends_of(settings)}
+    assert made["chat"].window_tokens() == tokens
+    assert {one.window_tokens() for name, one in made.items() if name != "chat"} <= {None}
+
+
+def test_settings_of_songs(tmp_path: Path) -> None:
+    text = (
+        f"[songs]\ncatalogue = '{tmp_path}/music'\nempty_when_unknown = true\n"
+        "min_confidence = 0.9\n"
+        "[song_recognition]\nproviders = ['shazam']\n[limits]\nsong_bytes = 5\n"
+    )
+    settings = read_settings(written(tmp_path, text))
+    assert settings.songs.catalogue == tmp_path / "music"
+    assert settings.songs.empty_when_unknown is True
+    assert settings.songs.min_confidence == 0.9
+    assert settings.song_recognition.providers == ("shazam",)
+    assert settings.limits.song_bytes == 5
+
+
+def test_a_catalogue_comes_before_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYMUX_CATALOGUE", str(tmp_path / "none"))
+    others = "[song_recognition]\nproviders = ['shazam']\n[song_search]\nproviders = ['itunes']\n"
+    own = f"[songs]\ncatalogue = '{tmp_path}/music'\n"
+    for text, first in (("", []), (own, ["songs"])):
+        made = backends_of(read_settings(written(tmp_path, f"{text}{others}[engines]\n")))
+        names = [one.name for one in made if one.name.startswith("song")]
+        assert names == [*first, "song_recognition", "song_search"]

@@ -7,13 +7,21 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from polymux.cli import main
+from polymux.downloads.url_inputs import AddressedBackend, UrlFetcher
 from polymux.errors import InvalidRequestError
+from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.build import backends_of
 from polymux.runtime.settings import StoreSettings
-from polymux.runtime.upstream_settings import UpstreamSettings
+from polymux.runtime.upstream_settings import UpstreamSettings, upstreams_of
 from polymux.server.settings.settings import ServerSettings, read_settings
+from polymux.upstreams.replicate.backend import ReplicateUpstream
 
 CANARY = "gsk-canary-0123456789"
+BASE = 'kind = "replicate"\nbase_url = "https://api.replicate.example/v1"\n'
+ALL = ("generate_image", "upscale_image", "transcribe", "generate_video", "generate_music")
+ESRGAN = "nightmareai/real-esrgan"
+WHISPER = "turian/insanely-fast-whisper-with-video"
 GROQ = 'kind = "openai"\nbase_url = "https://api.example/openai/v1"\n'
 SPEECH = '"turian/insanely-fast-whisper-with-video" = "whisper"'
 
@@ -80,7 +88,6 @@ def test_what_the_documentation_names_can_be_said() -> None:
         (f'{GROQ}{CANARY} = "x"', "is not known"),
         (f'kind = "openai"\nbase_url = "https://me:{CANARY}@api.example"', "base_url: must be"),
         ('kind = "openai"', "base_url is missing"),
-        ('base_url = "http://a.example"', "kind is missing"),
         ('kind = "telnet"\nbase_url = "http://a.example"', "must be one of openai, polymux"),
         ('kind = "openai"\nbase_url = "ftp://a.example"', "base_url: must be a URL"),
         (f"{GROQ}operations = ['convert_to_mp3']", "is not supported by this kind"),
@@ -88,9 +95,13 @@ def test_what_the_documentation_names_can_be_said() -> None:
         (f"{GROQ}models = {{ {SPEECH}, 'bytedance/sdxl-lightning-4step' = 'x' }}\n"
          "operations = ['chat']", "models: none for chat"),
         (f"{GROQ}models = 'one'", "models='one': must be an array of names, or a table"),
-        (f"{GROQ}models = {{ one = 1 }}", "must be an array of names"),
         (f"{GROQ}transcript_format = 'text'", "must be one of verbose_json, json"),
         (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "must not be used together"),
+        (f"{BASE}operations = ['chat']", "'chat' is not supported by this kind"),
+        (f"{BASE}models = ['{ESRGAN}']\noperations = ['transcribe']", "models: none for transcr"),
+        (f"{BASE}models = ['me/mine']", "'me/mine' is no model selector; there are bytedance/"),
+        (f"{BASE}models = {{ '{ESRGAN}' = 'enlarger' }}", "'enlarger' is no model of Replicate"),
+        (f"{BASE}models = {{ '{ESRGAN}' = 'me/e:latest' }}", "owner/name:version"),
     ],
 )  # fmt: skip
 def test_what_is_wrong(tmp_path: Path, lines: str, told: str) -> None:
@@ -136,9 +147,6 @@ def test_keys_that_are_none(tmp_path: Path, content: bytes | None, told: str) ->
         made(tmp_path, groq=UpstreamSettings("openai", "http://a.example", key_file=path))
     assert "upstreams.groq.key_file" in str(wrong.value)
     assert CANARY not in str(wrong.value)
-
-
-def test_a_variable_that_is_not_set(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="there is no key in it"):
         made(tmp_path, x=UpstreamSettings("openai", "http://a.example", key_environment="NO_KEY"))
 
@@ -153,3 +161,43 @@ def test_names_are_those_of_nobody_else(tmp_path: Path) -> None:
     )  # fmt: skip
     with pytest.raises(InvalidRequestError, match="an engine has that name"):
         backends_of(settings)
+
+
+def read_one(folder: Path, lines: str) -> UpstreamSettings:
+    return read(folder, f"[upstreams.x]\n{BASE}{lines}\n").upstreams["x"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "does"),
+    [
+        ("", ALL),
+        ("operations = ['transcribe']", ("transcribe",)),
+        (f"models = {{ '{ESRGAN}' = 'me/enlarger:0123456789ab' }}", ("upscale_image",)),
+        (f"models = ['{WHISPER}', '{ESRGAN}']", ("upscale_image", "transcribe")),
+        (f"models = ['{WHISPER}', '{ESRGAN}']\noperations = ['transcribe']", ("transcribe",)),
+    ],
+)
+def test_what_it_does(tmp_path: Path, lines: str, does: tuple[str, ...]) -> None:
+    """As it is told, and as the backend has it."""
+    one = read_one(tmp_path, lines)
+    assert one.does == does
+    [backend] = upstreams_of({"x": one}, FetchPolicy(), ())
+    assert isinstance(backend, ReplicateUpstream)
+    assert backend.operations == frozenset(does)
+
+
+def test_the_doctor_tells_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "polymux.toml"
+    path.write_text(f"[upstreams.x]\n{BASE}operations = ['transcribe']\n")
+    main(["doctor", "--config", str(path)])
+    told = capsys.readouterr().out
+    assert "ok       the upstream x (replicate, without a key): transcribe" in told
+
+
+def test_recordings_at_addresses(tmp_path: Path) -> None:
+    """It takes them where there is who brings them, if it transcribes at all."""
+    url_fetcher = UrlFetcher(FetchPolicy(), 1)
+    for lines, kind in (("", AddressedBackend), (f"models = ['{ESRGAN}']", ReplicateUpstream)):
+        [backend] = upstreams_of({"x": read_one(tmp_path, lines)}, FetchPolicy(), (), url_fetcher)
+        assert type(backend) is kind
+        assert backend.is_upstream

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from polymux import contract
 from polymux.errors import UnprocessableEntityError
-from polymux.runtime.settings import Limits
-from polymux.server.settings.settings import read_settings
 from polymux.service.admission import Bounds
 from polymux.service.model import LOCAL, Caller, Estimate, OperationRequest, Upload
-from support.services import ALICE, Scripted, chat_of, running, work_of
+from support.services import ALICE, Scripted, chat_of, on_a_loop, running, work_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
     from pathlib import Path
 
 GENERATIONS = {
@@ -25,10 +21,6 @@ GENERATIONS = {
     "generate_music": {"prompt_a": "jazz"},
 }
 BOUNDS = Bounds(max_generation_s=300.0)
-
-
-def go(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 20))
 
 
 def generation(operation: str = "generate_image", caller: Caller = ALICE) -> OperationRequest:
@@ -55,86 +47,70 @@ def backend(seconds: float | None, doubt: float = 1.0) -> Scripted:
 
 
 @pytest.mark.parametrize("operation", GENERATIONS)
-def test_long_generations_are_refused_before_they_begin(tmp_path: Path, operation: str) -> None:
-    async def body() -> None:
-        slow = backend(301.0)
-        async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
-            with pytest.raises(UnprocessableEntityError) as refused:
-                await service.submit(generation(operation))
-            assert refused.value.code == "estimate_over_limit"
-            for words in ("301 s", "300 s", "50 steps", "fewer steps", "a key that may ask"):
-                assert words in str(refused.value)
-            with pytest.raises(UnprocessableEntityError, match="--max-generation"):
-                await service.submit(generation(operation, LOCAL))
-            assert slow.began == []
-            slow.expected = Estimate(seconds=299.0)
+@on_a_loop
+async def test_long_generations_are_refused_before_they_begin(
+    tmp_path: Path, operation: str
+) -> None:
+    slow = backend(301.0)
+    async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
+        with pytest.raises(UnprocessableEntityError) as refused:
             await service.submit(generation(operation))
-
-    go(body())
-
-
-def test_of_upscaling_only_detail_is_bound(tmp_path: Path) -> None:
-    async def body() -> None:
-        slow = backend(9999.0)
-        async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
-            with pytest.raises(UnprocessableEntityError):
-                await service.submit(upscaling("philz1337x/clarity-upscaler", tmp_path))
-            await service.submit(upscaling("nightmareai/real-esrgan", tmp_path))
-            await service.submit(work_of())  # A conversion.
-
-    go(body())
+        assert refused.value.code == "estimate_over_limit"
+        for words in ("301 s", "300 s", "50 steps", "fewer steps", "a key that may ask"):
+            assert words in str(refused.value)
+        with pytest.raises(UnprocessableEntityError, match="--max-generation"):
+            await service.submit(generation(operation, LOCAL))
+        assert slow.began == []
+        slow.expected = Estimate(seconds=299.0)
+        await service.submit(generation(operation))
 
 
-def test_a_key_s_own_limit_counts_instead_of_that_of_all(tmp_path: Path) -> None:
-    async def body() -> None:
-        slow = backend(3000.0)
-        async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
-            await service.submit(generation(caller=Caller("p", "p", max_estimate_s=3600.0)))
-            slow.expected = Estimate(seconds=90.0)
-            with pytest.raises(UnprocessableEntityError, match=r"90 s.*this key may ask for 60 s"):
-                await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
-        slow.expected = Estimate(seconds=1e9)
-        for lifted in (None, float("inf")):
-            bounds = Bounds(max_generation_s=lifted)
-            async with running(tmp_path / f"s{lifted}", slow, bounds=bounds) as service:
-                await service.submit(generation())
-
-    go(body())
+@on_a_loop
+async def test_of_upscaling_only_detail_is_bound(tmp_path: Path) -> None:
+    slow = backend(9999.0)
+    async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
+        with pytest.raises(UnprocessableEntityError):
+            await service.submit(upscaling("philz1337x/clarity-upscaler", tmp_path))
+        await service.submit(upscaling("nightmareai/real-esrgan", tmp_path))
+        await service.submit(work_of())  # A conversion.
 
 
-def test_nothing_is_refused_that_nobody_knows(tmp_path: Path) -> None:
-    async def body() -> None:
-        slow = backend(None)
-        async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
+@on_a_loop
+async def test_a_key_s_own_limit_counts_instead_of_that_of_all(tmp_path: Path) -> None:
+    slow = backend(3000.0)
+    async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
+        await service.submit(generation(caller=Caller("p", "p", max_estimate_s=3600.0)))
+        slow.expected = Estimate(seconds=90.0)
+        with pytest.raises(UnprocessableEntityError, match=r"90 s.*this key may ask for 60 s"):
+            await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
+    slow.expected = Estimate(seconds=1e9)
+    for lifted in (None, float("inf")):
+        bounds = Bounds(max_generation_s=lifted)
+        async with running(tmp_path / f"s{lifted}", slow, bounds=bounds) as service:
             await service.submit(generation())
-            # It was counted and never timed: the factor that it is known to is left to it.
-            slow.expected = Estimate(seconds=599.0, doubt=2.0)
+
+
+@on_a_loop
+async def test_nothing_is_refused_that_nobody_knows(tmp_path: Path) -> None:
+    slow = backend(None)
+    async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
+        await service.submit(generation())
+        # It was counted and never timed: the factor that it is known to is left to it.
+        slow.expected = Estimate(seconds=599.0, doubt=2.0)
+        await service.submit(generation())
+        slow.expected = Estimate(seconds=601.0, doubt=2.0)
+        with pytest.raises(UnprocessableEntityError, match="601 s"):
             await service.submit(generation())
-            slow.expected = Estimate(seconds=601.0, doubt=2.0)
-            with pytest.raises(UnprocessableEntityError, match="601 s"):
-                await service.submit(generation())
-            # A key's own limit is meant to the second.
-            slow.expected = Estimate(seconds=61.0, doubt=2.0)
-            with pytest.raises(UnprocessableEntityError, match="61 s"):
-                await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
-
-    go(body())
+        # A key's own limit is meant to the second.
+        slow.expected = Estimate(seconds=61.0, doubt=2.0)
+        with pytest.raises(UnprocessableEntityError, match="61 s"):
+            await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
 
 
-def test_chats_are_never_refused_by_estimates(tmp_path: Path) -> None:
-    async def body() -> None:
-        slow = backend(1e9)
-        everything = Bounds(1, 1e-9)
-        async with running(tmp_path / "s", slow, bounds=everything) as service:
-            await service.call(chat_of(caller=Caller("h", "h", max_estimate_s=1e-9)))
-            assert len(slow.began) == 1
-
-    go(body())
-
-
-def test_a_server_has_the_limit_unless_its_settings_say_otherwise(tmp_path: Path) -> None:
-    assert Limits().max_generation_s == 300.0
-    for written, expected in (("3600", 3600.0), ("inf", float("inf"))):
-        path = tmp_path / "server.toml"
-        path.write_text(f"[limits]\nmax_generation_s = {written}\n", "utf-8")
-        assert read_settings(path).limits.max_generation_s == expected
+@on_a_loop
+async def test_chats_are_never_refused_by_estimates(tmp_path: Path) -> None:
+    slow = backend(1e9)
+    everything = Bounds(1, 1e-9)
+    async with running(tmp_path / "s", slow, bounds=everything) as service:
+        await service.call(chat_of(caller=Caller("h", "h", max_estimate_s=1e-9)))
+        assert len(slow.began) == 1

@@ -11,136 +11,126 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import errors
 from polymux.service import chunks, database
-from polymux.service.model import Caller, Estimate, Upload
+from polymux.service.job_table import Job, _job, _record
+from polymux.service.model import LARGEST_PREVIEW_BYTES, Caller, Estimate, ProgressSink, Upload
 from polymux.service.store import Store
-from support.services import Scripted, chat_of, running, work_of
+from support.services import Scripted, chat_of, on_a_loop, running, work_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from polymux.service.model import OperationRequest, ProgressSink
+    from polymux.service.model import OperationRequest
+    from polymux.service.temporary_files import TempFile
 
 
 def chunk(text: str) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}}]}
 
 
-def test_a_chat_that_is_a_job(tmp_path: Path) -> None:
+@on_a_loop
+async def test_a_chat_that_is_a_job(tmp_path: Path) -> None:
     """What it has said so far can be read at every moment, and stays when it fails."""
-
-    async def main() -> None:
-        backend = Scripted()
-        backend.chunks = [chunk("Hel"), chunk(""), chunk("lo"), {"usage": {"prompt_tokens": 3}}]
-        async with running(tmp_path / "s", backend) as service:
-            backend.gate.clear()
-            job, _ = await service.submit(chat_of(stream=True))
-            async for now in service.jobs.events(job, 0):
-                if not now.ended and now.output == ["Hel", "lo"]:
-                    assert now.status == "processing"
-                    backend.gate.set()
-            assert (now.status, now.output) == ("succeeded", ["Hel", "lo"])
-            assert now.metrics["input_token_count"] == 3
-            kept = await service.jobs.find(job.id, "alice")
-            assert kept.output == ["Hel", "lo"]
-            assert service.places["scripted"].running == 0
-            backend.failure = errors.NoAudioError("no")
-            failed = await service.jobs.wait((await service.submit(chat_of(stream=True)))[0])
-            assert (failed.status, failed.output) == ("failed", ["Hel", "lo"])
-            backend.failure = None
-            backend.gate.clear()
-            job, _ = await service.submit(chat_of(stream=True))
-            async for now in service.jobs.events(job, 0):
-                if now.output == ["Hel", "lo"]:
-                    break
-            assert (await service.jobs.cancel(job)).output == ["Hel", "lo"]
-            assert backend.ended == ["closed"] * 3
-
-    asyncio.run(main())
+    backend = Scripted()
+    backend.chunks = [chunk("Hel"), chunk(""), chunk("lo"), {"usage": {"prompt_tokens": 3}}]
+    async with running(tmp_path / "s", backend) as service:
+        backend.gate.clear()
+        job, _ = await service.submit(chat_of(stream=True))
+        async for now in service.jobs.events(job, 0):
+            if not now.ended and now.output == ["Hel", "lo"]:
+                assert now.status == "processing"
+                backend.gate.set()
+        assert (now.status, now.output) == ("succeeded", ["Hel", "lo"])
+        assert now.metrics["input_token_count"] == 3
+        kept = await service.jobs.find(job.id, "alice")
+        assert kept.output == ["Hel", "lo"]
+        assert service.places["scripted"].running == 0
+        backend.failure = errors.NoAudioError("no")
+        failed = await service.jobs.wait((await service.submit(chat_of(stream=True)))[0])
+        assert (failed.status, failed.output) == ("failed", ["Hel", "lo"])
+        backend.failure = None
+        backend.gate.clear()
+        job, _ = await service.submit(chat_of(stream=True))
+        async for now in service.jobs.events(job, 0):
+            if now.output == ["Hel", "lo"]:
+                break
+        assert (await service.jobs.cancel(job)).output == ["Hel", "lo"]
+        assert backend.ended == ["closed"] * 3
 
 
-def test_an_answer_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_a_loop
+async def test_an_answer_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "_MAX_COLLECTED_CHARACTERS", 10)
-
-    async def main() -> None:
-        backend = Scripted()
-        backend.chunks = [chunk("four")] * 1000
-        async with running(tmp_path / "s", backend) as service:
-            job = await service.jobs.wait((await service.submit(chat_of(stream=True)))[0])
-            assert (job.status, job.output) == ("failed", ["four", "four"])
-            assert job.error is not None
-            assert job.error["code"] == "engine_failed"
-            assert backend.ended == ["closed"]
-
-    asyncio.run(main())
+    backend = Scripted()
+    backend.chunks = [chunk("four")] * 1000
+    async with running(tmp_path / "s", backend) as service:
+        job = await service.jobs.wait((await service.submit(chat_of(stream=True)))[0])
+        assert (job.status, job.output) == ("failed", ["four", "four"])
+        assert job.error is not None
+        assert job.error["code"] == "engine_failed"
+        assert backend.ended == ["closed"]
 
 
-def test_what_comes_before_a_place(tmp_path: Path) -> None:
+@on_a_loop
+async def test_what_comes_before_a_place(tmp_path: Path) -> None:
     """It takes none, is measured behind it, and is undone whatever happens."""
+    backend = Scripted(max_concurrency=1)
+    steps: list[str] = []
+    begun, bringing = asyncio.Event(), asyncio.Event()
 
-    async def main() -> None:
-        backend = Scripted(max_concurrency=1)
-        steps: list[str] = []
-        begun, bringing = asyncio.Event(), asyncio.Event()
+    @asynccontextmanager
+    async def prepare(
+        work: OperationRequest, sink: ProgressSink
+    ) -> AsyncIterator[OperationRequest]:
+        steps.append("bring")
+        begun.set()
+        await bringing.wait()
+        draft = sink.draft(0)
+        draft.path.write_bytes(b"brought")
+        try:
+            file = Upload(draft.path, "a.wav", "", 7)
+            yield replace(work, values={"file": file}, prepare=None)
+        finally:
+            draft.discard()
+            steps.append("gone")
 
-        @asynccontextmanager
-        async def prepare(
-            work: OperationRequest, sink: ProgressSink
-        ) -> AsyncIterator[OperationRequest]:
-            steps.append("bring")
-            begun.set()
-            await bringing.wait()
-            draft = sink.draft(0)
-            draft.path.write_bytes(b"brought")
-            try:
-                file = Upload(draft.path, "a.wav", "", 7)
-                yield replace(work, values={"file": file}, prepare=None)
-            finally:
-                draft.discard()
-                steps.append("gone")
-
-        async with running(tmp_path / "s", backend) as service:
-            held, _ = await service.submit(replace(work_of(), prepare=prepare))
-            other = await service.jobs.wait((await service.submit(work_of()))[0])
-            assert other.status == "succeeded", "the one place is free meanwhile"
-            bringing.set()
-            assert (await service.jobs.wait(held)).status == "succeeded"
-            assert backend.began[1].values["file"].file_name == "a.wav"
-            assert steps == ["bring", "gone"]
-            backend.expected = Estimate(50.0, None, "a script")
-            limited = Caller("carol", "Carol", 1.0)
-            work = replace(work_of(caller=limited), prepare=prepare)
-            refused = await service.jobs.wait((await service.submit(work))[0])
-            assert refused.error is not None
-            assert refused.error["code"] == "estimate_over_limit"
-            assert len(backend.began) == 2
-            bringing.clear()
-            begun.clear()
-            job, _ = await service.submit(replace(work_of(), prepare=prepare))
-            await begun.wait()
-            await service.jobs.cancel(job)
-            assert steps == ["bring", "gone"] * 2 + ["bring"]
-            assert service.places["scripted"].reserved == 0
-
-    asyncio.run(main())
+    async with running(tmp_path / "s", backend) as service:
+        held, _ = await service.submit(replace(work_of(), prepare=prepare))
+        other = await service.jobs.wait((await service.submit(work_of()))[0])
+        assert other.status == "succeeded", "the one place is free meanwhile"
+        bringing.set()
+        assert (await service.jobs.wait(held)).status == "succeeded"
+        assert backend.began[1].values["file"].file_name == "a.wav"
+        assert steps == ["bring", "gone"]
+        backend.expected = Estimate(50.0, None, "a script")
+        limited = Caller("carol", "Carol", 1.0)
+        work = replace(work_of(caller=limited), prepare=prepare)
+        refused = await service.jobs.wait((await service.submit(work))[0])
+        assert refused.error is not None
+        assert refused.error["code"] == "estimate_over_limit"
+        assert len(backend.began) == 2
+        bringing.clear()
+        begun.clear()
+        job, _ = await service.submit(replace(work_of(), prepare=prepare))
+        await begun.wait()
+        await service.jobs.cancel(job)
+        assert steps == ["bring", "gone"] * 2 + ["bring"]
+        assert service.places["scripted"].reserved == 0
 
 
-def test_what_a_door_keeps(tmp_path: Path) -> None:
+@on_a_loop
+async def test_what_a_door_keeps(tmp_path: Path) -> None:
     """It outlives the store, and makes two requests differ."""
-
-    async def main() -> None:
-        asked = {"input": {"file": "http://files.example/a"}}
-        async with running(tmp_path / "s", Scripted()) as service:
-            first, _ = await service.submit(replace(work_of(), asked=asked), "k")
-            same, new = await service.submit(replace(work_of(), asked=asked), "k")
-            assert (same.id, new) == (first.id, False)
-            with pytest.raises(errors.ConflictError):
-                await service.submit(replace(work_of(), asked={"input": {}}), "k")
-            await service.jobs.wait(first)
-        async with running(tmp_path / "s", Scripted()) as service:
-            assert (await service.jobs.find(first.id, "alice")).asked == asked
-
-    asyncio.run(main())
+    asked = {"input": {"file": "http://files.example/a"}}
+    async with running(tmp_path / "s", Scripted()) as service:
+        first, _ = await service.submit(replace(work_of(), asked=asked), "k")
+        same, new = await service.submit(replace(work_of(), asked=asked), "k")
+        assert (same.id, new) == (first.id, False)
+        with pytest.raises(errors.ConflictError):
+            await service.submit(replace(work_of(), asked={"input": {}}), "k")
+        await service.jobs.wait(first)
+    async with running(tmp_path / "s", Scripted()) as service:
+        assert (await service.jobs.find(first.id, "alice")).asked == asked
 
 
 def test_records_hold_no_files(tmp_path: Path) -> None:
@@ -172,3 +162,53 @@ def test_a_catalogue_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     connection = sqlite3.connect(tmp_path / "s" / "catalogue.db")
     assert connection.execute("PRAGMA user_version").fetchone() == (len(database.MIGRATIONS),)
     connection.close()
+
+
+JPEG = b"\xff\xd8\xff\xe0 a picture"
+
+
+def no_draft(_: int) -> TempFile:
+    raise AssertionError
+
+
+def test_the_last_preview_is_shown_and_told_of() -> None:
+    changes = []
+    sink = ProgressSink(lambda: changes.append(1), no_draft)
+    assert sink.preview_url is None
+    sink.preview(JPEG, "image/jpeg")
+    sink.preview(b"\x89PNG", "image/png")
+    assert sink.preview_url == "data:image/png;base64,iVBORw=="
+    assert len(changes) == 2
+
+
+def test_a_part_of_the_work_shows_it_for_the_whole() -> None:
+    sink = ProgressSink(lambda: None, no_draft)
+    sink.part(0.5, 1.0).preview(JPEG, "image/jpeg")
+    assert (sink.preview_url or "").startswith("data:image/jpeg;base64,")
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        (JPEG, "text/html"),
+        (JPEG, "image/svg+xml"),
+        (b"x" * (LARGEST_PREVIEW_BYTES + 1), "image/jpeg"),
+    ],
+)
+def test_what_is_no_small_picture_is_none(data: bytes, content_type: str) -> None:
+    sink = ProgressSink(lambda: None, no_draft)
+    with pytest.raises(ValueError, match=content_type.replace("+", r"\+")):
+        sink.preview(data, content_type)
+    assert sink.preview_url is None
+
+
+def test_a_preview_is_not_written_down() -> None:
+    job = Job(
+        "a" * 26, "key", "generate_image", "m", "v", {}, 1.0, preview="data:image/png;base64,"
+    )
+    assert "preview" not in _record(job)
+    columns = {
+        "id": job.id, "owner": "key", "operation": "generate_image", "status": "starting",
+        "created_at": 1.0, "completed_at": None, "idempotency_key": None, "record": _record(job),
+    }  # fmt: skip
+    assert _job(columns).preview is None  # type: ignore[arg-type]

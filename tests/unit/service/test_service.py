@@ -5,36 +5,31 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux import errors
 from polymux.errors import (
     BadRequestError,
     ConflictError,
     InternalServerError,
     InvalidRequestError,
-    NoBackendError,
     NotFoundError,
     OverloadedError,
     UnprocessableEntityError,
 )
 from polymux.service.errors import engine_failed, status_error, storage_full
-from polymux.service.model import Caller, Estimate
-from polymux.service.routes import Route
+from polymux.service.routes import Route, Routes
 from polymux.service.service import Service
 from polymux.service.store import Store
-from support.services import ALICE, BOB, Scripted, chat_of, running, work_of
+from support.services import ALICE, BOB, Scripted, chat_of, on_a_loop, running, work_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
     from pathlib import Path
 
     from polymux.service.job_table import Job
     from polymux.service.model import OperationRequest
-
-
-def go(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 20))
 
 
 async def until(condition: Any) -> None:
@@ -42,148 +37,117 @@ async def until(condition: Any) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_a_job_from_begin_to_end(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        async with running(tmp_path / "s", backend) as service:
-            job, new = await service.submit(work_of())
-            assert new
-            job = await service.jobs.wait(job)
-            assert job.status == "succeeded"
-            name = job.output["response"]["file"]
-            file = await service.store.run(service.store.media.find, name)
-            assert file is not None
-            assert (file.job, file.owner, file.content_type) == (job.id, "alice", "audio/mpeg")
-            assert service.store.media.path_of(file).read_bytes() == backend.data
-            assert job.logs == ["begun"]
-            assert job.metrics.keys() == {"frames", "predict_time", "total_time"}
-            assert (job.version, job.progress) == ("v1", 1.0)
-            assert job.input["url"] == "http://files.example/a.wav"
-            assert await service.jobs.find(job.id, "alice") == job
-            with pytest.raises(NotFoundError):
-                await service.jobs.find(job.id, "bob")
-
-    go(body())
+@on_a_loop
+async def test_a_job_from_begin_to_end(tmp_path: Path) -> None:
+    backend = Scripted()
+    async with running(tmp_path / "s", backend) as service:
+        job, new = await service.submit(work_of())
+        assert new
+        job = await service.jobs.wait(job)
+        assert job.status == "succeeded"
+        name = job.output["response"]["file"]
+        file = await service.store.run(service.store.media.find, name)
+        assert file is not None
+        assert (file.job, file.owner, file.content_type) == (job.id, "alice", "audio/mpeg")
+        assert service.store.media.path_of(file).read_bytes() == backend.data
+        assert job.logs == ["begun"]
+        assert job.metrics.keys() == {"frames", "predict_time", "total_time"}
+        assert (job.version, job.progress) == ("v1", 1.0)
+        assert job.input["url"] == "http://files.example/a.wav"
+        assert await service.jobs.find(job.id, "alice") == job
+        with pytest.raises(NotFoundError):
+            await service.jobs.find(job.id, "bob")
 
 
-def test_defaults_are_filled_in_and_shown(tmp_path: Path) -> None:
-    work = work_of("transcribe", fields=[("url", "http://files.example/a.wav")])
-    assert (work.values["task"], work.values["batch_size"]) == ("transcribe", 64)
-    assert work.given == {"url"}
+@on_a_loop
+async def test_a_failure_is_kept_and_a_defect_is_not_told(tmp_path: Path) -> None:
+    backend = Scripted()
+    async with running(tmp_path / "s", backend) as service:
+        backend.failure = engine_failed("the engine broke")
+        job = await service.jobs.wait((await service.submit(work_of()))[0])
+        assert (job.status, job.error and job.error["code"]) == ("failed", "engine_failed")
+        backend.failure = ZeroDivisionError("secret-canary")
+        job = await service.jobs.wait((await service.submit(work_of()))[0])
+        assert job.error is not None
+        assert job.error["code"] == "internal"
+        assert "canary" not in str(job)
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
-def test_a_failure_is_kept_and_a_defect_is_not_told(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        async with running(tmp_path / "s", backend) as service:
-            backend.failure = engine_failed("the engine broke")
-            job = await service.jobs.wait((await service.submit(work_of()))[0])
-            assert (job.status, job.error and job.error["code"]) == ("failed", "engine_failed")
-            backend.failure = ZeroDivisionError("secret-canary")
-            job = await service.jobs.wait((await service.submit(work_of()))[0])
-            assert job.error is not None
-            assert job.error["code"] == "internal"
-            assert "canary" not in str(job)
-            assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-    go(body())
-
-
-def test_cancelling_reaches_the_backend_at_once(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend) as service:
-            first, _ = await service.submit(work_of())
-            second, _ = await service.submit(work_of())
-            await until(lambda: backend.began)
-            queued = await service.jobs.cancel(second)
-            assert (queued.status, queued.started_at) == ("canceled", None)
-            assert service.places["scripted"].waiting == 0
-            job = await service.jobs.cancel(first)
-            assert job.status == "canceled"
-            assert backend.ended == ["cancelled"]
-            assert service.places["scripted"].running == 0
-            assert (await service.jobs.cancel(first)).status == "canceled"
-
-    go(body())
+@on_a_loop
+async def test_cancelling_reaches_the_backend_at_once(tmp_path: Path) -> None:
+    backend = Scripted()
+    backend.gate.clear()
+    async with running(tmp_path / "s", backend) as service:
+        first, _ = await service.submit(work_of())
+        second, _ = await service.submit(work_of())
+        await until(lambda: backend.began)
+        queued = await service.jobs.cancel(second)
+        assert (queued.status, queued.started_at) == ("canceled", None)
+        assert service.places["scripted"].waiting == 0
+        job = await service.jobs.cancel(first)
+        assert job.status == "canceled"
+        assert backend.ended == ["cancelled"]
+        assert service.places["scripted"].running == 0
+        assert (await service.jobs.cancel(first)).status == "canceled"
 
 
-def test_the_queue_is_bounded_and_in_order(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend, queue=2) as service:
-            jobs = [
-                (await service.submit(work_of(fields=[("url", f"http://e.example/{i}")])))[0]
-                for i in range(1)
-            ]
-            await until(lambda: backend.began)
-            for i in (1, 2):
-                fields = [("url", f"http://e.example/{i}")]
-                jobs.append((await service.submit(work_of(fields=fields)))[0])
-                await until(lambda i=i: service.places["scripted"].waiting == i)
-            with pytest.raises(OverloadedError) as refused:
-                await service.submit(work_of())
-            assert int(refused.value.headers["retry-after"]) >= 1
-            assert "no more than 2 may wait" in str(refused.value)
-            with pytest.raises(OverloadedError):
-                await service.call(chat_of())
-            backend.gate.set()
-            for job in jobs:
-                assert (await service.jobs.wait(job)).status == "succeeded"
-            order = [one.values["url"][-1] for one in backend.began]
-            assert order == ["0", "1", "2"]
-
-    go(body())
+@on_a_loop
+async def test_the_queue_is_bounded_and_in_order(tmp_path: Path) -> None:
+    backend = Scripted()
+    backend.gate.clear()
+    async with running(tmp_path / "s", backend, queue=2) as service:
+        jobs = [
+            (await service.submit(work_of(fields=[("url", f"http://e.example/{i}")])))[0]
+            for i in range(1)
+        ]
+        await until(lambda: backend.began)
+        for i in (1, 2):
+            fields = [("url", f"http://e.example/{i}")]
+            jobs.append((await service.submit(work_of(fields=fields)))[0])
+            await until(lambda i=i: service.places["scripted"].waiting == i)
+        with pytest.raises(OverloadedError) as refused:
+            await service.submit(work_of())
+        assert int(refused.value.headers["retry-after"]) >= 1
+        assert "no more than 2 may wait" in str(refused.value)
+        with pytest.raises(OverloadedError):
+            await service.call(chat_of())
+        backend.gate.set()
+        for job in jobs:
+            assert (await service.jobs.wait(job)).status == "succeeded"
+        order = [one.values["url"][-1] for one in backend.began]
+        assert order == ["0", "1", "2"]
 
 
-def test_cancelling_one_leaves_others_alone(tmp_path: Path) -> None:
+@on_a_loop
+async def test_cancelling_one_leaves_others_alone(tmp_path: Path) -> None:
     """A thousand come and go on two places: none is lost and none is left over."""
-
-    async def body() -> None:
-        backend = Scripted(max_concurrency=2)
-        async with running(tmp_path / "s", backend, queue=2000) as service:
-            tasks = [asyncio.create_task(service.call(chat_of())) for _ in range(300)]
-            for number, task in enumerate(tasks):
-                if number % 3 == 0:
-                    task.cancel()
-                if number % 7 == 0:
-                    await asyncio.sleep(0)
-            done = await asyncio.gather(*tasks, return_exceptions=True)
-            assert all(not isinstance(one, Exception) for one in done)
-            place = service.places["scripted"]
-            assert (place.running, place.waiting) == (0, 0)
-
-    go(body())
+    backend = Scripted(max_concurrency=2)
+    async with running(tmp_path / "s", backend, queue=2000) as service:
+        tasks = [asyncio.create_task(service.call(chat_of())) for _ in range(300)]
+        for number, task in enumerate(tasks):
+            if number % 3 == 0:
+                task.cancel()
+            if number % 7 == 0:
+                await asyncio.sleep(0)
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(not isinstance(one, Exception) for one in done)
+        place = service.places["scripted"]
+        assert (place.running, place.waiting) == (0, 0)
 
 
-def test_nothing_can_do_it(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running(tmp_path / "s", Scripted(operations=["chat"])) as service:
-            with pytest.raises(NoBackendError) as refused:
-                await service.submit(work_of())
-            assert (refused.value.status, refused.value.code) == (501, "no_backend")
-            assert "polymux doctor" in str(refused.value)
-            assert "retry-after" not in refused.value.headers
-
-    go(body())
-
-
-def test_routes_choose_by_model(tmp_path: Path) -> None:
-    async def body() -> None:
-        small, large = Scripted("small"), Scripted("large")
-        routes = {"chat": [Route("small", ("s",)), Route("large", ("l",))]}
-        async with running(tmp_path / "s", small, large, routes=routes) as service:
-            await service.call(chat_of(model="l"))
-            assert (len(small.began), len(large.began)) == (0, 1)
-            with pytest.raises(BadRequestError, match="'s', 'l'") as refused:
-                await service.call(chat_of(model="x"))
-            assert refused.value.code == "model_not_found"
-            await service.call(chat_of(model="default"))
-            assert len(small.began) == 1
-
-    go(body())
+@on_a_loop
+async def test_routes_choose_by_model(tmp_path: Path) -> None:
+    small, large = Scripted("small"), Scripted("large")
+    routes = {"chat": [Route("small", ("s",)), Route("large", ("l",))]}
+    async with running(tmp_path / "s", small, large, routes=routes) as service:
+        await service.call(chat_of(model="l"))
+        assert (len(small.began), len(large.began)) == (0, 1)
+        with pytest.raises(BadRequestError, match="'s', 'l'") as refused:
+            await service.call(chat_of(model="x"))
+        assert refused.value.code == "model_not_found"
+        await service.call(chat_of(model="default"))
+        assert len(small.began) == 1
 
 
 def test_two_backends_of_one_name(tmp_path: Path) -> None:
@@ -193,366 +157,295 @@ def test_two_backends_of_one_name(tmp_path: Path) -> None:
         Service([Scripted("one"), Scripted("two"), Scripted("one")], store)
 
 
-def test_models_of_backends_are_their_own(tmp_path: Path) -> None:
-    async def body() -> None:
-        small, large = Scripted("small"), Scripted("large")
-        small.models, large.models = ("s", "both"), ("l", "both")
-        async with running(tmp_path / "s", small, large) as service:
-            assert service.routes.chat_models() == ["s", "both", "l"]
-            for model, counts in (("l", (0, 1)), ("both", (1, 1)), ("default", (2, 1))):
-                await service.call(chat_of(model=model))
-                assert (len(small.began), len(large.began)) == counts
-            # The three names of freellm are everybody's.
-            await service.call(chat_of(operation="free_chat"))
-            assert len(small.began) == 3
+@on_a_loop
+async def test_the_same_request_under_a_key_is_one_job(tmp_path: Path) -> None:
+    backend = Scripted()
+    backend.gate.clear()
+    async with running(tmp_path / "s", backend) as service:
+        first, new = await service.submit(work_of(), "k")
+        again, second_new = await service.submit(work_of(), "k")
+        assert (again.id, new, second_new) == (first.id, True, False)
+        with pytest.raises(ConflictError):
+            await service.submit(work_of(fields=[("url", "http://files.example/b")]), "k")
+        other, _ = await service.submit(work_of(caller=BOB), "k")
+        assert other.id != first.id
+        await service.jobs.release(first)
+        anew, new = await service.submit(work_of(), "k")
+        assert new
+        assert anew.id != first.id
+        backend.gate.set()
+        assert (await service.jobs.wait(anew)).status == "succeeded"
+        same, new = await service.submit(work_of(), "k")
+        assert (same.id, new) == (anew.id, False)
 
-    go(body())
 
-
-def test_estimates_over_the_caller_s_limit(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.expected = Estimate(seconds=700, why="7 passes of 100 s")
-        async with running(tmp_path / "s", backend) as service:
-            limited = Caller("c", "c", max_estimate_s=600)
-            with pytest.raises(
-                UnprocessableEntityError, match=r"700 s.*600 s.*7 passes"
-            ) as refused:
-                await service.submit(work_of(caller=limited))
-            assert refused.value.code == "estimate_over_limit"
-            assert backend.began == []
+@on_a_loop
+async def test_what_a_request_has_made_is_found_whatever_became_of_its_engine(
+    tmp_path: Path,
+) -> None:
+    backend = Scripted()
+    async with running(tmp_path / "s", backend) as service:
+        first, _ = await service.submit(work_of(), "k")
+        first = await service.jobs.wait(first)
+        backend.refuse = refusing  # type: ignore[method-assign]
+        with pytest.raises(OverloadedError):
             await service.submit(work_of())
-
-    go(body())
-
-
-def test_the_same_request_under_a_key_is_one_job(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend) as service:
-            first, new = await service.submit(work_of(), "k")
-            again, second_new = await service.submit(work_of(), "k")
-            assert (again.id, new, second_new) == (first.id, True, False)
-            with pytest.raises(ConflictError):
-                await service.submit(work_of(fields=[("url", "http://files.example/b")]), "k")
-            other, _ = await service.submit(work_of(caller=BOB), "k")
-            assert other.id != first.id
-            await service.jobs.release(first)
-            anew, new = await service.submit(work_of(), "k")
-            assert new
-            assert anew.id != first.id
-            backend.gate.set()
-            assert (await service.jobs.wait(anew)).status == "succeeded"
-            same, new = await service.submit(work_of(), "k")
-            assert (same.id, new) == (anew.id, False)
-
-    go(body())
-
-
-def test_what_a_request_has_made_is_found_whatever_became_of_its_engine(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        async with running(tmp_path / "s", backend) as service:
-            first, _ = await service.submit(work_of(), "k")
-            first = await service.jobs.wait(first)
-            backend.refuse = refusing  # type: ignore[method-assign]
-            with pytest.raises(OverloadedError):
-                await service.submit(work_of())
-            again, new = await service.submit(work_of(), "k")
-            assert (again.id, again.output, new) == (first.id, first.output, False)
-            service.drain()
-            again, new = await service.submit(work_of(), "k")
-            assert (again.id, new) == (first.id, False)
-
-    go(body())
+        again, new = await service.submit(work_of(), "k")
+        assert (again.id, again.output, new) == (first.id, first.output, False)
+        service.drain()
+        again, new = await service.submit(work_of(), "k")
+        assert (again.id, new) == (first.id, False)
 
 
 def refusing(_: OperationRequest) -> None:
     raise status_error(OverloadedError, "left alone", code="engine_broken", retry_after_s=9)
 
 
-def test_waiting_no_longer_than_asked(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.submit(work_of())
-            assert not (await service.jobs.wait(job, 0.05)).ended
-            backend.gate.set()
-            assert (await service.jobs.wait(job, 10)).ended
-
-    go(body())
-
-
-def test_events_tell_the_beginning_changes_and_the_end(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.submit(work_of())
-            seen = []
-            async for one in service.jobs.events(job):
-                seen.append((one.status, one.progress))
-                backend.gate.set()
-            assert seen[-1] == ("succeeded", 1.0)
-            assert len(seen) >= 2
-            ended = [one.status async for one in service.jobs.events(job)]
-            assert ended == ["succeeded"]
-
-    go(body())
+@on_a_loop
+async def test_freellm_goes_on_to_the_next_and_chat_does_not(tmp_path: Path) -> None:
+    first, second = Scripted("first"), Scripted("second")
+    first.failure = engine_failed("broken")
+    second.chunks = [{"response": "x"}]
+    async with running(tmp_path / "s", first, second) as service:
+        await service.call(chat_of(operation="free_chat"))
+        assert len(second.began) == 1
+        with pytest.raises(InternalServerError):
+            await service.call(chat_of())
+        stream = service.stream(chat_of(operation="free_chat", stream=True))
+        assert [one async for one in stream] == second.chunks
+        first.chunks = [{"response": "half"}]
+        stream = service.stream(chat_of(operation="free_chat", stream=True))
+        assert await anext(stream) == {"response": "half"}
+        with pytest.raises(InternalServerError):
+            await anext(stream)
 
 
-def test_a_stream_and_its_reader_that_leaves(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.chunks = [{"a": 1}, {"a": 2}]
-        async with running(tmp_path / "s", backend) as service:
-            work = chat_of(stream=True)
-            assert [one async for one in service.stream(work)] == backend.chunks
-            backend.gate.clear()
-            stream = service.stream(work)
-            assert await anext(stream) == {"a": 1}
-            assert service.places["scripted"].running == 1
-            await stream.aclose()
-            assert backend.ended == ["closed", "closed"]
-            assert service.places["scripted"].running == 0
-
-    go(body())
-
-
-def test_freellm_goes_on_to_the_next_and_chat_does_not(tmp_path: Path) -> None:
-    async def body() -> None:
-        first, second = Scripted("first"), Scripted("second")
-        first.failure = engine_failed("broken")
-        second.chunks = [{"response": "x"}]
-        async with running(tmp_path / "s", first, second) as service:
+@on_a_loop
+async def test_a_caller_s_mistake_is_no_reason_for_the_next(tmp_path: Path) -> None:
+    first, second = Scripted("first"), Scripted("second")
+    first.failure = status_error(UnprocessableEntityError, "no", code="undecodable")
+    async with running(tmp_path / "s", first, second) as service:
+        with pytest.raises(UnprocessableEntityError):
             await service.call(chat_of(operation="free_chat"))
-            assert len(second.began) == 1
-            with pytest.raises(InternalServerError):
-                await service.call(chat_of())
-            stream = service.stream(chat_of(operation="free_chat", stream=True))
-            assert [one async for one in stream] == second.chunks
-            first.chunks = [{"response": "half"}]
-            stream = service.stream(chat_of(operation="free_chat", stream=True))
-            assert await anext(stream) == {"response": "half"}
-            with pytest.raises(InternalServerError):
-                await anext(stream)
-
-    go(body())
+        assert second.began == []
 
 
-def test_a_caller_s_mistake_is_no_reason_for_the_next(tmp_path: Path) -> None:
-    async def body() -> None:
-        first, second = Scripted("first"), Scripted("second")
-        first.failure = status_error(UnprocessableEntityError, "no", code="undecodable")
-        async with running(tmp_path / "s", first, second) as service:
-            with pytest.raises(UnprocessableEntityError):
-                await service.call(chat_of(operation="free_chat"))
-            assert second.began == []
-
-    go(body())
-
-
-def test_deleting_a_result(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running(tmp_path / "s", Scripted()) as service:
-            job = await service.jobs.wait((await service.submit(work_of()))[0])
-            await service.jobs.remove(job)
-            with pytest.raises(NotFoundError):
-                await service.jobs.find(job.id, "alice")
-            assert service.store.media.used_bytes == 0
-            assert [one for one in (tmp_path / "s" / "media").rglob("*") if one.is_file()] == []
-
-    go(body())
+@on_a_loop
+async def test_a_store_that_is_full_fails_the_job(tmp_path: Path) -> None:
+    backend = Scripted()
+    backend.data = b"x" * 200
+    async with running(tmp_path / "s", backend, cap_bytes=100) as service:
+        job = await service.jobs.wait((await service.submit(work_of()))[0])
+        assert job.error is not None
+        assert (job.error["status"], job.error["code"]) == (507, "storage_full")
+        assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
-def test_a_store_that_is_full_fails_the_job(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.data = b"x" * 200
-        async with running(tmp_path / "s", backend, cap_bytes=100) as service:
-            job = await service.jobs.wait((await service.submit(work_of()))[0])
-            assert job.error is not None
-            assert (job.error["status"], job.error["code"]) == (507, "storage_full")
-            assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-    go(body())
-
-
-def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) -> None:
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend) as service:
-            job, _ = await service.submit(work_of(caller=ALICE))
-            await until(lambda: backend.began)
-            service.drain()
-            with pytest.raises(OverloadedError) as refused:
-                await service.submit(work_of())
-            assert refused.value.code == "draining"
-            ended = asyncio.create_task(service.jobs.wait(job))
-            await asyncio.sleep(0)
-        done = await ended
-        assert (done.status, done.error and done.error["code"]) == ("failed", "interrupted")
-
-    go(body())
+@on_a_loop
+async def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) -> None:
+    backend = Scripted()
+    backend.gate.clear()
+    async with running(tmp_path / "s", backend) as service:
+        job, _ = await service.submit(work_of(caller=ALICE))
+        await until(lambda: backend.began)
+        service.drain()
+        with pytest.raises(OverloadedError) as refused:
+            await service.submit(work_of())
+        assert refused.value.code == "draining"
+        ended = asyncio.create_task(service.jobs.wait(job))
+        await asyncio.sleep(0)
+    done = await ended
+    assert (done.status, done.error and done.error["code"]) == ("failed", "interrupted")
 
 
-def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: Path) -> None:
+@on_a_loop
+async def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: Path) -> None:
     """Requests are cancelled before the service is closed; one is at work, the other waits."""
-
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend) as service:
-            jobs = [(await service.submit(work_of(), key))[0] for key in ("a", "b")]
-            await until(lambda: backend.began)
-            service.jobs.interrupt()
-            await asyncio.gather(*map(service.jobs.release, jobs))
-            for one in jobs:
-                ended = await service.jobs.find(one.id, None)
-                assert (ended.status, ended.error and ended.error["code"]) == (
-                    "failed", "interrupted",
-                )  # fmt: skip
-                assert ended.idempotency is None
-
-    go(body())
+    backend = Scripted()
+    backend.gate.clear()
+    async with running(tmp_path / "s", backend) as service:
+        jobs = [(await service.submit(work_of(), key))[0] for key in ("a", "b")]
+        await until(lambda: backend.began)
+        service.jobs.interrupt()
+        await asyncio.gather(*map(service.jobs.release, jobs))
+        for one in jobs:
+            ended = await service.jobs.find(one.id, None)
+            assert (ended.status, ended.error and ended.error["code"]) == (
+                "failed", "interrupted",
+            )  # fmt: skip
+            assert ended.idempotency is None
 
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("how", ["cancel", "close"])
-def test_nobody_is_told_of_an_end_before_it_is_written_down(
+@on_a_loop
+async def test_nobody_is_told_of_an_end_before_it_is_written_down(
     tmp_path: Path, how: str, fails: bool
 ) -> None:
     """Whatever is cancelled while that is done, any number of times; and it comes to an end."""
+    free = threading.Event()
+    async with running(tmp_path / "s", Scripted()) as service:
+        update = service.store.jobs.update
 
-    async def body() -> None:
-        free = threading.Event()
-        async with running(tmp_path / "s", Scripted()) as service:
-            update = service.store.jobs.update
+        def slow(job: Job) -> None:
+            if job.ended:
+                written.append(job.status)
+                free.wait(10)
+                if fails and len(written) == 1:
+                    raise storage_full("the disk of the catalogue is full")
+            update(job)
 
-            def slow(job: Job) -> None:
-                if job.ended:
-                    written.append(job.status)
-                    free.wait(10)
-                    if fails and len(written) == 1:
-                        raise storage_full("the disk of the catalogue is full")
-                update(job)
-
-            written: list[str] = []
-            service.store.jobs.update = slow  # type: ignore[method-assign]
-            job, _ = await service.submit(work_of())
-            waiting = asyncio.create_task(service.jobs.wait(job))
-            await until(lambda: written)
-            ending = [asyncio.create_task(service.jobs.cancel(job)) for _ in range(2)]
-            if how == "close":
-                ending.append(asyncio.create_task(service.jobs.close()))
-            await asyncio.sleep(0.1)
-            assert not any(one.done() for one in (waiting, *ending))
-            assert not (await service.jobs.find(job.id, None)).ended
-            free.set()
-            await asyncio.gather(*ending)
-            done = await waiting
-            if fails:
-                assert (done.status, done.output) == ("failed", None)
-                assert (done.error and done.error["code"]) == "storage_full"
-                await service.jobs.write_again()
-            else:
-                assert done.status == "succeeded"
-            found = await service.store.run(service.store.jobs.find, job.id)
-            assert found is not None
-            assert (found.status, found.output) == (done.status, done.output)
-
-    go(body())
+        written: list[str] = []
+        service.store.jobs.update = slow  # type: ignore[method-assign]
+        job, _ = await service.submit(work_of())
+        waiting = asyncio.create_task(service.jobs.wait(job))
+        await until(lambda: written)
+        ending = [asyncio.create_task(service.jobs.cancel(job)) for _ in range(2)]
+        if how == "close":
+            ending.append(asyncio.create_task(service.jobs.close()))
+        await asyncio.sleep(0.1)
+        assert not any(one.done() for one in (waiting, *ending))
+        assert not (await service.jobs.find(job.id, None)).ended
+        free.set()
+        await asyncio.gather(*ending)
+        done = await waiting
+        if fails:
+            assert (done.status, done.output) == ("failed", None)
+            assert (done.error and done.error["code"]) == "storage_full"
+            await service.jobs.write_again()
+        else:
+            assert done.status == "succeeded"
+        found = await service.store.run(service.store.jobs.find, job.id)
+        assert found is not None
+        assert (found.status, found.output) == (done.status, done.output)
 
 
-def test_what_cannot_be_written_down_does_not_stop_the_sweeping(
+@on_a_loop
+async def test_what_cannot_be_written_down_does_not_stop_the_sweeping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor the others that could not be, of which one still cannot."""
     monkeypatch.setattr("polymux.service.service._SWEEP_EVERY_S", 0.01)
     now = [1_800_000_000.0]
+    async with running(tmp_path / "s", Scripted(), life_s=60, clock=lambda: now[0]) as service:
+        store, refused = service.store, set[str]()
+        kept = await service.jobs.wait((await service.submit(work_of()))[0])
+        update = store.jobs.update
 
-    async def body() -> None:
-        async with running(tmp_path / "s", Scripted(), life_s=60, clock=lambda: now[0]) as service:
-            store, refused = service.store, set[str]()
-            kept = await service.jobs.wait((await service.submit(work_of()))[0])
-            update = store.jobs.update
+        def full(job: Job) -> None:
+            if job.ended and job.id in refused:
+                raise storage_full("the disk of the catalogue is full")
+            update(job)
 
-            def full(job: Job) -> None:
-                if job.ended and job.id in refused:
-                    raise storage_full("the disk of the catalogue is full")
-                update(job)
-
-            store.jobs.update = full  # type: ignore[method-assign]
-            jobs = []
-            for number in range(2):
-                fields = [("url", f"http://e.example/{number}")]
-                job, _ = await service.submit(work_of(fields=fields))
-                refused.add(job.id)
-                jobs.append(job)
-            for job in jobs:
-                assert (await service.jobs.wait(job)).status == "failed"
-            refused.remove(jobs[1].id)
-            now[0] += 30
-            await until(lambda: jobs[1].id not in service.jobs._unwritten)
-            now[0] += 31
-            await until(lambda: store.media.used_bytes == 0)
-            assert await store.run(store.jobs.find, kept.id) is None
-            assert (await service.jobs.find(jobs[0].id, None)).status == "failed"
-
-    go(body())
+        store.jobs.update = full  # type: ignore[method-assign]
+        jobs = []
+        for number in range(2):
+            fields = [("url", f"http://e.example/{number}")]
+            job, _ = await service.submit(work_of(fields=fields))
+            refused.add(job.id)
+            jobs.append(job)
+        for job in jobs:
+            assert (await service.jobs.wait(job)).status == "failed"
+        refused.remove(jobs[1].id)
+        now[0] += 30
+        await until(lambda: jobs[1].id not in service.jobs._unwritten)
+        now[0] += 31
+        await until(lambda: store.media.used_bytes == 0)
+        assert await store.run(store.jobs.find, kept.id) is None
+        assert (await service.jobs.find(jobs[0].id, None)).status == "failed"
 
 
-def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
+@on_a_loop
+async def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
     """C39: the whole answer, all models together."""
-
-    async def body() -> None:
-        backend = Scripted()
-        backend.gate.clear()
-        async with running(tmp_path / "s", backend) as service:
-            began = asyncio.get_running_loop().time()
-            with pytest.raises(InternalServerError) as late:
-                await service.call(chat_of(operation="free_chat", timeout=1))
-            assert (late.value.status, late.value.code) == (504, "upstream_timeout")
-            backend.chunks = [{"response": "x"}]
-            stream = service.stream(chat_of(operation="free_chat", timeout=1, stream=True))
-            assert await anext(stream) == {"response": "x"}
-            with pytest.raises(InternalServerError):
-                await anext(stream)
-            assert asyncio.get_running_loop().time() - began < 4
-            assert service.places["scripted"].running == 0
-
-    go(body())
+    backend = Scripted()
+    backend.gate.clear()
+    async with running(tmp_path / "s", backend) as service:
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(InternalServerError) as late:
+            await service.call(chat_of(operation="free_chat", timeout=1))
+        assert (late.value.status, late.value.code) == (504, "upstream_timeout")
+        backend.chunks = [{"response": "x"}]
+        stream = service.stream(chat_of(operation="free_chat", timeout=1, stream=True))
+        assert await anext(stream) == {"response": "x"}
+        with pytest.raises(InternalServerError):
+            await anext(stream)
+        assert asyncio.get_running_loop().time() - began < 4
+        assert service.places["scripted"].running == 0
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_the_deadline_of_freellm_holds_in_the_queue(tmp_path: Path, streamed: bool) -> None:
+@on_a_loop
+async def test_the_deadline_of_freellm_holds_in_the_queue(tmp_path: Path, streamed: bool) -> None:
     """C39: time for the whole answer, also where others have all places for that long."""
+    backend, told = Scripted(), list[int]()
+    backend.gate.clear()
+    backend.chunks = [{"response": "x"}]
 
-    async def body() -> None:
-        backend, told = Scripted(), list[int]()
-        backend.gate.clear()
-        backend.chunks = [{"response": "x"}]
+    async def started() -> None:
+        told.append(1)
 
-        async def started() -> None:
-            told.append(1)
+    async with running(tmp_path / "s", backend) as service:
+        busy = asyncio.create_task(service.call(chat_of()))
+        await until(lambda: backend.began)
+        work = chat_of(operation="free_chat", timeout=1, stream=streamed)
+        began = asyncio.get_running_loop().time()
+        stream = service.stream(work, started=started)
+        with pytest.raises(InternalServerError) as late:
+            await (anext(stream) if streamed else service.call(work))
+        assert (late.value.status, late.value.code) == (504, "upstream_timeout")
+        assert 0.9 < asyncio.get_running_loop().time() - began < 4
+        assert (service.places["scripted"].waiting, told) == (0, [])
+        backend.gate.set()
+        await busy
+        assert len(backend.began) == 1
+        assert service.places["scripted"].running == 0
 
-        async with running(tmp_path / "s", backend) as service:
-            busy = asyncio.create_task(service.call(chat_of()))
-            await until(lambda: backend.began)
-            work = chat_of(operation="free_chat", timeout=1, stream=streamed)
-            began = asyncio.get_running_loop().time()
-            stream = service.stream(work, started=started)
-            with pytest.raises(InternalServerError) as late:
-                await (anext(stream) if streamed else service.call(work))
-            assert (late.value.status, late.value.code) == (504, "upstream_timeout")
-            assert 0.9 < asyncio.get_running_loop().time() - began < 4
-            assert (service.places["scripted"].waiting, told) == (0, [])
-            backend.gate.set()
-            await busy
-            assert len(backend.began) == 1
-            assert service.places["scripted"].running == 0
 
-    go(body())
+def backend(name: str, models: tuple[str, ...] | None = None) -> Scripted:
+    made = Scripted(name)
+    made.models = models
+    return made
+
+
+def led(routes: Routes, model: str) -> list[str]:
+    work = chat_of()
+    return [one.name for one in routes.backends_of(replace(work, model=model))]
+
+
+def test_what_names_a_model_gets_it() -> None:
+    """Before those that take any name, each kind in its order; the default is the first of all."""
+    names = {"any": None, "fast": ("fast",), "other": None, "both": ("fast", "slow")}
+    routes = Routes([backend(name, models) for name, models in names.items()])
+    assert led(routes, "fast") == ["fast", "both", "any", "other"]
+    assert led(routes, "slow") == ["both", "any", "other"]
+    assert led(routes, "unheard") == ["any", "other"]
+    assert led(routes, "default") == list(names)
+    work = replace(chat_of(), model="slow")
+    behind = routes.behind(routes.backends["both"], work)
+    assert [one.name for one in behind] == ["any", "other"]
+
+
+def test_an_operation_that_the_configuration_leads_nowhere() -> None:
+    """No advice to install what is there."""
+    routes = Routes([backend("any")], {"free_chat": []})
+    for ask in (
+        lambda: routes.check_operation("free_chat"),
+        lambda: routes.backends_of(replace(chat_of(), operation="free_chat")),
+    ):
+        with pytest.raises(errors.NoBackendError, match=r"routes.free_chat .* is empty") as told:
+            ask()
+        assert "install" not in str(told.value)
+
+
+def test_the_models_of_a_route_are_names_too() -> None:
+    wanted = [Route("any"), Route("other", ("fast",))]
+    routes = Routes([backend("any"), backend("other")], {"chat": wanted})
+    assert led(routes, "fast") == ["other", "any"]
+    assert asyncio.run(routes.listed_chat_models()) == ["fast"]
+
+
+def test_a_model_that_nothing_has() -> None:
+    routes = Routes([backend("fast", ("fast",))])
+    with pytest.raises(errors.BadRequestError, match="slow"):
+        led(routes, "slow")
