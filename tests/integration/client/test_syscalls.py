@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from servers import steps
 from support import programs
+from support.client_calls import FINE
 from support.client_children import finish, run, run_json, start, wait_for
 from support.hostile_check import SANITIZED
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from servers.misbehaving import MisbehavingServer
-
-GOOD = steps.answer(200, b'{"response":"fine"}')
 
 #: Everything is loaded before the faults begin.
 WARM = """
@@ -64,20 +63,15 @@ say(json.dumps([outcome(lambda: work(clients[0])),
                 outcome(lambda: work(clients[1]))]))
 os._exit(0)
 """
-RECOVER = """
-client = polymux.Client(url, key, retry=0, timeout=5)
-say(json.dumps([outcome(lambda: client.free_chat("x")) for _ in range(12)]))
-os._exit(0)
-"""
 
 
-def under_faults(code: str, url: str, path: Path, call: str, error: str, when: str) -> list[str]:
-    """What the code says while that system call fails so, from when everything is loaded on."""
-    child = start(WARM + code, url, path, options=())
+def under_faults(url: str, path: Path, call: str, error: str) -> list[str]:
+    """What came of the work while that system call fails so, from when everything is loaded on."""
+    child = start(WARM + WORK, url, path, options=())
     wait_for(child, "ready")
     strace = subprocess.Popen(
         [programs.find("strace"), "-f", "-p", str(child.pid), "-e", f"trace={call}",
-         "-e", f"inject={call}:error={error}:when={when}"],
+         "-e", f"inject={call}:error={error}:when=1+3"],
         stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert strace.stderr is not None
@@ -97,13 +91,11 @@ def under_faults(code: str, url: str, path: Path, call: str, error: str, when: s
         strace.stderr.close()
 
 
+#: What the calls of `test_failing_calls` are not among.
 FAULTS = [
-    ("connect", "ENETUNREACH"), ("connect", "ETIMEDOUT"), ("socket", "EMFILE"),
-    ("socket", "ENOBUFS"), ("sendto", "EPIPE"), ("sendto", "ECONNRESET"), ("sendto", "ENOBUFS"),
-    ("recvfrom", "ECONNRESET"), ("recvfrom", "EIO"), ("recvfrom", "ENOMEM"),
     ("epoll_wait", "EINTR"), ("epoll_ctl", "ENOSPC"), ("epoll_create1", "EMFILE"),
-    ("eventfd2", "EMFILE"), ("pread64", "EIO"), ("getsockopt", "ENOBUFS"),
-    ("setsockopt", "EINVAL"), ("clone3", "EAGAIN"), ("getrandom", "EIO"), ("socketpair", "EMFILE"),
+    ("eventfd2", "EMFILE"), ("pread64", "EIO"), ("clone3", "EAGAIN"), ("getrandom", "EIO"),
+    ("socketpair", "EMFILE"), ("connect", "ETIMEDOUT"), ("recvfrom", "ENOMEM"),
 ]  # fmt: skip
 
 
@@ -120,22 +112,11 @@ def test_a_system_call_that_fails(
     call: str, error: str, file: Path, server: MisbehavingServer
 ) -> None:
     """N05: at the first time, and at every third: an error of polymux's or success, no hang."""
-    assert len(under_faults(WORK, server.url, file, call, error, "1+3")) == 3
-
-
-@pytest.mark.parametrize(
-    ("call", "error"), [("connect", "ENETUNREACH"), ("recvfrom", "ECONNRESET"), ("sendto", "EPIPE")]
-)
-def test_a_call_after_faults_is_good(
-    call: str, error: str, file: Path, server: MisbehavingServer
-) -> None:
-    """N05: once the system works again, so does the client."""
-    found = under_faults(RECOVER, server.url, file, call, error, "1..3")
-    assert found[-6:] == ["fine"] * 6, found
+    assert len(under_faults(server.url, file, call, error)) == 3
 
 
 @pytest.mark.skipif(SANITIZED, reason="without a pipe UBSan takes every object for a broken one")
-@pytest.mark.parametrize("limit", range(3, 27, 3))
+@pytest.mark.parametrize("limit", [3, 9, 15, 24])
 def test_few_descriptors(limit: int, server: MisbehavingServer) -> None:
     """N05: whichever descriptor is the first that there is not; the client works afterwards."""
     code = """
@@ -164,7 +145,7 @@ assert set(loop.run_until_complete(main())) == {"TextResponse"}
 loop.close()
 say(json.dumps(found))
 """
-    server.script(GOOD, times=None)
+    server.script(FINE, times=None)
     found = run_json(code, server.url, limit, options=())
     assert len(found) == 13
 
