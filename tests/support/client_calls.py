@@ -24,17 +24,19 @@ SILENT_STREAM = steps.event_stream(), steps.send(CHUNK), steps.stall()
 KINDS: list[type] = [polymux.Client, polymux.AsyncClient]
 
 
-def called(kind: type, url: str, call: Callable[[Any], Any], **options: Any) -> Any:
+def called(
+    kind: type, url: str, call: Callable[[Any], Any], *, api_key: str = KEY, **options: Any
+) -> Any:
     """What a call by a client of this kind gives: of a stream, a list of all that comes."""
 
     async def awaited() -> Any:
-        async with polymux.AsyncClient(url, KEY, **options) as client:
+        async with polymux.AsyncClient(url, api_key, **options) as client:
             given = call(client)
             given = await given if inspect.isawaitable(given) else given
             return [one async for one in given] if isinstance(given, AsyncIterator) else given
 
     if kind is polymux.AsyncClient:
         return asyncio.run(awaited())
-    with polymux.Client(url, KEY, **options) as client:
+    with polymux.Client(url, api_key, **options) as client:
         given = call(client)
         return list(given) if isinstance(given, Iterator) else given

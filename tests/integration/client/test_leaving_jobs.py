@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
@@ -14,22 +14,29 @@ from support.polymux_server import Box, PolymuxServer
 from support.services import Scripted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from pathlib import Path
 
 MAX_S = 60
 FILE = ("a.wav", b"x")
 
 
-def holding(box: Box) -> Callable[[], list[Scripted]]:
-    """An engine that works until it is told to stop."""
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def polymux_server(box: Box, tmp_path: Path) -> Iterator[PolymuxServer]:
+    """Its engine works until it is told to stop."""
 
     def make() -> list[Scripted]:
         box.backend = Scripted(max_concurrency=2)
         box.backend.gate.clear()
         return [box.backend]
 
-    return make
+    with PolymuxServer(tmp_path / "s", make) as made:
+        yield made
 
 
 def check_cancelled(box: Box, server: PolymuxServer) -> None:
@@ -40,52 +47,43 @@ def check_cancelled(box: Box, server: PolymuxServer) -> None:
     assert [one.status for one in jobs] == ["canceled"]
 
 
-def test_a_task_that_is_cancelled(tmp_path: Path) -> None:
+def test_a_task_that_is_cancelled(box: Box, polymux_server: PolymuxServer) -> None:
     """While the server keeps its answer back: nobody knows the job's id yet."""
-    box = Box()
-    with PolymuxServer(tmp_path / "s", holding(box)) as server:
 
-        async def main() -> None:
-            async with polymux.AsyncClient(server.url, server.key) as client:
-                task = asyncio.ensure_future(client.convert_to_mp3(FILE))
-                began: Any = lambda: eventually(lambda: box.backend.began, MAX_S)  # noqa: E731
-                assert await asyncio.to_thread(began)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                await asyncio.to_thread(check_cancelled, box, server)
+    async def main() -> None:
+        async with polymux.AsyncClient(polymux_server.url, polymux_server.key) as client:
+            task = asyncio.ensure_future(client.convert_to_mp3(FILE))
+            assert await asyncio.to_thread(eventually, lambda: box.backend.began, MAX_S)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.to_thread(check_cancelled, box, polymux_server)
 
-        asyncio.run(main())
+    asyncio.run(main())
 
 
-def test_a_deadline(tmp_path: Path) -> None:
+def test_a_deadline(box: Box, polymux_server: PolymuxServer) -> None:
     """The call's own, which is shorter than the server would keep its answer back."""
-    box = Box()
-    with PolymuxServer(tmp_path / "s", holding(box)) as server:
-        with (
-            polymux.Client(server.url, server.key, retry=0) as client,
-            pytest.raises(errors.RequestTimeoutError),
-        ):
-            client.convert_to_mp3(FILE, timeout=2)
-        check_cancelled(box, server)
+    with (
+        polymux.Client(polymux_server.url, polymux_server.key, retry=0) as client,
+        pytest.raises(errors.RequestTimeoutError),
+    ):
+        client.convert_to_mp3(FILE, timeout=1.5)
+    check_cancelled(box, polymux_server)
 
 
-def test_control_c(tmp_path: Path) -> None:
+def test_control_c(box: Box, polymux_server: PolymuxServer) -> None:
     """In a call of the main thread's."""
     code = """
 client = polymux.Client(url, sys.argv[2])
-say("begins")
 try:
     client.convert_to_mp3(("a.wav", b"x"))
 except KeyboardInterrupt:
     say("interrupted")
 """
-    box = Box()
-    with PolymuxServer(tmp_path / "s", holding(box)) as server:
-        child = start(code, server.url, server.key)
-        wait_for(child, "begins")
-        assert eventually(lambda: box.backend.began, MAX_S)
-        child.send_signal(signal.SIGINT)
-        wait_for(child, "interrupted")
-        check_cancelled(box, server)
-        finish(child)
+    child = start(code, polymux_server.url, polymux_server.key)
+    assert eventually(lambda: box.backend and box.backend.began, MAX_S)
+    child.send_signal(signal.SIGINT)
+    wait_for(child, "interrupted")
+    check_cancelled(box, polymux_server)
+    finish(child)
