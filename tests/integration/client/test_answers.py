@@ -109,20 +109,6 @@ def test_bodies_that_are_no_result(
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"{}", b'{"choices":{}}', b'{"choices":[]}', b'{"choices":[5]}',
-     b'{"choices":[{"message":5}]}', b'{"choices":[{"message":{"content":{}}}]}'],
-)  # fmt: skip
-def test_json_without_choices(
-    body: bytes, server: MisbehavingServer, client: polymux.Client
-) -> None:
-    """C11: each member that a chat needs, absent or of a wrong type."""
-    server.script(steps.answer(200, body))
-    with pytest.raises(errors.DecodeError):
-        _ = client.chat("hello").text
-
-
-@pytest.mark.parametrize(
     ("status", "kind"),
     [(400, errors.BadRequestError), (401, errors.AuthenticationError),
      (403, errors.PermissionDeniedError), (404, errors.NotFoundError),

@@ -15,7 +15,7 @@ from polymux import Timeout, errors
 from servers import steps
 from servers.listeners import full_port, silent_port
 from support.client_calls import CHUNK, END, FINE, KINDS, called
-from support.client_children import KEY, check_flat, run, run_json, start, wait_for
+from support.client_children import KEY, check_flat, finish, run, run_json, start, wait_for
 from support.hostile_check import PATIENCE
 from support.preloads import compiled, preloaded
 
@@ -308,3 +308,48 @@ say(json.dumps([taken, client.free_chat("x").text]))
     taken, text = run_json(code, server.url, environment=preloaded(library))
     assert 0.48 <= taken <= 1.5 * PATIENCE
     assert text == "fine"
+
+
+#: Lets the clock of deadlines run five hundred times as fast.
+HASTY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    static __int128 begun;
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    if (clock != CLOCK_MONOTONIC) return result;
+    __int128 now = time->tv_sec * (__int128)1000000000 + time->tv_nsec;
+    if (!begun) begun = now;
+    now = begun + (now - begun) * 500;
+    time->tv_sec = now / 1000000000;
+    time->tv_nsec = now % 1000000000;
+    return result;
+}
+"""
+
+
+UNLIMITED = """
+limits = polymux.Timeout(1000, connect=float(sys.argv[2]))
+client = polymux.Client(url, key, retry=0, timeout=limits)
+begun = time.monotonic()
+try:
+    client.free_chat("x")
+except polymux.RequestTimeoutError as error:
+    say(json.dumps([error.limit, time.monotonic() - begun]))
+"""
+
+
+def test_connecting_without_a_limit(tmp_path: Path) -> None:
+    """A port that never answers is waited for until `total`, 1,000 s of that clock, not 300 s;
+    nor is a limit beyond 32 bits of milliseconds cut."""
+    library = preloaded(compiled(HASTY, tmp_path, "hasty"))
+    with full_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        limits = (math.inf, (2**32 + 50) / 1000)
+        children = [start(UNLIMITED, url, one, environment=library) for one in limits]
+        for child in children:
+            limit, taken = json.loads(finish(child))
+            assert (limit, taken >= 990) == ("total", True), taken

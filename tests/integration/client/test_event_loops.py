@@ -126,28 +126,6 @@ def test_a_loop_that_is_closed_with_streams_open(held: bool, server: Misbehaving
     asyncio.run(client.aclose())
 
 
-def test_a_loop_that_is_closed_under_calls(server: MisbehavingServer) -> None:
-    """A.3 6: `asyncio.run` cancels what still runs; connections close, nothing is said."""
-    server.script(steps.stall(), times=None)
-    code = """
-client = polymux.AsyncClient(url, key, retry=0)
-async def main():
-    for _ in range(5):
-        asyncio.ensure_future(client.free_chat("x"))
-    await asyncio.sleep(0.3)
-asyncio.run(main())
-loop = asyncio.new_event_loop()
-task = loop.create_task(client.free_chat("x"))
-loop.run_until_complete(asyncio.sleep(0.3))
-task.cancel()
-loop.run_until_complete(asyncio.wait([task]))
-loop.close()
-"""
-    run(code, server.url)
-    assert len(server.requests) == 6
-    assert eventually(lambda: not server.open_connections)
-
-
 async def upload_slowly(client: polymux.AsyncClient) -> None:
     async def pieces() -> Any:
         while True:

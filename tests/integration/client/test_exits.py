@@ -1,7 +1,8 @@
-"""Processes that end in the middle of work (K09), and odd ways to load the client (K23)."""
+"""Processes that end in the middle of work (K09), and what is loaded, in odd ways too (K23)."""
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING
 
@@ -221,22 +222,6 @@ def test_no_warning(options: tuple[str, ...], reference: ReferenceServer) -> Non
     run(EVERYTHING, reference.url, options=options)
 
 
-def test_twice_in_one_process(reference: ReferenceServer) -> None:
-    """K23: the modules are dropped and imported again; both copies work, or the second says no."""
-    code = """
-polymux.Client(url, key).chat("x")
-first = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("polymux")}
-try:
-    import polymux as again
-    assert again is not first["polymux"]
-    assert again.Client(url, key).chat("x").text == "You said: x"
-except ImportError as error:
-    say(error)
-assert first["polymux"].Client(url, key).chat("y").text == "You said: y"
-"""
-    run(code, reference.url)
-
-
 def test_in_a_second_interpreter(reference: ReferenceServer) -> None:
     """K23: works, or is refused as an import; the first interpreter goes on."""
     code = """
@@ -261,3 +246,45 @@ except ImportError as error:
     assert client.chat("x").text == "You said: x"
 """
     run(code, reference.url, timeout_s=20)
+
+
+#: One of each kind: JSON, a form without a file and with one, a job, streams, and with asyncio.
+#: Files that come back are dataclasses, and are none of these.
+ASKED = {
+    "JSON": 'with client() as asked: asked.chat("hello").text',
+    "form": 'with client() as asked: asked.search_music("Blue Danube")',
+    "upload": 'with client() as asked: asked.read_text(b"abcd").text',
+    "job": 'with client() as asked: asked.generate_image("a boat").status',
+    "watched job": 'with client() as asked: asked.generate_image("a boat", on_progress=say)',
+    "stream": 'with client() as asked: "".join(asked.chat("hello", stream=True).texts())',
+    "raw": 'with client() as asked: asked.request("search_music", {"song": "x"})',
+    "asyncio": "asyncio.run(main())",
+    "asyncio's stream": "asyncio.run(streamed())",
+}
+WITHOUT = """
+HEAVY = ("dataclasses", "polymux.contract")
+assert not [one for one in HEAVY if one in sys.modules], "the interpreter has it already"
+
+def client(kind=None):
+    return (kind or polymux.Client)(url, key, timeout=60)
+
+async def main():
+    async with client(polymux.AsyncClient) as asked:
+        (await asked.chat("hello")).text
+
+async def streamed():
+    async with client(polymux.AsyncClient) as asked:
+        async for chunk in await asked.chat("hello", stream=True):
+            chunk.content
+
+for kind, code in json.loads(sys.argv[2]).items():
+    exec(code)
+    loaded = [one for one in HEAVY if one in sys.modules]
+    assert not loaded, f"{kind} has loaded {loaded}"
+"""
+
+
+def test_neither_dataclasses_nor_the_contract(reference: ReferenceServer) -> None:
+    """As Python's objects both take longer to make than the request."""
+    run(WITHOUT, reference.url, json.dumps(ASKED))
+    assert len(reference.calls) >= len(ASKED)

@@ -216,23 +216,6 @@ assert asyncio.run(main()) == ["fine"] * 5
     run(code, server.url)
 
 
-def test_descriptors_of_a_child(reference: ReferenceServer) -> None:
-    """K01: the child closes what it inherited of the parent's once it uses the client itself."""
-    code = """
-client = polymux.Client(url, key)
-streams = [client.chat("x", stream=True) for _ in range(3)]
-for stream in streams:
-    list(stream)
-assert sockets() >= 1
-def work():
-    client.chat("x")
-    assert sockets() == 1, sockets()
-join(in_child(work))
-calls(client, "parent", 3)
-"""
-    run(code, reference.url)
-
-
 def test_what_is_not_ours_stays_open_in_a_child() -> None:
     """K01: of a connection that never came to be the number is the caller's again."""
     code = """
@@ -288,27 +271,6 @@ async def main():
 asyncio.run(main())
 """
     run(code, reference.url)
-
-
-def test_multiprocessing_by_fork(reference: ReferenceServer) -> None:
-    """K02: a client in a global, in the pools of `multiprocessing` and `concurrent.futures`."""
-    code = """
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
-def work(number):
-    assert client.chat(f"child {number}").text == f"You said: child {number}"
-    return number
-client = polymux.Client(url, key)
-client.chat("before")
-context = multiprocessing.get_context("fork")
-with context.Pool(3) as pool:
-    assert pool.map(work, range(30)) == list(range(30))
-with ProcessPoolExecutor(3, mp_context=context) as pool:
-    assert list(pool.map(work, range(30))) == list(range(30))
-client.chat("after")
-"""
-    run(code, reference.url)
-    answered_apart(reference)
 
 
 WORKER = """

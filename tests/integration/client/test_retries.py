@@ -301,21 +301,6 @@ def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:
         assert len(server.requests) == 5
 
 
-# libcurl opens one more connection and leaves it at once: the server's side may lie in its queue.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_reset_over_a_kept_connection(server: MisbehavingServer) -> None:
-    """C48, C19: neither libcurl nor polymux repeats what the server has read, on a kept one too."""
-    with client_of(server) as client:
-        for _ in range(5):
-            server.script(FINE)
-            client.free_chat("x")
-            server.script(steps.read_body(), steps.reset())
-            with pytest.raises(errors.ConnectionLostError):
-                client.free_chat("x")
-    assert len(server.requests) == 10
-    assert not server.unscripted
-
-
 def test_nobody_listens() -> None:
     """C05, K15: as often as allowed, then an error that says where."""
     with refusing_port() as port:

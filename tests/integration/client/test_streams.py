@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -159,23 +158,6 @@ def test_silence(server: MisbehavingServer) -> None:
         comments = [one for _ in range(100) for one in (steps.send(b": on\n\n"), steps.sleep(0.05))]
         play = steps.event_stream(), HELLO, *comments
         assert broken(errors.RequestTimeoutError, client, server, *play).limit == "event"
-
-
-def test_data_after_the_end(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C28: is ignored, and the connection let go."""
-    body = event("x", finish_reason="stop") + DONE
-    assert read(client, server, steps.send(body + event("more") + b"garbage")).text == "x"
-    server.script(steps.event_stream(), steps.send(body), steps.repeat_forever(b": more\n\n"))
-    stream = client.chat("hello", stream=True)
-    assert "".join(stream.texts()) == "x"
-    endless = server.requests[-1].connection
-    # Somebody has to look at it: the next call does.
-    for _ in range(20):
-        assert read(client, server, steps.send(body)).text == "x"
-        time.sleep(0.1)
-        if endless.closed_at is not None:
-            break
-    server.wait_closed(endless)
 
 
 def test_an_end_without_done(server: MisbehavingServer, client: polymux.Client) -> None:

@@ -16,8 +16,8 @@ import pytest
 from polymux import errors
 from servers import steps
 from support.client_calls import KINDS, called
-from support.client_children import KEY, MIB, eventually, run_json, start, wait_for
-from support.hostile_check import PATIENCE, SANITIZED
+from support.client_children import KEY, MIB, eventually, run_json
+from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,21 +76,6 @@ def test_a_file_that_changes_while_it_is_sent(
     assert changed
     server.wait_closed(server.connections[0], 10)
     assert not server.requests[0].body_complete
-
-
-def test_what_is_no_file(tmp_path: Path, server: MisbehavingServer, client: polymux.Client) -> None:
-    """K16: folders, FIFOs, devices, names that cannot be; nothing is sent or waited for."""
-    os.mkfifo(tmp_path / "fifo")
-    for path in (tmp_path, tmp_path / "fifo", Path("/dev/zero")):
-        with pytest.raises(errors.InputUnreadableError):
-            send(client, path)
-    for name in (str(tmp_path / "missing"), "a\0b", "", "x" * 5000):
-        with pytest.raises((errors.InputError, errors.InvalidRequestError)):
-            send(client, name)
-    for wrong in (5, None, {"a": 1}, ("a", b"x", "b", "c"), ("a",), ()):
-        with pytest.raises((TypeError, errors.InvalidRequestError)):
-            send(client, wrong)
-    assert server.connections == []
 
 
 def test_a_file_that_may_not_be_read(server: MisbehavingServer) -> None:
@@ -271,39 +256,3 @@ def test_a_cancelled_upload_lets_go(file: Path, server: MisbehavingServer) -> No
             assert await asyncio.to_thread(eventually, lambda: held() is None)
 
     asyncio.run(main())
-
-
-def test_descriptors_of_files(file: Path, server: MisbehavingServer) -> None:
-    """K16: closed after good and bad ends alike."""
-    code = """
-client = polymux.Client(url, key, retry=0, timeout=0.3)
-def sent():
-    try:
-        client.read_text(sys.argv[2])
-    except polymux.PolymuxError:
-        pass
-def of_the_file():
-    return [one for one in os.listdir("/proc/self/fd")
-            if os.path.exists(f"/proc/self/fd/{one}") and
-            os.path.realpath(f"/proc/self/fd/{one}") == os.path.realpath(sys.argv[2])]
-for _ in range(4):
-    sent()
-    assert not of_the_file()
-async def main():
-    async with polymux.AsyncClient(url, key, retry=0, timeout=0.3) as other:
-        await asyncio.gather(*(other.read_text(sys.argv[2]) for _ in range(4)),
-                             return_exceptions=True)
-asyncio.run(main())
-say("done")
-time.sleep(0.2)
-assert not of_the_file(), of_the_file()
-say("closed")
-"""
-    server.script(TEXT)
-    server.script(steps.reset())
-    server.script(steps.stall(), times=None)
-    child = start(code, server.url, file)
-    wait_for(child, "done")
-    wait_for(child, "closed")
-    child.communicate()
-    assert eventually(lambda: not server.open_connections, 5 * PATIENCE)

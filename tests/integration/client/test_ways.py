@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
@@ -137,25 +136,17 @@ def test_the_environments_proxy_is_read_once(name: str, monkeypatch: pytest.Monk
         assert len(later.requests) == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_proxy_that_comes_later_is_none(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_comes_later_is_none(
+    server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """K12: where the environment named none at first, the way stays the direct one."""
-    with MisbehavingServer() as server, MisbehavingServer() as proxy:
-        fine = steps.answer(200, b'{"response":"fine"}', [("Connection", "close")]), steps.close()
-        server.script(*fine, times=None)
-
-        async def work(client: Any) -> None:
-            for _ in range(2):
-                answer = client.free_chat("x")
-                answer = await answer if inspect.isawaitable(answer) else answer
-                assert answer.text == "fine"
-                for name in EVERY:
-                    monkeypatch.setenv(name, proxy.url)
-
-        def run(client: Any) -> Any:
-            return asyncio.run(work(client)) if kind is polymux.Client else work(client)
-
-        called(kind, server.url, run, trust_env=True)
+    fine = steps.answer(200, b'{"response":"fine"}', [("Connection", "close")]), steps.close()
+    server.script(*fine, times=2)
+    with MisbehavingServer() as proxy, polymux.Client(server.url, KEY, trust_env=True) as client:
+        for _ in range(2):
+            assert client.free_chat("x").text == "fine"
+            for name in EVERY:
+                monkeypatch.setenv(name, proxy.url)
         assert len(server.connections) == len(server.requests) == 2
         assert not proxy.connections
 
