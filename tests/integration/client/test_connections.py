@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import inspect
 import time
 from pathlib import Path
@@ -118,23 +117,6 @@ def test_a_server_that_closes_as_the_next_call_comes(server: MisbehavingServer) 
     assert len(numbered) == len(set(numbered)), "a request was sent twice"
 
 
-def test_a_server_that_restarts() -> None:
-    """K26: on the same port, with the same client, all its kept connections gone."""
-    with MisbehavingServer() as first:
-        port = first.port
-        first.script(FINE, times=None)
-        client = polymux.Client(first.url, KEY, retry=polymux.Retry(5, first_backoff_s=0.05))
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda _: client.free_chat("x"), range(40)))
-    with MisbehavingServer(port=port) as second:
-        second.script(FINE, times=None)
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: client.free_chat("x").text, range(40)))
-        assert answers == ["fine"] * 40
-        client.close()
-        assert eventually(lambda: not second.open_connections)
-
-
 def test_what_comes_unasked_over_an_idle_connection(server: MisbehavingServer) -> None:
     """K26: bytes between two calls are no answer to the second."""
     smuggled = steps.answer(200, b'{"response":"smuggled"}')
@@ -145,27 +127,6 @@ def test_what_comes_unasked_over_an_idle_connection(server: MisbehavingServer) -
             time.sleep(0.15)
         server.script(FINE)
         assert client.free_chat("x").text == "fine"
-
-
-def test_clients_that_come_and_go(reference: ReferenceServer) -> None:
-    """A.3 4: a client for each request leaves nothing, closed or not."""
-    code = """
-measured = []
-for number in range(100):
-    with polymux.Client(url, key) as client:
-        client.chat("x")
-    polymux.Client(url, key).chat("x")
-    async def main():
-        async with polymux.AsyncClient(url, key) as client:
-            await client.chat("x")
-        await polymux.AsyncClient(url, key).chat("x")
-    asyncio.run(main())
-    if number in (33, 99):
-        import gc; gc.collect()
-        measured.append(settled())
-say(json.dumps(measured))
-"""
-    check_flat(*run_json(code, reference.url), growth_mib=3)
 
 
 def test_threads_of_clients(reference: ReferenceServer) -> None:

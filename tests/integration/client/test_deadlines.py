@@ -15,7 +15,7 @@ from polymux import Timeout, errors
 from servers import steps
 from servers.listeners import full_port, silent_port
 from support.client_calls import CHUNK, END, FINE, KINDS, called
-from support.client_children import KEY, check_flat, finish, run, run_json, start, wait_for
+from support.client_children import KEY, check_flat, finish, run, start, wait_for
 from support.hostile_check import PATIENCE
 from support.preloads import compiled, preloaded
 
@@ -252,62 +252,6 @@ say(outcome())
         assert time.monotonic() - begun <= 1 * PATIENCE
     assert child.wait(10) == 0
     child.communicate()
-
-
-#: Every look at the time of day finds another one; clocks that never jump are left alone.
-JUMPING = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <sys/time.h>
-#include <time.h>
-static long jump(void) { return (random() % 3 - 1) * 86400L * 400; }
-int clock_gettime(clockid_t clock, struct timespec *time) {
-    static int (*real)(clockid_t, struct timespec *);
-    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-    int result = real(clock, time);
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) time->tv_sec += jump();
-    return result;
-}
-time_t time(time_t *result) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (result) *result = now.tv_sec;
-    return now.tv_sec;
-}
-int gettimeofday(struct timeval *result, void *zone) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    result->tv_sec = now.tv_sec;
-    result->tv_usec = now.tv_nsec / 1000;
-    return 0;
-}
-"""
-
-
-def test_a_clock_that_jumps(server: MisbehavingServer, tmp_path: Path) -> None:
-    """K24: the time of day leaps 400 days to and fro at every look; deadlines and waits hold."""
-    library = compiled(JUMPING, tmp_path, "jumping")
-    code = """
-assert abs(max(time.time() for _ in range(50)) - min(time.time() for _ in range(50))) > 86400
-client = polymux.Client(url, key, retry=polymux.Retry(2, first_backoff_s=0.01), timeout=10)
-for _ in range(20):
-    assert client.free_chat("x").text == "fine"
-begun = time.monotonic()
-try:
-    client.free_chat("x", timeout=0.5)
-except polymux.RequestTimeoutError:
-    pass
-taken = time.monotonic() - begun
-say(json.dumps([taken, client.free_chat("x").text]))
-"""
-    server.script(FINE, times=20)
-    server.script(steps.stall())
-    server.script(steps.answer(503))
-    server.script(FINE)
-    taken, text = run_json(code, server.url, environment=preloaded(library))
-    assert 0.48 <= taken <= 1.5 * PATIENCE
-    assert text == "fine"
 
 
 #: Lets the clock of deadlines run five hundred times as fast.

@@ -57,6 +57,8 @@ async def dropped():
 async def used_client():
     async with polymux.AsyncClient(url, key, retry=0) as one:
         await one.request("freellm", {"messages": "x"})
+    await polymux.AsyncClient(url, key, retry=0).free_chat("x")  # Not closed.
+    polymux.Client(url, key, retry=0).free_chat("x")
 
 async def read_stream():
     async for _ in await async_client.free_chat("x", stream=True):

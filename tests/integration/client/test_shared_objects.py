@@ -20,6 +20,7 @@ from polymux._native import _core
 from polymux.client import event_loop
 from polymux.client.options import QUICK, Retry, native_options
 from servers import steps
+from support.client_calls import CHUNK, FINE, SILENT_STREAM
 from support.client_children import KEY, eventually
 from support.many_threads import THREADS, at_once, use_in_turns
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
-CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 #: What a stream's reader is told where another reads, or closes it.
 ENDED = (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
 
@@ -46,7 +46,7 @@ def request(url: str, body: Any = None) -> tuple[Any, ...]:
 
 
 def test_a_client_that_is_closed(server: MisbehavingServer) -> None:
-    server.script(steps.answer(200, b'{"response":"fine"}'), times=None)
+    server.script(FINE, times=None)
     for _ in range(10):
         client = polymux.Client(server.url, KEY, retry=0)
 
@@ -159,7 +159,7 @@ def test_an_async_stream_that_other_threads_look_at_and_close(server: Misbehavin
 
 def test_one_awaitable(server: MisbehavingServer) -> None:
     """Awaited, closed and thrown into by threads with and without a loop: once at most."""
-    server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), times=None)
+    server.script(*SILENT_STREAM, times=None)
 
     async def wait(thing: Any) -> Any:
         return await thing
@@ -196,7 +196,7 @@ def test_one_awaitable(server: MisbehavingServer) -> None:
 
 def test_exchanges_that_are_dropped_while_they_are_told(server: MisbehavingServer) -> None:
     """A loop completes the future of an exchange whose last owner is another thread."""
-    server.script(steps.answer(200, b'{"response":"x"}'), times=None)
+    server.script(FINE, times=None)
     own = session()
 
     async def main() -> None:
