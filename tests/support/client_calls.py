@@ -27,7 +27,11 @@ KINDS: list[type] = [polymux.Client, polymux.AsyncClient]
 def called(
     kind: type, url: str, call: Callable[[Any], Any], *, api_key: str = KEY, **options: Any
 ) -> Any:
-    """What a call by a client of this kind gives: of a stream, a list of all that comes."""
+    """What a call by a client of this kind gives: of a stream, a list of all that comes.
+
+    Requests are sent once, unless `retry` says otherwise.
+    """
+    options = {"retry": 0, **options}
 
     async def awaited() -> Any:
         async with polymux.AsyncClient(url, api_key, **options) as client:

@@ -98,11 +98,13 @@ def test_a_source_that_raises(
     server.script(steps.read_slowly(64 << 20), FINE)
     with pytest.raises(raised) as caught:
         called(kind, server.url, lambda one: one.read_text(("a.png", source())))
-    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
-    assert {"iterating", "read", "awaiting"} & {*names} or raised is TypeError
-    for connection in server.wait_connections(1):
+    if kind is polymux.Client:
+        names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert {"iterating", "read"} & {*names}
+        server.wait_connections(1)
+    for connection in server.connections:
         server.wait_closed(connection)
-    assert [one.body_complete for one in server.requests] == [False]
+    assert not any(one.body_complete for one in server.requests)
 
 
 def test_a_job_s_callback_that_raises(reference: ReferenceServer, ours: polymux.Client) -> None:

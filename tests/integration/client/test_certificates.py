@@ -14,7 +14,6 @@ from polymux import errors
 from polymux.config import configuration
 from polymux.fetch.fetcher import FetchPolicy, fetch
 from servers.certificates import Authority
-from servers.listeners import silent_port
 from servers.misbehaving import MisbehavingServer
 from support.client_calls import FINE, KINDS, called
 from support.client_children import KEY, run_json
@@ -118,16 +117,14 @@ NO_CERTIFICATES = ("missing", "empty", "garbage", "folder")
      ("client_certificate", "locked"), ("client_certificate", "ours")],
 )  # fmt: skip
 def test_files_of_certificates(
-    option: str, name: str, authority: Authority, files: dict[str, str]
+    option: str, name: str, authority: Authority, files: dict[str, str], secure: MisbehavingServer
 ) -> None:
     """K13: one that is missing or none is told and trusts nobody; no terminal is asked."""
     options = {"verify": authority.ca, option: files[name]}
-    with silent_port() as port, pytest.raises(errors.TLSError) as caught:
-        called(
-            polymux.Client, f"https://127.0.0.1:{port}", lambda one: one.free_chat("x", timeout=60),
-            retry=0, **options,
-        )  # fmt: skip
+    with pytest.raises(errors.TLSError) as caught:
+        called(polymux.Client, secure.url, lambda client: client.free_chat("x"), **options)
     assert caught.value.stage == "tls"
+    assert not secure.requests
 
 
 def test_the_configuration_file(

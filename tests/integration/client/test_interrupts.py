@@ -7,6 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+import polymux
 import pytest
 from servers import steps
 from servers.listeners import full_port, silent_port
@@ -109,12 +110,14 @@ else:
     interrupted(code, server.url, server)
 
 
-def test_control_c_while_a_job_is_waited_for(reference: ReferenceServer) -> None:
-    """K04: in the call that makes it, or in the pause between two looks at it."""
+def test_control_c_while_a_job_is_waited_for(
+    reference: ReferenceServer, ours: polymux.Client
+) -> None:
+    """K04: in the pause between two looks at it, and in the call that makes it."""
     reference.predictions.job_s = 60
-    interrupted(WAITING % 'client.upscale_image(("a.png", b"x"))', reference.url, None, kept=True)
-    (job,) = reference.predictions.jobs
-    interrupted(WAITING % f'client.predictions.wait("{job}")', reference.url, None, kept=True)
+    job = ours.upscale_image(("a.png", b"x"), wait=False).id
+    for call in (f'client.predictions.wait("{job}")', 'client.upscale_image(("a.png", b"x"))'):
+        interrupted(WAITING % call, reference.url, None, kept=True)
 
 
 def test_control_c_while_connecting() -> None:

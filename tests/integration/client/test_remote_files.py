@@ -211,7 +211,7 @@ def test_a_refusal_is_the_same_by_every_way(
     body = {"error": {"message": "it was removed", "code": "gone", "type": "not_found"}}
     part = steps.answer(206, b"abc", [("Content-Range", "bytes 0-2/1000")])
     server.script(steps.answer(404, json.dumps(body).encode()), path="/a.png")
-    server.script(part, path="/a.png")
+    server.script(part, times=None, path="/a.png")
     file = picture(server)
 
     async def pieces() -> None:

@@ -253,7 +253,7 @@ def test_a_compressed_stream_is_told_as_such(
 
 
 #: As much as is kept of a stream that nobody reads: what comes behind it is held back.
-KEPT = event("x" * 900) * (MIB // len(event("x" * 900)))
+KEPT = event("x" * 900) * (MIB // len(event("x" * 900)) + 1)
 COMMENTS = b": nothing to say\n" * (2 * MIB // 17)
 HELD: list[tuple[bytes, type[errors.PolymuxError] | None]] = [
     (b"data: {no json\n\n", errors.DecodeError),
