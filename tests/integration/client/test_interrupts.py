@@ -7,7 +7,6 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-import polymux
 import pytest
 from servers import steps
 from servers.listeners import full_port, silent_port
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
 
+    import polymux
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
@@ -53,7 +53,7 @@ def interrupted(
 
     `kept`: no exchange was under way, and its connection may go on until the client is closed.
     """
-    delays = []
+    delays: list[float] = []
     # The best of three: another program may take the core from one of them.
     while len(delays) < TRIES and min(delays, default=1) > LIMIT_S * PATIENCE:
         requests = len(server.requests) if server else 0
