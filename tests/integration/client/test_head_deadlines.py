@@ -106,7 +106,7 @@ def test_a_head_byte_by_byte(server: MisbehavingServer) -> None:
     """C14: of a long line each byte counts, though none is handed over before its end."""
     server.script(steps.split(1, 0.05), steps.head(200, [("X-Long", "x" * 30)]), FINE)
     with (
-        polymux.Client(server.url, KEY, retry=0, timeout=Timeout(1.5, idle=SHORT_S)) as client,
+        polymux.Client(server.url, KEY, retry=0, timeout=Timeout(2, idle=1)) as client,
         pytest.raises(errors.RequestTimeoutError) as caught,
     ):
         client.free_chat("x")

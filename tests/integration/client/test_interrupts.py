@@ -231,7 +231,7 @@ say("started")
     wait_for(child, "started")
     begun = time.monotonic()
     finish(child, 60)
-    assert time.monotonic() - begun <= 2 * PATIENCE
+    assert time.monotonic() - begun <= 15 * PATIENCE
 
 
 def test_other_signals_do_not_end_a_call(server: MisbehavingServer) -> None:

@@ -307,7 +307,7 @@ def test_nobody_listens() -> None:
             pytest.raises(errors.ConnectError, match=str(port)) as caught,
         ):
             client.free_chat("x")
-        assert time.monotonic() - begun <= 1 * PATIENCE
+        assert time.monotonic() - begun <= 5 * PATIENCE
     assert caught.value.stage == "connect"
     assert caught.value.errno is not None
 

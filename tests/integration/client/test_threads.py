@@ -110,7 +110,7 @@ def test_closing_under_a_call(call: str, server: MisbehavingServer) -> None:
     assert "closed" in str(error)
     if call != "the end of a job":
         assert isinstance(error, errors.OperationCancelledError)
-        assert time.monotonic() - begun <= 1 * PATIENCE
+        assert time.monotonic() - begun <= 5 * PATIENCE
         assert len(server.requests) == 1
     server.wait_closed(server.connections[0])
 
@@ -128,7 +128,7 @@ def test_closing_under_a_reader(closed: str, server: MisbehavingServer) -> None:
         begun = time.monotonic()
         (stream if closed == "stream" else client).close()
         assert isinstance(outcome.exception(5 * PATIENCE), CLOSED)
-        assert time.monotonic() - begun <= 1 * PATIENCE
+        assert time.monotonic() - begun <= 5 * PATIENCE
         assert stream.text == "xx"
         server.wait_closed(server.connections[-1])
         stream.close()
