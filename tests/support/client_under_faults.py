@@ -1,7 +1,7 @@
 """A client whose n-th system call fails, for every n: a program, run with a library preloaded.
 
-``python -m support.client_under_faults URL FOLDER CALL ERRNO MOST`` tells, a line of JSON for each
-piece of work and each n up to MOST, what became of it.
+``python -m support.client_under_faults URL FOLDER MOST CALL:ERRNO...`` tells, a line of JSON for
+each call, each piece of work and each n up to MOST, what became of it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import errno
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -111,6 +112,7 @@ def once(works: Works, name: str, call: str, n: int, error: int) -> dict[str, An
         _library.fail(b"", ctypes.c_long(0), 0, 0)
     there = works.target.read_bytes() if works.target.exists() else b""
     return {
+        "call": call,
         "work": name,
         "n": n,
         "fired": fired,
@@ -122,11 +124,13 @@ def once(works: Works, name: str, call: str, n: int, error: int) -> dict[str, An
 
 
 def main() -> None:
-    """Every work, and every n until no call of that kind is left."""
-    url, folder, call, error, most = sys.argv[1:]
+    """Every call, every work, and every n until no call of that kind is left."""
+    url, folder, most, *faults = sys.argv[1:]
     works = Works(url, Path(folder))
     for name in NAMES:
         assert outcome(getattr(works, name)) == "fine", name
+    for fault, name in itertools.product(faults, NAMES):
+        call, error = fault.split(":")
         for n in range(1, int(most) + 1):
             one = once(works, name, call, n, getattr(errno, error))
             print(json.dumps(one), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import polymux
@@ -28,6 +29,14 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     monkeypatch.setenv("POLYMUX_CONFIG", str(empty))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _quick_collections() -> Iterator[None]:
+    """What other tests have loaded is not looked through whenever garbage is collected."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def server() -> Iterator[MisbehavingServer]:
     with MisbehavingServer() as made:
@@ -44,6 +53,13 @@ def reference() -> Iterator[ReferenceServer]:
 def client(server: MisbehavingServer) -> Iterator[polymux.Client]:
     """Sends every request once."""
     with polymux.Client(server.url, KEY, timeout=20, retry=0) as made:
+        yield made
+
+
+@pytest.fixture
+def ours(reference: ReferenceServer) -> Iterator[polymux.Client]:
+    """One of the server that does everything right."""
+    with polymux.Client(reference.url, KEY, timeout=60) as made:
         yield made
 
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import polymux
 import pytest
 from polymux import errors
 from servers import steps
+from support.client_calls import FINE
 from support.client_children import KEY, MIB, run_json
 from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from servers.misbehaving import MisbehavingServer
     from servers.steps import Step
-
-
-GOOD = steps.answer(200, b'{"response":"fine"}')
 
 
 def asking(client: polymux.Client) -> str:
@@ -35,36 +30,43 @@ def refused(
         asking(client)
     assert type(caught.value) is kind
     assert KEY not in str(caught.value)
-    server.script(GOOD)
+    server.script(FINE)
     assert asking(client) == "fine"
     assert len(str(caught.value)) <= 2048
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"SSH-2.0-OpenSSH_9.2\r\n", bytes(100_000), b"<html>", b"HTTP", b"\r\n\r\n\r\n",
-     b"ICY 200 OK\r\n\r\n{}", b"HTTP/1.1 99999 x\r\n\r\n", b"HTTP/9.9 200 OK\r\n\r\n{}",
-     b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
-     b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n{}",
-     b'HTTP/1.1 200 OK\r\nContent-Length: 20\r\nContent-Length: 19\r\n\r\n{"response":"fine"} ',
-     b'HTTP/1.1 200 OK\r\ncontent-length: 19\r\nContent-Length: 20\r\n\r\n{"response":"fine"} '],
-)  # fmt: skip
-def test_what_is_no_http(data: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14: bytes that are no HTTP, or wrong HTTP."""
-    server.script(steps.send(data), steps.close())
+def lost(client: polymux.Client, server: MisbehavingServer, *play: Step) -> None:
+    """The same where nobody can say whether the connection or the answer was broken."""
+    server.script(*play)
     with pytest.raises((errors.DecodeError, errors.ConnectionLostError)) as caught:
         asking(client)
     assert server.url in str(caught.value) or "answer" in str(caught.value)
-    server.script(GOOD)
+    server.script(FINE)
     assert asking(client) == "fine"
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"SSH-2.0-OpenSSH_9.2\r\n", bytes(100_000), b"HTTP", b"ICY 200 OK\r\n\r\n{}",
+     b"HTTP/1.1 99999 x\r\n\r\n", b"HTTP/9.9 200 OK\r\n\r\n{}",
+     OK + b"Content-Length: -5\r\n\r\n{}", OK + b"Content-Length: abc\r\n\r\n{}",
+     OK + b'Content-Length: 20\r\nContent-Length: 19\r\n\r\n{"response":"fine"} ',
+     OK + b'content-length: 19\r\nContent-Length: 20\r\n\r\n{"response":"fine"} '],
+)  # fmt: skip
+def test_what_is_no_http(data: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14: bytes that are no HTTP, or wrong HTTP."""
+    lost(client, server, steps.send(data), steps.close())
 
 
 def test_an_answer_cut_in_its_body(server: MisbehavingServer, client: polymux.Client) -> None:
     """K14, C09: Content-Length 1000, closed after 500; there is no half a result."""
     play = steps.wrong_content_length(1000, b"[" * 500)
-    lost = refused(client, server, errors.ConnectionLostError, play, steps.close())
-    assert "500 bytes" in str(lost)
+    error = refused(client, server, errors.ConnectionLostError, play, steps.close())
+    assert "500 bytes" in str(error)
     refused(client, server, errors.ConnectionLostError, play, steps.reset())
 
 
@@ -75,7 +77,7 @@ def test_an_answer_longer_than_it_says(server: MisbehavingServer, client: polymu
     )
     with pytest.raises(errors.DecodeError, match="response"):
         asking(client)
-    server.script(GOOD)
+    server.script(FINE)
     assert asking(client) == "fine"
 
 
@@ -85,18 +87,14 @@ def test_an_answer_longer_than_it_says(server: MisbehavingServer, client: polymu
 )
 def test_broken_chunks(rest: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
     """K14: HTTP chunks whose sizes are wrong, or that end early."""
-    server.script(steps.chunked_head(), steps.send(rest), steps.close())
-    with pytest.raises((errors.ConnectionLostError, errors.DecodeError)):
-        asking(client)
-    server.script(GOOD)
-    assert asking(client) == "fine"
+    lost(client, server, steps.chunked_head(), steps.send(rest), steps.close())
 
 
 @pytest.mark.parametrize(
     ("body", "says"),
     [
         (b"", "empty"), (b"null", "null"), (b"<html><body>502</body></html>", "<html>"),
-        (b'{"response":', "JSON"), (b'{"respon', "JSON"), (b"[]", "object"),
+        (b'{"respon', "JSON"), (b"[]", "object"),
         (b'{"response":5}', "response"), (b'{"other":"x"}', "response"),
         (b'{"response":"\xff\xfe"}', "UTF-8"), (b'{"response":"x"}garbage', "JSON"),
         (b"[" * 100_000, "JSON"), (b"NaN", "JSON"),
@@ -110,48 +108,35 @@ def test_bodies_that_are_no_result(
     assert says.lower() in str(error).lower()
 
 
-def test_json_without_choices(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C11: each member that a chat needs, absent or of a wrong type."""
-    for value in (
-        {}, {"choices": None}, {"choices": {}}, {"choices": [5]}, {"choices": [{"message": 5}]},
-        {"choices": [{"message": {"content": {}}}]},
-    ):  # fmt: skip
-        server.script(steps.answer(200, json.dumps(value).encode()))
-        with pytest.raises(errors.DecodeError):
-            _ = client.chat("hello").text
-    server.script(steps.answer(200, b'{"choices":[]}'))
-    with pytest.raises(errors.DecodeError):
-        _ = client.chat("hello").text
-
-
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, errors.BadRequestError), (401, errors.AuthenticationError),
+     (403, errors.PermissionDeniedError), (404, errors.NotFoundError),
+     (418, errors.APIStatusError), (500, errors.InternalServerError),
+     (599, errors.InternalServerError)],
+)  # fmt: skip
 def test_statuses_with_bodies_of_all_kinds(
-    server: MisbehavingServer, client: polymux.Client
+    status: int,
+    kind: type[errors.APIStatusError],
+    server: MisbehavingServer,
+    client: polymux.Client,
 ) -> None:
     """C01, K14: the server's own words where there are some, the status in any case."""
-    for status, kind in (
-        (400, errors.BadRequestError), (401, errors.AuthenticationError),
-        (403, errors.PermissionDeniedError), (404, errors.NotFoundError),
-        (418, errors.APIStatusError), (500, errors.InternalServerError),
-        (599, errors.InternalServerError),
-    ):  # fmt: skip
-        for body in (b"", b"<html>no</html>", b"null", b'{"error":{"message":"why so"}}', b"\xff"):
-            server.script(steps.answer(status, body))
-            with pytest.raises(errors.APIStatusError) as caught:
-                asking(client)
-            assert type(caught.value) is kind
-            assert caught.value.status == status
-            if b"why so" in body:
-                assert str(caught.value) == "why so"
+    for body in (b"", b"<html>no</html>", b"null", b'{"error":{"message":"why so"}}', b"\xff"):
+        error = refused(client, server, kind, steps.answer(status, body))
+        assert isinstance(error, errors.APIStatusError)
+        assert error.status == status
+        assert (str(error) == "why so") == (b"why so" in body)
 
 
 def test_informational_answers(server: MisbehavingServer, client: polymux.Client) -> None:
     """C18: 100, 102 and 103 before the answer, and a thousand of them."""
     server.script(
         steps.informational(100), steps.informational(103, [("Link", "</a>")]),
-        steps.informational(102), GOOD,
+        steps.informational(102), FINE,
     )  # fmt: skip
     assert asking(client) == "fine"
-    server.script(steps.send(b"HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n" * 1000), GOOD)
+    server.script(steps.send(b"HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n" * 1000), FINE)
     assert asking(client) == "fine"
 
 
@@ -160,7 +145,7 @@ def test_too_many_header_fields(server: MisbehavingServer, client: polymux.Clien
     refused(client, server, errors.AnswerTooLargeError, steps.many_headers())
 
 
-@pytest.mark.parametrize("size", [101 << 10, 300 << 10, 1 << 20, 8 << 20])
+@pytest.mark.parametrize("size", [101 << 10, 1 << 20])
 def test_a_huge_header_field(size: int, server: MisbehavingServer, client: polymux.Client) -> None:
     """K14, C16: one of 1 MiB is a fault of the server, not of this machine's memory."""
     refused(client, server, errors.AnswerTooLargeError, steps.huge_header(size), steps.close())
@@ -201,6 +186,7 @@ def test_encodings_in_a_chain(server: MisbehavingServer, client: polymux.Client)
 
 
 CHOICE = b'{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"},'
+ENDLESS_FIELDS = steps.repeat_forever(b"X-Filler: %b\r\n" % (b"x" * 1000))
 MEASURED = """
 client = polymux.Client(url, key, retry=0, timeout=60)
 client.free_chat("hello")
@@ -213,13 +199,6 @@ say(json.dumps([kind, status("VmHWM") * 1024 - before, client.free_chat("hello")
 """
 
 
-@pytest.fixture
-def without_length(server: MisbehavingServer) -> Iterator[MisbehavingServer]:
-    server.script(GOOD)
-    yield server
-    assert not server.unscripted
-
-
 @pytest.mark.parametrize(
     ("name", "play"),
     [
@@ -227,29 +206,22 @@ def without_length(server: MisbehavingServer) -> Iterator[MisbehavingServer]:
         ("endless", [steps.head(200), steps.repeat_forever(b" ")]),
         ("chunks", [steps.chunked_head(), steps.repeat_forever(b"8\r\n        \r\n")]),
         ("choices", [steps.head(200), steps.send(b'{"choices": ['), steps.repeat_forever(CHOICE)]),
-        (
-            "trailers",
-            [
-                steps.chunked_head(),
-                steps.chunk(b'{"response":"fine"}'),
-                steps.send(b"0\r\n"),
-                steps.repeat_forever(b"X-Filler: %b\r\n" % (b"x" * 1000)),
-            ],
-        ),
+        ("trailers", [steps.chunked_head(), steps.send(b"0\r\n"), ENDLESS_FIELDS]),
         ("gzip bomb", [steps.gzip_bomb()]),
         ("gzip bomb twice packed", [steps.gzip_bomb(1 << 30, layers=2)]),
     ],
 )
 def test_memory_under_answers_without_end(
-    name: str, play: list[Step], without_length: MisbehavingServer
+    name: str, play: list[Step], server: MisbehavingServer
 ) -> None:
     """K14, C11, C12, C13: refused with at most 64 MiB more memory (I6), and the client lives on.
 
     The interpreter and its allocator take pages of their own meanwhile.
     """
-    without_length.script(*play)
-    without_length.script(GOOD)
-    kind, growth, text = run_json(MEASURED, without_length.url)
+    for one in ([FINE], play, [FINE]):
+        server.script(*one)
+    kind, growth, text = run_json(MEASURED, server.url)
     assert kind in ("AnswerTooLargeError", "DecodeError"), name
     assert text == "fine"
     assert SANITIZED or growth <= 65 * MIB, f"{growth / MIB:.1f} MiB"
+    assert not server.unscripted

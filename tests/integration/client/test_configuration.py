@@ -9,7 +9,7 @@ import pytest
 from polymux import config
 from polymux.config import configuration
 from polymux.errors import InvalidRequestError
-from servers import steps
+from support.client_calls import FINE
 from support.client_children import KEY, run
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from servers.misbehaving import MisbehavingServer
 
-FINE = steps.answer(200, b'{"response":"fine"}')
 SPELLINGS = {
     "http://server.example": ["HTTP://Server.Example", "http://server.example:80",
                               "http://server.example/api/v1/"],
@@ -29,14 +28,16 @@ OTHERS = ["http://server.example:81", "https://server.example", "http://other.ex
           "http://server.example/pre", "http://server.example.:80"]  # fmt: skip
 
 
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "config.toml"))
+    return tmp_path / "config.toml"
+
+
 @pytest.mark.parametrize("named", SPELLINGS)
-def test_the_file_s_server_by_any_spelling(
-    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_s_server_by_any_spelling(named: str, file: Path) -> None:
     """Its key is for that server, however it is written; and for no other."""
-    file = tmp_path / "config.toml"
     file.write_text(f'base_url = "{named}"\napi_key = "{KEY}"\n')
-    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
     for url in (named, *SPELLINGS[named]):
         assert configuration(url).api_key == KEY, url
         assert configuration(url, "").api_key is None
@@ -47,62 +48,42 @@ def test_the_file_s_server_by_any_spelling(
     assert configuration(None, "").api_key is None
 
 
+@pytest.mark.parametrize("key", [None, "of-the-environment"])
 def test_an_empty_key_is_none(
-    server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    key: str | None, server: MisbehavingServer, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the environment and the file have, nothing is sent."""
-    file = tmp_path / "config.toml"
     file.write_text(f'base_url = "{server.url}"\napi_key = "{KEY}"\n')
-    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
-    for key in (None, "of-the-environment"):
-        if key is not None:
-            monkeypatch.setenv("POLYMUX_API_KEY", key)
-        for given, wanted in (("", None), (None, f"Bearer {key or KEY}"), ("own", "Bearer own")):
-            server.script(FINE)
-            with polymux.Client(server.url, given) as client:
-                client.free_chat("hello")
-            assert server.requests[-1].header("authorization") == wanted
+    if key is not None:
+        monkeypatch.setenv("POLYMUX_API_KEY", key)
+    for given, wanted in (("", None), (None, f"Bearer {key or KEY}"), ("own", "Bearer own")):
+        server.script(FINE)
+        with polymux.Client(server.url, given) as client:
+            client.free_chat("hello")
+        assert server.requests[-1].header("authorization") == wanted
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [('chat_modle = "m"', "chat_modle is not known (did you mean chat_model?)"),
-     ('base-url = "http://x"', "base-url is not known (did you mean base_url?)"),
      ("timeout = 5", "timeout is not known (known: base_url, api_key"),
-     ("[client]\nchat_model = 'm'", "client is not known")],
+     ("[client]\nchat_model = 'm'", "client is not known"),
+     ("base_url = ", "is not valid TOML"), ("a = 1" + "0" * 5000, "is not valid TOML"),
+     ("a = " + "[" * 5000, "is not valid TOML"), (None, "cannot read POLYMUX_CONFIG")],
 )  # fmt: skip
-def test_names_that_mean_nothing(
-    text: str, told: str, server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_that_is_wrong(
+    text: str | None, told: str, server: MisbehavingServer, file: Path
 ) -> None:
-    """What is misspelt would not hold, and nobody would know."""
-    file = tmp_path / "config.toml"
-    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
-    with polymux.Client(server.url) as client, pytest.raises(InvalidRequestError) as refused:
-        client.free_chat("hello")
-    assert "cannot read POLYMUX_CONFIG" in str(refused.value)
-    file.write_text(text)
-    with polymux.Client(server.url) as client, pytest.raises(InvalidRequestError) as refused:
-        client.free_chat("hello")
-    assert told in str(refused.value)
-    assert not server.connections
-    file.write_text('chat_model = "m"\n[songs]\ncatalogue = "x"\n')
-    server.script(FINE)
+    """It is told when it is needed: what is misspelt would not hold, and nobody would know."""
+    if text is not None:
+        file.write_text(text)
     with polymux.Client(server.url) as client:
-        assert client.free_chat("hello").text == "fine"
-
-
-@pytest.mark.parametrize("text", ["a = 1" + "0" * 5000, "a = " + "[" * 5000])
-def test_a_file_that_is_hard_to_read(
-    text: str, server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "config.toml"
-    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
-    file.write_text(text)
-    with polymux.Client(server.url) as client:
-        with pytest.raises(InvalidRequestError, match="is not valid TOML"):
+        with pytest.raises(InvalidRequestError) as refused:
             client.free_chat("hello")
+        assert told in str(refused.value)
+        assert not server.connections
         # As editors of Windows save it.
-        file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n')
+        file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n[songs]\ncatalogue = "x"\n')
         server.script(FINE)
         assert client.free_chat("hello").text == "fine"
 

@@ -14,17 +14,17 @@ from polymux.client import call
 from polymux.client.options import Timeout
 from polymux.client.settings import Settings
 from servers import steps
+from support.client_calls import FINE, KINDS, SILENT_STREAM, called
 from support.client_children import KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from servers.misbehaving import MisbehavingServer
 
 #: Quick operations; all others are jobs.
 QUICK = {"chat", "free_chat", "search_music", "identify_song", "read_text"}
-CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
-GOOD = steps.answer(200, b'{"response":"fine"}')
 JOB = b'{"id":"a","status":"succeeded","output":"fine"}'
 
 
@@ -46,58 +46,35 @@ def test_deadlines_of_streams(operation: str) -> None:
     assert plan.timeout == wanted
 
 
-@pytest.mark.parametrize("kind", [polymux.Client, polymux.AsyncClient])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_preferred(kind: type, server: MisbehavingServer) -> None:
     """Jobs are waited for, for 50 s at a time, or not at all; all else is not asked about."""
-    server.script(steps.answer(200, JOB), times=None)
-    calls: list[tuple[str, tuple[Any, ...], dict[str, Any], str | None]] = [
-        ("generate_music", ("waves",), {}, "wait=50"),
-        ("generate_music", ("waves",), {"wait": False}, "respond-async"),
-        ("chat", ("hello",), {}, None),
-        ("read_text", (("a.png", b"x"),), {}, None),
+    calls: list[tuple[Callable[[Any], object], bytes, str | None]] = [
+        (lambda client: client.generate_music("waves"), JOB, "wait=50"),
+        (lambda client: client.generate_music("waves", wait=False), JOB, "respond-async"),
+        (lambda client: client.free_chat("hello"), b'{"response":"fine"}', None),
+        (lambda client: client.read_text(("a.png", b"x")), b'{"response":"fine"}', None),
     ]
-    for name, arguments, options, wanted in calls:
-        with_ignored_answers(kind, server.url, name, arguments, options)
-        assert server.requests[-1].header("prefer") == wanted, name
+    for ask, answer, wanted in calls:
+        server.script(steps.answer(200, answer))
+        called(kind, server.url, ask, retry=0)
+        assert server.requests[-1].header("prefer") == wanted
 
 
-def with_ignored_answers(
-    kind: type, url: str, name: str, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> None:
-    """Calls a method; its answer may be another operation's."""
-
-    async def awaited() -> None:
-        async with polymux.AsyncClient(url, KEY, retry=0) as client:
-            await getattr(client, name)(*arguments, **options)
-
-    try:
-        if kind is polymux.AsyncClient:
-            asyncio.run(awaited())
-        else:
-            with polymux.Client(url, KEY, retry=0) as client:
-                getattr(client, name)(*arguments, **options)
-    except errors.DecodeError:
-        pass
-
-
-def test_the_head_of_a_stream_before_its_first_chunk(server: MisbehavingServer) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_head_of_a_stream_before_its_first_chunk(kind: type, server: MisbehavingServer) -> None:
     """`.response` is there as soon as the header is, and so is the stream."""
-    head = steps.event_stream(headers=[("X-Told", "early")])
+    server.script(steps.event_stream(headers=[("X-Told", "early")]), steps.stall())
 
-    async def awaited() -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
-            stream = await asyncio.wait_for(client.chat("x", stream=True), 10)
-            assert stream.response is not None
-            assert stream.response.headers["x-told"] == "early"
-            await stream.aclose()
+    def begin(client: Any) -> Any:
+        return [client.chat("x", stream=True)]
 
-    server.script(head, steps.stall(), times=2)
-    with polymux.Client(server.url, KEY, retry=0) as client:
-        stream = client.chat("x", stream=True)
-        assert stream.response is not None
-        assert stream.response.headers["x-told"] == "early"
-        stream.close()
-    asyncio.run(awaited())
+    async def awaited(client: Any) -> list[Any]:
+        return [await asyncio.wait_for(client.chat("x", stream=True), 10)]
+
+    work = begin if kind is polymux.Client else awaited
+    (stream,) = called(kind, server.url, work, retry=0)
+    assert stream.response.headers["x-told"] == "early"
 
 
 def test_a_call_that_must_not_begin_ends_at_once(tmp_path: Path) -> None:
@@ -110,18 +87,16 @@ def test_a_call_that_must_not_begin_ends_at_once(tmp_path: Path) -> None:
                 with pytest.raises(errors.TLSError, match=r"missing\.pem"):
                     await asyncio.wait_for(client.free_chat("x"), 20)
 
-    for _ in range(5):
-        asyncio.run(ask())
+    asyncio.run(ask())
 
 
 def test_each_call_is_a_line(server: MisbehavingServer, caplog: pytest.LogCaptureFixture) -> None:
     """Streams, jobs and calls that came to no answer too; no key and no content in any."""
-    silent = steps.stall()
-    server.script(GOOD, path="/api/v1/freellm")
+    server.script(FINE, path="/api/v1/freellm")
     server.script(steps.answer(404, b'{"error":"a secret"}'), path="/api/v1/freellm")
     server.script(steps.reset(), path="/api/v1/freellm")
-    server.script(steps.event_stream(), steps.send(CHUNK), silent, path="/api/v1/freellm")
-    server.script(silent, path="/api/v1/freellm")
+    server.script(*SILENT_STREAM, path="/api/v1/freellm")
+    server.script(steps.stall(), path="/api/v1/freellm")
     server.script(steps.answer(200, JOB), path="/api/v1/predictions/a")
     with (
         caplog.at_level(logging.DEBUG, logger="polymux"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from servers import steps
-from support.client_children import run
+from support import client_children
+from support.client_calls import CHUNK, END, FINE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
@@ -46,19 +49,9 @@ def join(*pids):
     assert not any(codes), codes
 """
 
-SYNC = (
-    CALLING
-    + """
-client = polymux.Client(url, key)
-for generation in range(5):
-    calls(client, "before", 3)
-    children = [in_child(lambda: calls(client, f"child {number}")) for number in range(4)]
-    calls(client, "parent")
-    join(*children)
-calls(client, "after", 3)
-client.close()
-"""
-)
+
+def run(code: str, url: str, **how: Any) -> None:
+    client_children.run(CALLING + code, url, timeout_s=60, **how)
 
 
 def answered_apart(server: ReferenceServer) -> None:
@@ -74,36 +67,41 @@ def answered_apart(server: ReferenceServer) -> None:
 
 def test_parent_and_children_call(reference: ReferenceServer) -> None:
     """K01: both work, no shared connection, no crossed answers."""
-    run(SYNC, reference.url, timeout_s=60)
-    assert len(reference.calls) == 5 * (2 * 3 + 2 * 20 * 5) + 2 * 3
+    code = """
+client = polymux.Client(url, key)
+for generation in range(3):
+    calls(client, "before", 3)
+    children = [in_child(lambda: calls(client, f"child {number}", 10)) for number in range(4)]
+    calls(client, "parent", 10)
+    join(*children)
+calls(client, "after", 3)
+client.close()
+"""
+    run(code, reference.url)
+    assert len(reference.calls) == 3 * (2 * 3 + 2 * 10 * 5) + 2 * 3
     answered_apart(reference)
 
 
 def test_parent_and_children_call_from_event_loops(reference: ReferenceServer) -> None:
     """K01: the same where a thread of the client's own did the work, which the child has not."""
-    code = (
-        CALLING
-        + """
+    code = """
 client = polymux.AsyncClient(url, key)
-for generation in range(5):
+for generation in range(3):
     asyncio.run(async_calls(client, "before", 5))
-    children = [in_child(lambda: asyncio.run(async_calls(client, f"child {number}")))
+    children = [in_child(lambda: asyncio.run(async_calls(client, f"child {number}", 10)))
                 for number in range(3)]
-    asyncio.run(async_calls(client, "parent"))
+    asyncio.run(async_calls(client, "parent", 10))
     join(*children)
-asyncio.run(async_calls(client, "after"))
+asyncio.run(async_calls(client, "after", 5))
 asyncio.run(client.aclose())
 """
-    )
-    run(code, reference.url, timeout_s=60)
+    run(code, reference.url)
     answered_apart(reference)
 
 
 def test_forks_in_the_middle_of_work(reference: ReferenceServer) -> None:
     """K01: threads and a loop are busy while children are made, which all work at once."""
-    code = (
-        CALLING
-        + """
+    code = """
 client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
 stop = threading.Event()
 failures = []
@@ -113,35 +111,31 @@ def busy(work):
             work()
     except BaseException as error:
         failures.append(error)
-threads = [threading.Thread(target=busy, daemon=True, args=(lambda: calls(client, "busy", 1),)),
-           threading.Thread(target=busy, daemon=True,
-                            args=(lambda: asyncio.run(async_calls(other, "busy", 4)),))]
-calls(client, "before", 1)  # What is loaded late is there then: locks of imports are Python's.
-asyncio.run(async_calls(other, "before", 1))
+works = [lambda: calls(client, "busy", 1), lambda: asyncio.run(async_calls(other, "busy", 4))]
+for work in works:  # What is loaded late is there then: locks of imports are Python's.
+    work()
+threads = [threading.Thread(target=busy, daemon=True, args=(work,)) for work in works]
 for thread in threads:
     thread.start()
-def work():
+def in_the_middle():
     signal.alarm(20)
     calls(client, "child", 1)
     asyncio.run(async_calls(other, "child", 2))
     client.close()
     asyncio.run(other.aclose())
-for _ in range(30):
-    join(in_child(work))
+for _ in range(12):
+    join(in_child(in_the_middle))
 stop.set()
 for thread in threads:
     thread.join()
 assert not failures, failures
 """
-    )
-    run(code, reference.url, timeout_s=100)
+    run(code, reference.url)
 
 
 def test_a_fork_while_a_thread_makes_the_first_call(reference: ReferenceServer) -> None:
     """K01: the child does not wait for what that thread has begun."""
-    code = (
-        CALLING
-        + """
+    code = """
 client = polymux.Client(url, key)
 os.environ["POLYMUX_CONFIG"] = fifo = f"/tmp/polymux-{os.getpid()}.fifo"
 os.mkfifo(fifo)
@@ -162,19 +156,16 @@ finally:
 first.join()
 calls(client, "parent", 1)
 """
-    )
-    run(code, reference.url, timeout_s=30)
+    run(code, reference.url)
 
 
 def test_a_stream_over_a_fork(server: MisbehavingServer) -> None:
     """K01: the parent's stream goes on; the child, which closes and drops it, harms it not."""
-    code = (
-        CALLING
-        + """
+    code = """
 import gc
 client = polymux.Client(url, key)
 stream = client.chat("x", stream=True)
-assert next(stream).content == "a"
+assert next(stream).content == "x"
 def drop():
     global stream
     try:
@@ -194,22 +185,15 @@ def read():
     raise SystemExit("the child read the parent's stream")
 join(in_child(read))
 say("forked")
-assert "".join(stream.texts()) == "b"
+assert "".join(stream.texts()) == "x"
 """
-    )
-    chunk = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}%b}]}\n\n'
-    server.script(
-        steps.event_stream(), steps.send(chunk % (b"a", b"")), steps.sleep(2),
-        steps.send(chunk % (b"b", b',"finish_reason":"stop"') + b"data: [DONE]\n\n"),
-    )  # fmt: skip
-    run(code, server.url, timeout_s=30)
+    server.script(steps.event_stream(), steps.send(CHUNK), steps.sleep(1), steps.send(END))
+    run(code, server.url)
 
 
 def test_a_call_under_way_in_a_loop_over_a_fork(server: MisbehavingServer) -> None:
     """K01: a child that leaves at once, or collects what it inherited, ends no call of ours."""
-    code = (
-        CALLING
-        + """
+    code = """
 import gc
 client = polymux.AsyncClient(url, key)
 async def main():
@@ -228,46 +212,13 @@ async def main():
     return [answer.text for answer in await asyncio.gather(*calls)]
 assert asyncio.run(main()) == ["fine"] * 5
 """
-    )
-    server.script(steps.sleep(2), steps.answer(200, b'{"response":"fine"}'), times=5)
-    run(code, server.url, timeout_s=30)
-
-
-def test_descriptors_of_a_child(reference: ReferenceServer) -> None:
-    """K01: the child closes what it inherited of the parent's once it uses the client itself."""
-    code = (
-        CALLING
-        + """
-client = polymux.Client(url, key)
-def connections():
-    ours = {line.split()[9] for line in read("/proc/self/net/tcp").splitlines()[1:]}
-    found = 0
-    for one in os.listdir("/proc/self/fd"):
-        try:
-            link = os.readlink(f"/proc/self/fd/{one}")
-        except OSError:
-            continue
-        found += link.removeprefix("socket:[").rstrip("]") in ours
-    return found
-streams = [client.chat("x", stream=True) for _ in range(3)]
-for stream in streams:
-    list(stream)
-assert connections() >= 1
-def work():
-    client.chat("x")
-    assert connections() == 1, connections()
-join(in_child(work))
-calls(client, "parent", 3)
-"""
-    )
-    run(code, reference.url)
+    server.script(steps.sleep(1.2), FINE, times=5)
+    run(code, server.url)
 
 
 def test_what_is_not_ours_stays_open_in_a_child() -> None:
     """K01: of a connection that never came to be the number is the caller's again."""
-    code = (
-        CALLING
-        + """
+    code = """
 import socket, tempfile
 from pathlib import Path
 place = socket.create_server(("127.0.0.1", 0), backlog=0)
@@ -301,7 +252,6 @@ for number, file in enumerate(files):
 for one in [place, *waiting, *files]:
     one.close()
 """
-    )
     run(code, "http://127.0.0.1:9")
 
 
@@ -323,68 +273,59 @@ asyncio.run(main())
     run(code, reference.url)
 
 
-WITH_MULTIPROCESSING = """
-client = None
-def work(number):
-    assert client.chat(f"child {number}").text == f"You said: child {number}"
-    return number
-if __name__ == "__main__":
-    import multiprocessing
-    client = polymux.Client(url, key)
-    client.chat("before")
-    context = multiprocessing.get_context("fork")
-    with context.Pool(3) as pool:
-        assert pool.map(work, range(30)) == list(range(30))
-    from concurrent.futures import ProcessPoolExecutor
-    with ProcessPoolExecutor(3, mp_context=context) as pool:
-        assert list(pool.map(work, range(30))) == list(range(30))
-    client.chat("after")
+WORKER = """
+import polymux
+def work(url, key, number):
+    with polymux.Client(url, key) as client:
+        return client.chat(f"child {number}").text
+def use(client):
+    return client.chat("x").text
 """
-
-
-def test_multiprocessing_by_fork(reference: ReferenceServer) -> None:
-    """K02: a client in a global, in the pools of `multiprocessing` and `concurrent.futures`."""
-    run(WITH_MULTIPROCESSING, reference.url)
-    answered_apart(reference)
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_multiprocessing_by_other_ways(
-    method: str, reference: ReferenceServer, tmp_path_factory: pytest.TempPathFactory
+    method: str, reference: ReferenceServer, tmp_path: Path
 ) -> None:
     """K02: there a client cannot be passed on, and says so; one made in each process works."""
-    folder = tmp_path_factory.mktemp("spawn")
-    (folder / "worker.py").write_text(
-        "import polymux\n"
-        "def work(url, key, number):\n"
-        "    with polymux.Client(url, key) as client:\n"
-        "        return client.chat(f'child {number}').text\n"
-        "def use(client):\n"
-        "    return client.chat('x').text\n"
-    )
+    (tmp_path / "worker.py").write_text(WORKER)
     code = f"""
-sys.path.insert(0, {str(folder)!r})
-import worker
-if __name__ == "__main__":
-    import multiprocessing
-    client = polymux.Client(url, key)
-    client.chat("before")
-    with multiprocessing.get_context({method!r}).Pool(2) as pool:
-        for number in range(4):
-            assert pool.apply(worker.work, (url, key, number)) == f"You said: child {{number}}"
-        try:
-            pool.apply(worker.use, (client,))
-        except TypeError as error:
-            assert "pickled" in str(error) and key not in str(error), error
-        else:
-            raise SystemExit("a client was pickled")
-        pool.close()
-        pool.join()
+sys.path.insert(0, {str(tmp_path)!r})
+import multiprocessing, worker
+client = polymux.Client(url, key)
+client.chat("before")
+with multiprocessing.get_context({method!r}).Pool(1) as pool:
+    for number in range(3):
+        assert pool.apply(worker.work, (url, key, number)) == f"You said: child {{number}}"
+    try:
+        pool.apply(worker.use, (client,))
+    except TypeError as error:
+        assert "pickled" in str(error) and key not in str(error), error
+    else:
+        raise SystemExit("a client was pickled")
+    pool.close()
+    pool.join()
 """
-    run(code, reference.url, environment={"PYTHONPATH": _path(folder)})
+    run(code, reference.url)
 
 
-def _path(folder: object) -> str:
-    import os
-
-    return os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+def test_an_engine_that_another_thread_has_at_the_fork(server: MisbehavingServer) -> None:
+    """K01: its connections are closed in the child as well, once that uses a client."""
+    code = """
+client, other = polymux.Client(url, key, retry=0), polymux.Client(url, key, retry=0)
+threads = [threading.Thread(target=lambda: other.free_chat("x")) for _ in range(3)]
+for thread in threads:
+    thread.start()
+while sockets() < 3:
+    time.sleep(0.01)
+def work():
+    client.free_chat("x")
+    assert sockets() == 1, sockets()
+join(in_child(work))
+assert sockets() == 3
+for thread in threads:
+    thread.join()
+"""
+    server.script(steps.sleep(2), FINE, times=3)
+    server.script(FINE)
+    run(code, server.url)

@@ -6,15 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-from servers import steps
+from support.client_calls import FINE, SILENT_STREAM
 from support.client_children import start, wait_for
 
 if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
 
-GOOD = steps.answer(200, b'{"response":"fine"}')
-CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 WATCHED_S = 2.0
 
 STATES = {
@@ -63,23 +60,23 @@ def wake_ups(process: int) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_nothing_is_woken(state: str, server: MisbehavingServer) -> None:
+def test_nothing_is_woken(server: MisbehavingServer) -> None:
     """With connections that are kept, and with requests that nobody answers."""
-    silent = (steps.event_stream(), steps.send(CHUNK), steps.stall())
-    server.script(*silent, path="/api/v1/fastllm/chatcompletion", times=None)
-    server.script(GOOD, path="/api/v1/freellm", times=None)
-    child = start(WAIT + STATES[state], server.url)
+    server.script(*SILENT_STREAM, path="/api/v1/fastllm/chatcompletion", times=None)
+    server.script(FINE, path="/api/v1/freellm", times=None)
+    children = {start(WAIT + code, server.url): state for state, code in STATES.items()}
     try:
-        wait_for(child, "idle")
+        for child in children:
+            wait_for(child, "idle")
         # What just ended may take a while to settle; what is woken again and again never does.
         for _ in range(4):
-            before = wake_ups(child.pid)
+            before = {state: wake_ups(child.pid) for child, state in children.items()}
             time.sleep(WATCHED_S)
-            after = wake_ups(child.pid)
+            after = {state: wake_ups(child.pid) for child, state in children.items()}
             if after == before:
                 break
         assert after == before
     finally:
-        child.kill()
-        child.communicate()
+        for child in children:
+            child.kill()
+            child.communicate()

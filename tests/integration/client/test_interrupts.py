@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -12,13 +11,14 @@ import pytest
 from servers import steps
 from servers.listeners import full_port, silent_port
 from support import programs
-from support.client_children import finish, run, start, wait_for
+from support.client_children import finish, start, wait_for
 from support.hostile_check import PATIENCE
 
 if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
 
+    import polymux
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
@@ -36,39 +36,28 @@ except KeyboardInterrupt:
 else:
     say("ended by itself")
 """
-NO_SOCKET = """
-connected = {line.split()[9] for line in read("/proc/self/net/tcp").splitlines()[1:]}
-for one in os.listdir("/proc/self/fd"):
-    try:
-        link = os.readlink(f"/proc/self/fd/{one}")
-    except OSError:
-        continue  # Of the listing itself.
-    assert link.removeprefix("socket:[").rstrip("]") not in connected, link
-"""
-
 CALLS = {
     "call": 'client.free_chat("x")',
     "stream, before its head": 'client.chat("x", stream=True)',
     "answer": 'client.chat("answer")',
-    "request": 'client.request("freellm", {"messages": "x"})',
     "file": 'client.read_text(("a.png", b"x" * (64 << 20)))',
     "generator": 'client.read_text(("a.png", (b"x" * 100_000 for _ in range(10**6))))',
-    "job": 'client.predictions.get("a")',
     "jobs": "list(client.predictions.list())",
 }
 
 
 def interrupted(
     code: str, url: str, server: MisbehavingServer | None, *, kept: bool = False
-) -> list[float]:
-    """How long it took, in several processes, once the server has the request.
+) -> None:
+    """It takes 200 ms at most, once the server has the request, and no socket is left.
 
     `kept`: no exchange was under way, and its connection may go on until the client is closed.
     """
-    delays = []
-    for _ in range(TRIES):
+    delays: list[float] = []
+    # The best of three: another program may take the core from one of them.
+    while len(delays) < TRIES and min(delays, default=1) > LIMIT_S * PATIENCE:
         requests = len(server.requests) if server else 0
-        child = start(code + kept * "client.close()" + NO_SOCKET, url)
+        child = start(code + kept * "client.close()\n" + "assert sockets() == 0", url)
         wait_for(child, "begins")
         if server is not None:
             server.wait_requests(requests + 1, 10 * PATIENCE)
@@ -78,25 +67,21 @@ def interrupted(
         wait_for(child, "interrupted")
         delays.append(time.monotonic() - sent)
         finish(child, 20)
-        if min(delays) <= LIMIT_S:
-            break
-    return delays
+    assert min(delays) <= LIMIT_S * PATIENCE, delays
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_control_c_in_every_call(call: str, server: MisbehavingServer) -> None:
     """K04: raised within 200 ms, and the connection is closed."""
-    if call in ("file", "generator"):
-        server.script(steps.read_nothing(), steps.stall(), times=None)
-    elif call == "answer":
-        server.script(steps.head(200, [("Content-Length", 9)]), steps.stall(), times=None)
-    else:
-        server.script(steps.stall(), times=None)
-    # The best of three: another program may take the core from one of them.
-    delays = interrupted(WAITING % CALLS[call], server.url, server)
+    before = {
+        "file": [steps.read_nothing()],
+        "generator": [steps.read_nothing()],
+        "answer": [steps.head(200, [("Content-Length", 9)])],
+    }.get(call, [])
+    server.script(*before, steps.stall(), times=None)
+    interrupted(WAITING % CALLS[call], server.url, server)
     if call not in ("file", "generator"):  # Of those, what was sent stands before the end.
         server.wait_closed(server.requests[-1].connection)
-    assert min(delays) <= LIMIT_S * PATIENCE, delays
 
 
 def test_control_c_while_a_stream_is_read(server: MisbehavingServer) -> None:
@@ -122,37 +107,47 @@ else:
 """
     chunk = b'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n'
     server.script(steps.event_stream(), steps.send(chunk), steps.stall(), times=None)
-    delays = interrupted(code, server.url, server)
-    assert min(delays) <= LIMIT_S * PATIENCE, delays
+    interrupted(code, server.url, server)
 
 
-def test_control_c_while_a_job_is_waited_for(reference: ReferenceServer) -> None:
+def test_control_c_while_a_job_is_waited_for(
+    reference: ReferenceServer, ours: polymux.Client
+) -> None:
     """K04: in the pause between two looks at it, and in the call that makes it."""
     reference.predictions.job_s = 60
-    job = reference.predictions
-    made = run(
-        'say(polymux.Client(url, key).upscale_image(("a.png", b"x"), wait=False).id)', reference.url
-    ).strip()
-    assert made in job.jobs
-    for call in (f'client.predictions.wait("{made}")', 'client.upscale_image(("a.png", b"x"))'):
-        delays = interrupted(WAITING % call, reference.url, None, kept=True)
-        assert min(delays) <= LIMIT_S * PATIENCE, delays
+    job = ours.upscale_image(("a.png", b"x"), wait=False).id
+    for call in (f'client.predictions.wait("{job}")', 'client.upscale_image(("a.png", b"x"))'):
+        interrupted(WAITING % call, reference.url, None, kept=True)
 
 
 def test_control_c_while_connecting() -> None:
     """K04: to a port that never answers, and where TLS never begins."""
     with full_port() as full, silent_port() as silent:
         for url in (f"http://127.0.0.1:{full}", f"https://127.0.0.1:{silent}"):
-            delays = interrupted(WAITING % CALLS["call"], url, None)
-            assert min(delays) <= LIMIT_S * PATIENCE, delays
+            interrupted(WAITING % CALLS["call"], url, None)
 
 
 def test_control_c_while_waiting_to_try_again(server: MisbehavingServer) -> None:
     """K04: between two tries."""
     server.script(steps.answer(503, b"{}", [("Retry-After", "30")]), times=None)
     code = WAITING.replace("retry=0", "retry=3") % CALLS["call"]
-    delays = interrupted(code, server.url, None, kept=True)
-    assert min(delays) <= LIMIT_S * PATIENCE, delays
+    interrupted(code, server.url, server, kept=True)
+
+
+def test_control_c_under_asyncio(server: MisbehavingServer) -> None:
+    """K04: asyncio cancels the task; the connection is closed and nothing is said of it."""
+    code = """
+async def main():
+    async with polymux.AsyncClient(url, key, retry=0) as client:
+        say("begins")
+        await client.free_chat("x")
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    say("interrupted")
+"""
+    server.script(steps.stall(), times=None)
+    interrupted(code, server.url, server)
 
 
 #: A network whose only name server takes questions and never answers.
@@ -175,8 +170,7 @@ def in_a_silent_network(code: str, folder: Path, *arguments: object) -> subproce
     """The child alone with a name server that says nothing."""
     rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
     unshare = (programs.find("unshare"), *rights, "--net", "--mount")
-    inside = (*unshare, "sh", "-c", SILENT_NAMES, "sh")
-    before = (*inside, str(folder))
+    before = (*unshare, "sh", "-c", SILENT_NAMES, "sh", str(folder))
     return start(NAME_SERVER + code, "http://slow.example", *arguments, before=before)
 
 
@@ -192,8 +186,8 @@ except polymux.RequestTimeoutError as error:
 assert time.monotonic() - begun < 3, time.monotonic() - begun
 client.close()
 """
-    delays = []
-    for _ in range(TRIES):
+    delays: list[float] = []
+    while len(delays) < TRIES and min(delays, default=1) > LIMIT_S * PATIENCE:
         child = in_a_silent_network(code + WAITING % CALLS["call"] + "os._exit(0)", tmp_path)
         wait_for(child, "begins")
         time.sleep(0.5)
@@ -205,85 +199,46 @@ client.close()
     assert min(delays) <= LIMIT_S * PATIENCE, delays
 
 
-def test_a_silent_resolver_does_not_block_the_loop(tmp_path: Path) -> None:
-    """C06: other tasks have their turn meanwhile, and `connect` ends the call."""
-    code = """
-async def beat(gaps):
-    while True:
-        before = time.monotonic()
-        await asyncio.sleep(0.01)
-        gaps.append(time.monotonic() - before)
-async def main():
-    gaps = []
-    beating = asyncio.create_task(beat(gaps))
-    begun = time.monotonic()
-    async with polymux.AsyncClient(url, key, retry=0) as client:
-        try:
-            await client.free_chat("x", timeout=polymux.Timeout(20, connect=1))
-        except polymux.RequestTimeoutError as error:
-            assert error.limit == "connect", error
-    beating.cancel()
-    say(json.dumps([time.monotonic() - begun, len(gaps), max(gaps[5:])]))
-asyncio.run(main())
-os._exit(0)
-"""
-    child = in_a_silent_network(code, tmp_path)
-    took_s, beats, max_s = json.loads(finish(child, 20).splitlines()[-1])
-    assert took_s <= 1 + 0.5 * PATIENCE
-    assert beats >= 10
-    assert max_s <= 0.25 * PATIENCE
-
-
-def test_exit_while_a_name_is_looked_up(tmp_path: Path) -> None:
-    """K09: an interpreter that ends does not wait for it either."""
-    code = """
-client = polymux.Client(url, key, retry=0)
-try:
-    client.free_chat("x", timeout=0.3)
-except polymux.RequestTimeoutError:
-    pass
-say("started")
-"""
-    child = in_a_silent_network(code, tmp_path)
-    wait_for(child, "started")
-    begun = time.monotonic()
-    finish(child, 20)
-    assert time.monotonic() - begun <= 2 * PATIENCE
-
-
-@pytest.mark.parametrize("kind", ["Client", "AsyncClient", "stream", "fetch"])
-def test_exit_with_a_request_under_way_to_a_silent_resolver(kind: str, tmp_path: Path) -> None:
-    """K09: what a daemon thread waits for holds no process up, the resolver's thread included."""
+@pytest.mark.parametrize("kind", ["given up", "Client", "AsyncClient", "fetch"])
+def test_exit_while_a_name_is_looked_up(kind: str, tmp_path: Path) -> None:
+    """K09: neither a call that was given up holds the process up, nor what a daemon thread waits
+    for; the resolver's thread would wait for 30 s."""
     code = """
 from polymux.fetch.fetcher import fetch
 async def main():
     async with polymux.AsyncClient(url, key, retry=0) as client:
         await client.free_chat("x")
+def given_up():
+    try:
+        polymux.Client(url, key, retry=0).free_chat("x", timeout=0.3)
+    except polymux.RequestTimeoutError:
+        pass
 works = {
+    "given up": given_up,
     "Client": lambda: polymux.Client(url, key, retry=0).free_chat("x"),
     "AsyncClient": lambda: asyncio.run(main()),
-    "stream": lambda: list(polymux.Client(url, key, retry=0).chat("x", stream=True)),
     "fetch": lambda: fetch(url),
 }
-threading.Thread(target=works[sys.argv[2]], daemon=True).start()
+thread = threading.Thread(target=works[sys.argv[2]], daemon=True)
+thread.start()
 question, _ = names.recvfrom(1500)
 assert b"slow" in question
+if sys.argv[2] == "given up":
+    thread.join()
 say("started")
 """
     child = in_a_silent_network(code, tmp_path, kind)
     wait_for(child, "started")
     begun = time.monotonic()
     finish(child, 60)
-    assert time.monotonic() - begun <= 2 * PATIENCE  # The resolver would wait for 30 s.
+    assert time.monotonic() - begun <= 15 * PATIENCE
 
 
 def test_other_signals_do_not_end_a_call(server: MisbehavingServer) -> None:
     """K04: a handler runs at once, while the call goes on; what it raises comes out."""
     code = """
 client = polymux.Client(url, key, retry=0, timeout=60)
-seen = []
 def handle(number, frame):
-    seen.append(time.monotonic())
     client_too = polymux.Client(url, key, retry=0, timeout=60)
     assert client_too.free_chat("x").text == "fine"
     say("handled")
@@ -291,41 +246,24 @@ def fail(number, frame):
     raise LookupError("from a handler")
 signal.signal(signal.SIGUSR1, handle)
 signal.signal(signal.SIGUSR2, fail)
-threading.Timer(0.3, say, ["started"]).start()
 assert client.free_chat("x").text == "slow"
 say("answered")
 try:
-    threading.Timer(0.3, say, ["started"]).start()
     client.free_chat("x")
 except LookupError as error:
     say(error)
 """
-    server.script(steps.sleep(1.5), steps.answer(200, b'{"response":"slow"}'))
+    server.script(steps.sleep(1.2), steps.answer(200, b'{"response":"slow"}'))
     server.script(steps.answer(200, b'{"response":"fine"}'))
     server.script(steps.stall())
     child = start(code, server.url)
-    wait_for(child, "started")
+    server.wait_requests(1, 10 * PATIENCE)
+    time.sleep(0.1)
     child.send_signal(signal.SIGUSR1)
     wait_for(child, "handled")
     wait_for(child, "answered")
-    wait_for(child, "started")
+    server.wait_requests(3, 10 * PATIENCE)
+    time.sleep(0.1)
     child.send_signal(signal.SIGUSR2)
     wait_for(child, "from a handler")
     finish(child, 20)
-
-
-def test_control_c_under_asyncio(server: MisbehavingServer) -> None:
-    """K04: asyncio cancels the task; the connection is closed and nothing is said of it."""
-    code = """
-async def main():
-    async with polymux.AsyncClient(url, key, retry=0) as client:
-        say("begins")
-        await client.free_chat("x")
-try:
-    asyncio.run(main())
-except KeyboardInterrupt:
-    say("interrupted")
-"""
-    server.script(steps.stall(), times=None)
-    delays = interrupted(code, server.url, server)
-    assert min(delays) <= LIMIT_S * PATIENCE, delays

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import inspect
 import json
@@ -12,6 +11,7 @@ import polymux
 import pytest
 from polymux import contract
 from servers.reference import ReferenceServer
+from support.client_calls import KINDS, called
 from support.client_children import KEY
 from support.requests import FILE, sample, with_field
 
@@ -39,12 +39,6 @@ RESULTS = {"MediaFile": "RemoteFile"}
 def everywhere() -> Iterator[ReferenceServer]:
     """One server for the whole walk."""
     with ReferenceServer(token=KEY) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def walking(everywhere: ReferenceServer) -> Iterator[polymux.Client]:
-    with polymux.Client(everywhere.url, KEY, timeout=60, retry=0) as made:
         yield made
 
 
@@ -109,58 +103,34 @@ def check(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", [polymux.Client, polymux.AsyncClient])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_method_has_the_fields_of_its_variants(kind: type, name: str) -> None:
-    """No field without a parameter, and no parameter that is none."""
+    """No field without a parameter, no parameter that is none; all but the first go by name."""
     operation = contract.operation(name)
     wanted = {field.python_name for one in operation.variants for field in one.fields}
     if any(one.model is not None for one in operation.variants):
         wanted.add("model")
-    assert set(inspect.signature(getattr(kind, name)).parameters) - OPTIONS == wanted
+    _, first, *others = inspect.signature(getattr(kind, name)).parameters.values()
+    assert {first.name, *(one.name for one in others)} - OPTIONS == wanted
+    assert first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert {one.kind for one in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("operation", "variant", "field"), WALK, ids=IDS)
 def test_a_field_of_a_call(
-    operation: Operation,
-    variant: Variant,
-    field: Field,
-    everywhere: ReferenceServer,
-    walking: polymux.Client,
+    operation: Operation, variant: Variant, field: Field, kind: type, everywhere: ReferenceServer
 ) -> None:
     """Given by its Python name beside what must be given, it arrives by its wire name, alone."""
     values = given(variant, field)
     place, named = arguments(operation, variant, values)
     before = len(everywhere.calls)
-    answer = getattr(walking, operation.name)(*place, **named)
+    ask = getattr(kind, operation.name)
+    answer = called(kind, everywhere.url, lambda client: ask(client, *place, **named), retry=0)
     if field.name == "stream" and operation.family == "chat":
-        assert isinstance(answer, polymux.ChatStream)
-        assert "".join(answer.texts()).startswith("You said: ")
+        assert "".join(chunk.content for chunk in answer).startswith("You said: ")
     else:
         assert type(answer).__name__ == RESULTS.get(operation.result, operation.result)
-    assert len(everywhere.calls) == before + 1
-    check(everywhere, operation, variant, values)
-
-
-@pytest.mark.parametrize(("operation", "variant", "field"), WALK, ids=IDS)
-def test_a_field_of_an_awaited_call(
-    operation: Operation, variant: Variant, field: Field, everywhere: ReferenceServer
-) -> None:
-    """The same of the asynchronous methods."""
-    values = given(variant, field)
-    place, named = arguments(operation, variant, values)
-    before = len(everywhere.calls)
-
-    async def main() -> None:
-        async with polymux.AsyncClient(everywhere.url, KEY, timeout=60, retry=0) as client:
-            answer = await getattr(client, operation.name)(*place, **named)
-            if field.name == "stream" and operation.family == "chat":
-                assert isinstance(answer, polymux.AsyncChatStream)
-                texts = [one async for one in answer.texts()]
-                assert "".join(texts).startswith("You said: ")
-            else:
-                assert type(answer).__name__ == RESULTS.get(operation.result, operation.result)
-
-    asyncio.run(main())
     assert len(everywhere.calls) == before + 1
     check(everywhere, operation, variant, values)
 
@@ -172,49 +142,35 @@ def names_of(operation: Operation) -> list[str]:
     return [operation.name, dashed, path, path.removeprefix("/api/v1/"), path.rpartition("/")[2]]
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_request_by_every_name(
-    name: str, everywhere: ReferenceServer, walking: polymux.Client
-) -> None:
-    """An operation is the same by its name, command, path and last segment, in both clients."""
+def test_a_request_by_every_name(name: str, kind: type, everywhere: ReferenceServer) -> None:
+    """An operation is the same by its name, command, path and last segment."""
     operation = contract.operation(name)
     variant = operation.variants[0]
     field = variant.field(operation.first)
     values = {one: value for one, value in given(variant, field).items() if one != "model"}
-
-    async def main(called: str) -> object:
-        async with polymux.AsyncClient(everywhere.url, KEY, timeout=60, retry=0) as client:
-            return await client.request(called, values, model=variant.model)
-
-    for called in names_of(operation):
-        for answer in (
-            walking.request(called, values, model=variant.model),
-            asyncio.run(main(called)),
-        ):
-            assert type(answer).__name__ == RESULTS.get(operation.result, operation.result)
-            assert everywhere.calls[-1].request.path == operation.path
-    large = walking.with_options(chat_model="large")
-    if name == "chat":
-        for called in names_of(operation):
-            large.request(called, values)
+    options = {"chat_model": "large"} if name == "chat" else {}
+    for word in names_of(operation):
+        model = None if options else variant.model
+        answer = called(
+            kind, everywhere.url, lambda one: one.request(word, values, model=model), **options  # noqa: B023
+        )  # fmt: skip
+        assert type(answer).__name__ == RESULTS.get(operation.result, operation.result)
+        assert everywhere.calls[-1].request.path == operation.path
+        if options:
             assert everywhere.calls[-1].body.get("model") == "large"
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", [polymux.Client, polymux.AsyncClient])
-def test_all_but_the_first_parameter_go_by_name(kind: type, name: str) -> None:
-    """A field of tomorrow may stand anywhere then."""
-    _, first, *others = inspect.signature(getattr(kind, name)).parameters.values()
-    assert first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    assert {one.kind for one in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_paths_by_every_name(name: str) -> None:
     """What is no operation is refused when the client is made."""
-    for called in names_of(contract.operation(name)):
-        client = polymux.Client("http://127.0.0.1:1", paths={called: "/elsewhere"})
+    for word in names_of(contract.operation(name)):
+        client = polymux.Client("http://127.0.0.1:1", paths={word: "/elsewhere"})
         assert client._settings.paths == ((name, "/elsewhere"),)
-    for wrong in ("chatt", "Chat", "", "/api/v1/", "v1"):
-        with pytest.raises(polymux.InvalidRequestError, match="there is no operation"):
-            polymux.Client("http://127.0.0.1:1", paths={wrong: "/elsewhere"})
+
+
+@pytest.mark.parametrize("wrong", ["chatt", "Chat", "", "/api/v1/", "v1"])
+def test_paths_of_what_is_no_operation(wrong: str) -> None:
+    with pytest.raises(polymux.InvalidRequestError, match="there is no operation"):
+        polymux.Client("http://127.0.0.1:1", paths={wrong: "/elsewhere"})

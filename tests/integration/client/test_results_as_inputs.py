@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
@@ -14,65 +13,43 @@ from polymux.client.remote_file import RemoteFile
 from polymux.local.local_file import LocalFile
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
-from support.client_children import KEY
+from support.client_calls import FINE, KINDS, called
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from servers.reference import ReferenceServer
 
 
-@pytest.fixture
-def ours(reference: ReferenceServer) -> Iterator[polymux.Client]:
-    with polymux.Client(reference.url, KEY, timeout=60) as made:
-        yield made
-
-
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_file_of_a_server_goes_into_the_next_call(
-    reference: ReferenceServer, ours: polymux.Client
+    kind: type, reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """Fetched while it is sent, without the key, by both clients; under the name in its address."""
+    """Fetched while it is sent, without the key; under the name in its address, or its own."""
     made = ours.generate_image("a boat").images[0]
-    content = made.read()
-
-    async def main() -> None:
-        async with polymux.AsyncClient(reference.url, KEY, timeout=60) as client:
-            await client.upscale_image(made)
-            await client.upscale_image(("boat.png", made))
-
-    ours.upscale_image(made)
-    ours.upscale_image(("boat.png", made))
-    asyncio.run(main())
-    sent = [one.body.files[0] for one in reference.calls[-4:]]
-    assert {one.sha256 for one in sent} == {hashlib.sha256(content).hexdigest()}
+    digest = hashlib.sha256(made.read()).hexdigest()
     own = str(made).partition("?")[0].rpartition("/")[2]
-    assert [one.file_name for one in sent] == [own, "boat.png", own, "boat.png"]
-    assert {one.content_type for one in sent} == {"image/png"}
-    assert len(reference.media.requests) == 5
+    for given, name in ((made, own), (("boat.png", made), "boat.png")):
+        called(kind, reference.url, lambda client: client.upscale_image(given))  # noqa: B023
+        (sent,) = reference.calls[-1].body.files
+        assert (sent.sha256, sent.file_name, sent.content_type) == (digest, name, "image/png")
+    assert len(reference.media.requests) == 3
     assert all(one.header("authorization") is None for one in reference.media.requests)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_gone_is_no_end_of_the_file(
-    reference: ReferenceServer, ours: polymux.Client
+    kind: type, reference: ReferenceServer, ours: polymux.Client
 ) -> None:
     """The call ends with what its own server said of it, or with why it may not be asked."""
     made = ours.generate_image("a boat").images[0]
     reference.media.files.clear()
     with MisbehavingServer() as elsewhere:
-        elsewhere.script(steps.answer(200, b"x"), times=None)
         stranger = RemoteFile(f"{elsewhere.url}/a.png")
-        for file, kind in ((made, errors.NotFoundError), (stranger, errors.URLRefusedError)):
+        for file, error in ((made, errors.NotFoundError), (stranger, errors.URLRefusedError)):
             calls = len(reference.calls)
-
-            async def main(file: Any = file) -> None:
-                async with polymux.AsyncClient(reference.url, KEY, timeout=60) as client:
-                    await client.upscale_image(file)
-
-            with pytest.raises(kind):
-                ours.upscale_image(file)
-            with pytest.raises(kind):
-                asyncio.run(main())
+            with pytest.raises(error):
+                called(kind, reference.url, lambda client: client.upscale_image(file))  # noqa: B023
             assert len(reference.calls) == calls
         assert not elsewhere.connections
 
@@ -109,25 +86,19 @@ def test_local_takes_what_was_made(tmp_path: Path) -> None:
             assert polymux.probe(local.convert_to_mp3(file)).best_audio_stream is not None
 
 
-def test_an_answer_goes_back_into_its_conversation(server: MisbehavingServer) -> None:
+def test_an_answer_goes_back_into_its_conversation(
+    server: MisbehavingServer, client: polymux.Client
+) -> None:
     """With the calls of tools that it asks for, and without its thinking."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "reasoning": "hm", "refusal": None, "tool_calls": [call]}
-    answer = json.dumps({"choices": [{"index": 0, "message": message}]}).encode()
-    plain = json.dumps({"choices": [{"message": {"role": "assistant", "content": "a"}}]}).encode()
+    server.script(steps.answer(200, json.dumps({"choices": [{"message": message}]}).encode()))
+    server.script(FINE)
     asked = {"role": "user", "content": "x"}
-    with polymux.Client(server.url, KEY, retry=0) as client:
-        server.script(steps.answer(200, answer))
-        first = client.chat("x").choices[0].message
-        server.script(steps.answer(200, plain))
-        result = {"role": "tool", "tool_call_id": "c1", "content": "5"}
-        second = client.chat([asked, first, result]).choices[0].message
-        sent = json.loads(server.requests[-1].body)["messages"]
-        said = {"role": "assistant", "content": None, "tool_calls": [call]}
-        assert sent == [asked, said, result]
-        server.script(steps.answer(200, b'{"response":"fine"}'))
-        client.free_chat((asked, second, asked))
-        sent = json.loads(server.requests[-1].body)["messages"]
-        assert sent == [asked, {"role": "assistant", "content": "a"}, asked]
-        with pytest.raises(TypeError, match="cannot be sent as JSON"):
-            client.chat([asked, client])  # type: ignore[list-item]
+    first = client.chat("x").choices[0].message
+    result = {"role": "tool", "tool_call_id": "c1", "content": "5"}
+    client.free_chat((asked, first, result))
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert json.loads(server.requests[-1].body)["messages"] == [asked, said, result]
+    with pytest.raises(TypeError, match="cannot be sent as JSON"):
+        client.chat([asked, client])  # type: ignore[list-item]

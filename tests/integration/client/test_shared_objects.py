@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,9 @@ import pytest
 from polymux import errors
 from polymux._native import _core
 from polymux.client import event_loop
-from polymux.client.options import QUICK, Retry, Timeout, native_options
+from polymux.client.options import QUICK, Retry, native_options
 from servers import steps
+from support.client_calls import CHUNK, FINE, SILENT_STREAM
 from support.client_children import KEY, eventually
 from support.many_threads import THREADS, at_once, use_in_turns
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
-CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 #: What a stream's reader is told where another reads, or closes it.
 ENDED = (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
 
@@ -46,25 +45,8 @@ def request(url: str, body: Any = None) -> tuple[Any, ...]:
     return "POST", f"{url}/x", ["X-A: b"], body, native_options(QUICK, Retry(0))
 
 
-def test_a_client_and_its_options(reference: ReferenceServer) -> None:
-    """One client, one `Retry`, one `Timeout`; new clients are made of it meanwhile."""
-    retry, timeout = Retry(1), Timeout(total=120)
-
-    def work(thread: int) -> None:
-        for number in range(12):
-            text = f"{thread} {number}"
-            own = client.with_options(retry=retry, timeout=timeout) if number % 2 else client
-            assert own.chat(text).text == f"You said: {text}"
-            with own.chat(text, stream=True) as stream:
-                assert "".join(stream.texts()) == stream.text == f"You said: {text}"
-                assert stream.finished
-
-    with polymux.Client(reference.url, KEY, timeout=120) as client:
-        at_once(work)
-
-
 def test_a_client_that_is_closed(server: MisbehavingServer) -> None:
-    server.script(steps.answer(200, b'{"response":"fine"}'), times=None)
+    server.script(FINE, times=None)
     for _ in range(10):
         client = polymux.Client(server.url, KEY, retry=0)
 
@@ -177,7 +159,7 @@ def test_an_async_stream_that_other_threads_look_at_and_close(server: Misbehavin
 
 def test_one_awaitable(server: MisbehavingServer) -> None:
     """Awaited, closed and thrown into by threads with and without a loop: once at most."""
-    server.script(steps.event_stream(), steps.send(CHUNK), steps.stall(), times=None)
+    server.script(*SILENT_STREAM, times=None)
 
     async def wait(thing: Any) -> Any:
         return await thing
@@ -214,7 +196,7 @@ def test_one_awaitable(server: MisbehavingServer) -> None:
 
 def test_exchanges_that_are_dropped_while_they_are_told(server: MisbehavingServer) -> None:
     """A loop completes the future of an exchange whose last owner is another thread."""
-    server.script(steps.answer(200, b'{"response":"x"}'), times=None)
+    server.script(FINE, times=None)
     own = session()
 
     async def main() -> None:
@@ -252,29 +234,4 @@ def test_one_exchange(server: MisbehavingServer) -> None:
 
     for _ in range(10):
         use(own.open(*request(server.url, b"{}"), "raw"))
-    own.close()
-
-
-def test_one_body(server: MisbehavingServer) -> None:
-    """Read, rewound, asked and sent: whoever comes second is told so."""
-    server.script(steps.read_body(), steps.answer(200, b"{}"), times=None)
-    own = session()
-    told: list[int] = []
-
-    def tell(sent_bytes: int, _: int | None) -> None:
-        told.append(sent_bytes)
-
-    def use(body: _core.MultipartBody) -> None:
-        use_in_turns(
-            lambda: body.read(10_000),
-            body.rewind,
-            lambda: own.open(*request(server.url, body), "buffered").close(),
-            lambda: (body.sent_bytes, body.finished, setattr(body, "on_progress", tell)),
-            times=10,
-        )
-
-    for _ in range(10):
-        file = io.BytesIO(b"y" * 200_000)
-        use(_core.MultipartBody([("a", "b")], [("f", "file", file, "f", "f", "", None)], tell))
-    assert told
     own.close()
