@@ -123,41 +123,24 @@ async def check_reads(client: Client, allowed: list[str], refused: list[str]) ->
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("named", "roots", "allowed", "refused"),
+    ("roots", "allowed", "refused"),
     [
-        ([], None, ["in/song.wav", "out/other.wav", "in/link.wav"], ["/etc/passwd", "../x.wav"]),
-        ([], ["in"], ["in/song.wav", "song.wav"], ["here.wav", "out/other.wav", "in/link.wav"]),
-        ([], [], [], ["here.wav", "in/song.wav"]),
-        (["in"], None, ["in/song.wav"], ["here.wav", "in/link.wav"]),
-        (["in"], ["out"], ["in/song.wav", "in/link.wav"], ["here.wav"]),
+        (None, ["in/song.wav", "in/link.wav"], ["/etc/passwd"]),
+        (["in"], ["in/song.wav", "song.wav"], ["here.wav", "in/link.wav"]),
+        ([], [], ["here.wav"]),
     ],
 )
 def test_which_files_may_be_read(
-    folder: Path,
-    mode: str,
-    named: list[str],
-    roots: list[str] | None,
-    allowed: list[str],
-    refused: list[str],
+    folder: Path, mode: str, roots: list[str] | None, allowed: list[str], refused: list[str]
 ) -> None:
     async def main() -> None:
         async with running(folder / "s", Scripted()) as service:
             desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
-            folders = Folders([folder / one for one in named], folder)
-            async with beside(desk, folders, mode=mode, **roots_of(folder, roots)) as client:
+            options = roots_of(folder, roots)
+            async with beside(desk, Folders([], folder), mode=mode, **options) as client:
                 await check_reads(client, allowed, refused)
 
     run(main())
-
-
-def test_a_current_folder_that_nobody_has_chosen(folder: Path) -> None:
-    program = "import os, sys; os.chdir('/'); os.execv(sys.argv[1], sys.argv[1:])"
-    words = [*python(program), *PROGRAM, "mcp"]
-    call = {"name": "convert_to_mp3", "arguments": {"file": str(folder / "here.wav")}}
-    lines = [handshake(), message("notifications/initialized", number=None),
-             message("tools/call", call, 2)]  # fmt: skip
-    answers = by_hand(words, folder, lines)
-    assert "lies outside" in answers[2]["result"]["content"][0]["text"]
 
 
 def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any]:
