@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.polymux_server import PolymuxServer
+from support.replicate_door import closed_clients
 from support.services import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NUMBERS = count(1)
+
+
+@pytest.fixture(autouse=True)
+def _closed_clients() -> Iterator[None]:
+    """The package replicate's, which have no end of their own."""
+    with closed_clients():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,10 @@ from polymux import contract, errors
 from polymux.server.compat.replicate.models import models
 from polymux.service.errors import bad_request, status_error
 from replicate.exceptions import ReplicateError
-from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
+from support.polymux_server import PolymuxServer
+from support.replicate_door import ScriptedModels, of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from polymux.service.model import OperationRequest
@@ -23,9 +22,8 @@ BASE = "/replicate/v1/models"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with scripted_door(tmp_path_factory.mktemp("models"), Box()) as running:
-        yield running
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
 def schemas_of(server: PolymuxServer, name: str) -> dict[str, Any]:
@@ -148,11 +146,8 @@ def test_what_there_is_none_of(server: PolymuxServer) -> None:
 
 def test_only_what_can_be_done_is_listed(tmp_path: Path) -> None:
     """All can be read about; a key with scopes sees its own."""
-
-    def make() -> list[ScriptedModels]:
-        return [ScriptedModels("convert_to_mp3", "transcribe")]
-
-    with PolymuxServer(tmp_path / "s", make) as running, closed_clients():
+    able = ScriptedModels("convert_to_mp3", "transcribe")
+    with PolymuxServer(tmp_path / "s", lambda: [able]) as running:
         named = [one.id for one in of(running).models.list()]
         assert named == ["turian/insanely-fast-whisper-with-video", "polymux/convert-to-mp3"]
         assert of(running).models.get("riffusion/riffusion").name == "riffusion"
@@ -179,7 +174,7 @@ def test_models_that_refuse_an_empty_text(tmp_path: Path) -> None:
             if work.operation == "free_chat" and work.values["model"] != "gpt-4o":
                 raise status_error(errors.NoBackendError, "no such model")
 
-    with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server, closed_clients():
+    with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server:
         names = {f"{one.owner}/{one.name}" for one in of(server).models.list()}
     assert {"polymux/free-chat", "polymux/download-music", "polymux/search-music"} <= names
     assert "bytedance/sdxl-lightning-4step" not in names
