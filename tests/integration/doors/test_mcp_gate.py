@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import mcp
-from polymux.errors import InvalidRequestError
 from polymux.runtime.settings import Limits
 from polymux.server.compat.mcp.sessions import OpenSessions
-from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
+from polymux.server.settings.settings import CompatSettings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
-from support.polymux_server import CONVERT, PolymuxServer, form, read_answer
+from support.polymux_server import PolymuxServer, form, read_answer
 from support.served import until
 from support.services import Scripted
 
@@ -74,31 +73,6 @@ def test_without_a_right_key_no_body_is_read(server: PolymuxServer, key: str | N
     assert answer.json()["code"] == "unauthorized"
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert "mcp-session-id" not in answer.headers
-
-
-def test_jobs_of_a_key_that_go_on_have_places_beside_its_calls(
-    server: PolymuxServer, backend: Scripted
-) -> None:
-    """As at the operations' own addresses; to look at what there is needs none."""
-    limited, _ = server.keys.add("limited", concurrent=2)
-    fields = session_of(server, limited)
-    backend.gate.clear()
-    arguments = {"name": "read_text", "arguments": {"file": "data:;base64,aGVsbG8="}}
-    call = message("tools/call", arguments)
-    body, head = form(("file", ("a.wav", b"x")))
-    for _ in range(2):
-        later = [*head, ("Prefer", "respond-async")]
-        assert server.ask("POST", CONVERT, body, later, key=limited).status == 202
-    until(lambda: len(backend.began) == 2)
-    told = events(post(server, call, fields, key=limited))[0]["result"]
-    assert told["isError"] is True
-    assert "2 requests and jobs at once" in json.dumps(told)
-    assert len(backend.began) == 2
-    assert "tools" in events(post(server, message("tools/list"), fields, key=limited))[0]["result"]
-    server.loop.call_soon_threadsafe(backend.gate.set)
-    until(lambda: not server.state.has_jobs)
-    told = events(post(server, call, fields, key=limited))[0]["result"]
-    assert "isError" not in told or told["isError"] is False, told
 
 
 @pytest.mark.parametrize(
@@ -288,14 +262,3 @@ def test_where_the_door_is(
     assert mcp.REMEDY not in caplog.text
     assert answer_at_the_door(tmp_path / "5", **wanted).status == 404
     assert mcp.REMEDY in caplog.text
-
-
-def test_the_setting(tmp_path: Path) -> None:
-    file = tmp_path / "polymux.toml"
-    for text, wanted in (("", True), ("[compat]\nmcp = false\n", False)):
-        file.write_text(text)
-        assert read_settings(file).mcp_compat is wanted
-    assert ServerSettings(host="0.0.0.0").mcp_compat is False
-    file.write_text('[compat]\nmcp = "yes"\n')
-    with pytest.raises(InvalidRequestError, match=r"compat\.mcp='yes': must be true or false"):
-        read_settings(file)

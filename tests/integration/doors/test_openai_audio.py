@@ -12,7 +12,6 @@ import polymux
 import pytest
 from support.openai_door import ScriptedDoor, of, of_asyncio, real_speech
 from support.polymux_server import form
-from support.served import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,7 +188,6 @@ def test_forms_by_hand(server: PolymuxServer) -> None:
     """What the package would not send."""
     path = "/v1/audio/transcriptions"
     for fields, param in (
-        ((("model", "whisper-1"),), "file"),
         ((("file", "text"), ("model", "whisper-1")), "file"),
         ((("file", FILE), ("file", FILE)), "file"),
         ((("file", FILE), ("model", FILE)), "model"),
@@ -204,37 +202,3 @@ def test_forms_by_hand(server: PolymuxServer) -> None:
     assert (answer.status, answer.json()["error"]["code"]) == (415, "unsupported_media")
     body, headers = form(("file", FILE))
     assert server.ask("POST", path, body, headers).json()["text"] == "Hello there."
-
-
-def test_subtitles_without_times(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """They are not made up, and not left out in silence."""
-    with of(server) as client:
-        for kind in ("srt", "vtt"):
-            with pytest.raises(openai.InternalServerError) as refused:
-                client.audio.transcriptions.create(
-                    file=FILE, model="whisper-1", response_format=kind
-                )
-            assert refused.value.status_code == 502
-            assert refused.value.param == "response_format"
-        backend.output = [{"text": " Hello", "timestamp": [0, 1]}]
-        told = client.audio.transcriptions.create(
-            file=FILE, model="whisper-1", response_format="text"
-        )
-        assert told == "Hello\n"  # type: ignore[comparison-overlap]
-
-
-def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    backend.gate.clear()
-    with of(server, timeout=0.5) as client, pytest.raises(openai.APITimeoutError):
-        client.audio.transcriptions.create(file=FILE, model="whisper-1")
-    until(lambda: backend.ended == ["cancelled"])
-    drafts = server.settings.store.folder / "drafts"
-    until(lambda: not any(drafts.iterdir()))
-
-
-def test_a_job_that_fails(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    backend.failure = polymux.errors.NoAudioError("there is no sound in it")
-    with of(server) as client, pytest.raises(openai.UnprocessableEntityError) as refused:
-        client.audio.transcriptions.create(file=FILE, model="whisper-1")
-    assert refused.value.code == "no_audio"
-    assert refused.value.type == "invalid_request_error"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from polymux.service.model import OperationRequest
 
-BASE = "/replicate/v1/models"
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +88,6 @@ def test_what_a_schema_says(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     ("name", "output"),
     [
-        ("polymux/convert-to-mp3", {"type": "string", "format": "uri"}),
         ("nightmareai/real-esrgan", {"type": "string", "format": "uri"}),
         ("philz1337x/clarity-upscaler", {"type": "array",
                                          "items": {"type": "string", "format": "uri"}}),
@@ -110,25 +107,6 @@ def test_chats(server: PolymuxServer) -> None:
         members = schemas["Input"]["properties"]
         assert next(iter(members)) == "prompt"
         assert ("model" in members) is (name in ("polymux/chat", "polymux/free-chat"))
-
-
-def test_versions_follow_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each model has its own version, which changes with its schema."""
-    from polymux.server.compat.replicate import models as module
-
-    versions = {one.version for one in models().values()}
-    assert len(versions) == len(models())
-    model = models()["riffusion/riffusion"]
-    before = model.version
-    changed = copy.deepcopy(module.documents())
-    members = changed[model.full_name]["components"]["schemas"]["Input"]["properties"]
-    members["denoising"]["maximum"] = 0.5
-    module._described.cache_clear()
-    assert model.version == before
-    module._described.cache_clear()
-    monkeypatch.setattr(module, "documents", lambda: changed)
-    assert model.version != before
-    module._described.cache_clear()
 
 
 def test_what_there_is_none_of(server: PolymuxServer) -> None:

@@ -218,21 +218,6 @@ def test_scopes_and_quotas(server: PolymuxServer, backend: ScriptedModels) -> No
     assert "5" in str(too_long.value.detail)
 
 
-def test_a_full_queue(tmp_path: Path) -> None:
-    backend = ScriptedModels(max_concurrency=1)
-    backend.gate.clear()
-    limits = Limits(queue=1)
-    with PolymuxServer(tmp_path / "s", lambda: [backend], limits=limits) as server:
-        create(server, {"version": CONVERT, "input": FILE})
-        until(lambda: backend.began)
-        create(server, {"version": "polymux/chat", "input": {"prompt": "Hi"}})
-        answer = server.json(f"{BASE}/predictions", {"version": CONVERT, "input": FILE})
-        assert (answer.status, answer.json()["title"]) == (503, "Service unavailable")
-        assert int(answer.headers["retry-after"]) > 0
-        release(server, backend)
-        until(lambda: all(one.completed_at for one in of(server).predictions.list()))
-
-
 def test_jobs_of_the_other_doors(server: PolymuxServer) -> None:
     """What was asked for elsewhere is a prediction here, and the other way round."""
     with polymux.Client(server.url, server.key) as own:

@@ -15,8 +15,8 @@ from replicate.exceptions import ModelError
 from replicate.helpers import FileOutput
 from servers import media
 from servers.certificates import Authority
-from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import MP3, PICTURE, SONG, ScriptedModels, of, of_asyncio, scripted_door
+from support.polymux_server import PolymuxServer
+from support.replicate_door import MP3, PICTURE, SONG, ScriptedModels, of, of_asyncio
 from support.served import until
 
 if TYPE_CHECKING:
@@ -238,15 +238,3 @@ def test_files_inside_of_inputs(client: replicate.Client, backend: ScriptedModel
     oldest = client.predictions.list().results[-1]
     assert oldest.input is not None
     assert len(oldest.input["file"]) == 1027, "the prediction does not keep the file"
-
-
-def test_connections_over_tls_end_in_silence(
-    tmp_path: Path,
-    settings: dict[str, Any],
-    authority: Authority,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Whoever closes one is no failure of the server's."""
-    with scripted_door(tmp_path, Box(), **settings) as server:
-        assert len(of(server, authority).models.list()) > 0
-    assert [one for one in caplog.records if one.name == "asyncio"] == []

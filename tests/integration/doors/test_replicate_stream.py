@@ -10,12 +10,10 @@ import polymux
 import pytest
 from replicate.stream import ServerSentEvent
 from servers.certificates import Authority
-from support.openai_door import real_chat
 from support.polymux_server import Box, PolymuxServer
 from support.replicate_door import (
     PICTURE,
     ScriptedModels,
-    closed_clients,
     of,
     of_asyncio,
     scripted_door,
@@ -91,19 +89,6 @@ def test_tokens_as_they_come(tmp_path: Path, authority: Authority) -> None:
 
         assert asyncio.run(main()) == "Hello there"
         assert box.backend.began[-1].values["model"] == "maker/large"
-
-
-def test_a_real_model(tmp_path: Path) -> None:
-    with real_chat(tmp_path) as server, closed_clients():
-        given = {"prompt": "Say hello.", "max_tokens": 8, "temperature": 0, "seed": 1}
-        events = list(of(server).stream("polymux/smollm2", input=given))
-        assert events[-1].event == ServerSentEvent.EventType.DONE
-        said = "".join(str(one) for one in events)
-        assert said.strip()
-        (told,) = of(server).predictions.list()
-        assert "".join(told.output) == said
-        assert told.metrics is not None
-        assert 1 <= told.metrics["output_token_count"] <= 8
 
 
 def test_texts_of_every_kind(server: PolymuxServer, backend: ScriptedModels) -> None:
