@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from servers import certificates
 from support.replicate_service import LIGHTNING, ReplicateService, replicate
 from support.upstreams import IMAGES, gateway
 
@@ -57,20 +56,3 @@ def test_one_that_ends_twice(tmp_path: Path, second: dict[str, Any]) -> None:
         listed = server.ask("GET", "/api/v1/predictions").json()["results"]
         assert [one["id"] for one in listed] == [again.json()["id"], answer.json()["id"]]
         assert prediction.asked == 1
-
-
-def test_a_certificate_is_looked_at(tmp_path: Path) -> None:
-    """A stranger's is refused before the key is sent."""
-    good = certificates.Authority(tmp_path).certificate("good")
-    with ReplicateService(tls=good.context()) as secure:
-        secure.output(["HOST/made/one.png"])
-        for trusted in ({}, {"certificates": good.ca}):
-            settings = replicate(tmp_path, secure, **trusted)
-            folder = tmp_path / str(len(trusted))
-            with gateway(folder, {"replicate": settings}) as server:
-                answer = drawn(server)
-                if trusted:
-                    assert answer.status == 200, answer.body
-                else:
-                    assert "certificate" in answer.json()["error"]
-                    assert secure.requests == []
