@@ -84,24 +84,6 @@ def test_the_tools_are_those_of_the_contract(server: PolymuxServer) -> None:
 
 
 @both_modes
-def test_progress_is_told(server: PolymuxServer, backend: Making, mode: str) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
-
-    async def on_progress(progress: float, total: float | None, words: str | None) -> None:
-        told.append((progress, total, words))
-        server.loop.call_soon_threadsafe(backend.gate.set)
-
-    async def main() -> None:
-        server.loop.call_soon_threadsafe(backend.gate.clear)
-        async with over_http(server, mode) as client:
-            result = await client.call_tool("convert_to_mp3", FILE, progress_callback=on_progress)
-            assert not result.is_error
-
-    run(main())
-    assert told == [(0.5, 1.0, "begun")]
-
-
-@both_modes
 @pytest.mark.parametrize("tool", ["convert_to_mp3", "read_text"])
 def test_cancelling_a_call_ends_its_work(
     server: PolymuxServer, backend: Making, mode: str, tool: str
@@ -138,12 +120,9 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@both_modes
-def test_a_client_that_leaves_ends_its_work(
-    server: PolymuxServer, backend: Making, mode: str
-) -> None:
+def test_a_client_that_leaves_ends_its_work(server: PolymuxServer, backend: Making) -> None:
     server.loop.call_soon_threadsafe(backend.gate.clear)
-    words = [*python(LEAVING), f"{server.url}{PATH}", server.key, mode]
+    words = [*python(LEAVING), f"{server.url}{PATH}", server.key, "auto"]
     with subprocess.Popen(words) as process:
         until(lambda: backend.began or process.poll() is not None, 30)
         assert backend.ended == []

@@ -366,28 +366,3 @@ def test_agents_of_a_framework(real: PolymuxServer) -> None:
         assert isinstance(made.output, Colour)
 
     asyncio.run(with_model(real, "smollm2", body))
-
-
-def test_a_tool_of_a_framework(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """The framework calls it with what the model said, and tells the model what came of it."""
-    backend.message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-    asked: list[str] = []
-
-    async def body(model: OpenAIChatModel) -> str:
-        agent = Agent(model)
-
-        @agent.tool_plain
-        def weather(city: str) -> str:
-            """The weather of a city."""
-            asked.append(city)
-            backend.message = {"role": "assistant", "content": "Take an umbrella."}
-            return "It rains."
-
-        return (await agent.run("What is the weather in Paris?")).output
-
-    assert asyncio.run(with_model(server, "default", body)) == "Take an umbrella."
-    assert asked == ["Paris"]
-    first, second = (one.values for one in backend.began)
-    assert first["tools"][0]["function"]["name"] == "weather"
-    told = second["messages"][-1]
-    assert (told["role"], told["tool_call_id"], told["content"]) == ("tool", "call_0", "It rains.")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest
 
 
-
 @pytest.fixture(scope="module")
 def made() -> ScriptedModels:
     return ScriptedModels()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from replicate.helpers import FileOutput
 from servers import media
 from servers.certificates import Authority
 from support.polymux_server import PolymuxServer
-from support.replicate_door import MP3, PICTURE, SONG, ScriptedModels, of, of_asyncio
+from support.replicate_door import MP3, PICTURE, SONG, ScriptedModels, of
 from support.served import until
 
 if TYPE_CHECKING:
@@ -194,33 +193,6 @@ def test_a_job_that_fails(client: replicate.Client, backend: ScriptedModels) -> 
         client.run("polymux/convert-to-mp3", input={"file": "data:,x"})
     assert failed.value.prediction.status == "failed"
     assert failed.value.prediction.output is None
-
-
-def test_asyncio(server: PolymuxServer, backend: ScriptedModels, authority: Authority) -> None:
-    async def main() -> None:
-        client = of_asyncio(server, authority)
-        made = await client.async_run("polymux/convert-to-mp3", input={"file": recording()})
-        assert isinstance(made, FileOutput)
-        assert await made.aread() == MP3
-        model = await client.models.async_get("polymux/chat")
-        assert model.latest_version is not None
-        listed = await model.versions.async_list()
-        assert [one.id for one in listed] == [model.latest_version.id]
-        begun = await client.predictions.async_create(
-            version=model.latest_version, input={"prompt": "Hi"}
-        )
-        await begun.async_wait()
-        assert begun.output == ["Hel", "lo ", "there"]
-        assert (await client.predictions.async_get(begun.id)).status == "succeeded"
-        assert len((await client.predictions.async_list()).results) == 2
-        (sent,) = await client.files.async_list()
-        assert sent.name == "talk.wav"
-        assert await client.files.async_delete(sent.id)
-        assert (await client.webhooks.default.async_secret()).key.startswith("whsec_")
-        await client._async_client.aclose()
-
-    asyncio.run(main())
-    assert backend.files == [{"file": b"RIFF and samples"}]
 
 
 def test_files_inside_of_inputs(client: replicate.Client, backend: ScriptedModels) -> None:

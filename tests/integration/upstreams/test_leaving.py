@@ -13,6 +13,7 @@ from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
 from servers.steps import Stage, Step
 from support.polymux_server import CHAT, CONVERT, form
+from support.served import until
 from support.upstreams import (
     ASKED,
     FREE,
@@ -27,7 +28,7 @@ from support.upstreams import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from support.polymux_server import PolymuxServer
@@ -65,14 +66,6 @@ def attic(
 ) -> Iterator[PolymuxServer]:
     """The same before another polymux."""
     yield from behind("polymux", slow, tmp_path_factory)
-
-
-def until(condition: Callable[[], object], max_s: float = 5) -> float:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < max_s
-        time.sleep(0.002)
-    return time.monotonic() - began
 
 
 @pytest.mark.parametrize("path", [CHAT, FREE])

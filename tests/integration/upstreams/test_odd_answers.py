@@ -134,14 +134,15 @@ def test_longer_than_declared(
         assert said(ask(servers, case)) == f"next {number}"
 
 
-@pytest.mark.parametrize("content_type", ["text/html", "text/plain; charset=latin-1"])
 @pytest.mark.parametrize("case", CASES)
 def test_called_something_else(
-    servers: dict[str, PolymuxServer], bad: MisbehavingServer, case: str, content_type: str
+    servers: dict[str, PolymuxServer], bad: MisbehavingServer, case: str
 ) -> None:
     """What an answer is counts, and not what it is called; here it is called what it is."""
     right = good(case, "Grüße")
-    bad.script(steps.answer(200, right, content_type=content_type), path=CASES[case])
+    bad.script(
+        steps.answer(200, right, content_type="text/html; charset=latin-1"), path=CASES[case]
+    )
     answer = ask(servers, case)
     assert said(answer) == "Grüße"
     assert answer.headers["content-type"] == "application/json"
@@ -149,21 +150,12 @@ def test_called_something_else(
     bad.script(steps.answer(200, page, content_type="application/json"), path=CASES[case])
     told = ask(servers, case)
     assert (told.status, told.json()["code"]) == (502, "upstream_failed")
-
-
-@pytest.mark.parametrize("content_type", ["text/html", "application/json"])
-@pytest.mark.parametrize("kind", ["openai", "polymux"])
-def test_a_stream_that_is_called_something_else(
-    servers: dict[str, PolymuxServer], bad: MisbehavingServer, kind: str, content_type: str
-) -> None:
-    """All of it, to its end."""
-    fields = [("Content-Type", content_type), ("Connection", "close")]
-    stream = event(chunk("x")) + event(chunk("", "stop")) + event("[DONE]")
-    bad.script(
-        steps.head(200, fields), steps.send(stream), steps.close(), path=CASES[f"{kind} chat"]
-    )
-    answer = chat(servers[kind], stream=True)
-    assert events_of(answer) == [chunk("x"), chunk("", "stop"), "[DONE]"]
+    if case.endswith("chat"):  # A stream, too, and all of it.
+        head = steps.head(200, [("Content-Type", "text/html"), ("Connection", "close")])
+        stream = event(chunk("x")) + event(chunk("", "stop")) + event("[DONE]")
+        bad.script(head, steps.send(stream), steps.close(), path=CASES[case])
+        answer = chat(servers[case.split()[0]], stream=True)
+        assert events_of(answer) == [chunk("x"), chunk("", "stop"), "[DONE]"]
 
 
 def many_choices(case: str, *, declared: bool) -> list[Step]:

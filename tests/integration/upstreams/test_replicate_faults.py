@@ -136,16 +136,11 @@ def test_when_a_prediction_is_asked_for(
     assert ("retry-after" in answer.headers) == (status in (429, 503))
 
 
-@pytest.mark.parametrize("value", NO_PREDICTIONS)
-def test_what_is_no_prediction(
-    server: PolymuxServer, service: ReplicateService, value: Any
-) -> None:
-    service.script(steps.answer(201, json.dumps(value).encode()), path=CREATE)
-    assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
-
-
-def test_what_is_wrong_with_an_input(server: PolymuxServer, service: ReplicateService) -> None:
-    """A 422 that speaks of the input is told, without what is private."""
+def test_what_is_no_prediction(server: PolymuxServer, service: ReplicateService) -> None:
+    """And a 422 that speaks of the input is told, without what is private."""
+    for value in NO_PREDICTIONS:
+        service.script(steps.answer(201, json.dumps(value).encode()), path=CREATE)
+        assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
     service.script(told_of(422, f"- input.width: too wide, see {SECRETS}\n"), path=CREATE)
     answer = drawn(server)
     assert_good_failure(server, service, answer, 400, "invalid_request")
@@ -163,22 +158,16 @@ def test_when_a_file_is_sent(server: PolymuxServer, service: ReplicateService, f
     assert CREATE not in [one.path for one in service.requests[before:]]
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["http://files.example/f1", "file:///etc/passwd", "https://me:secret@files.example/f1",
-     "https:///f1", "https://[::1", "https://files.example/" + "x" * 5000],
-)  # fmt: skip
-def test_files_that_are_kept_elsewhere(
-    server: PolymuxServer, service: ReplicateService, address: str
-) -> None:
-    """Neither at its own address nor by https: no input names them."""
-    service.file_address = address
+def test_files_that_are_kept_elsewhere(server: PolymuxServer, service: ReplicateService) -> None:
+    """At its own address or by https, else no input names them."""
     before = len(service.predictions)
-    assert_good_failure(server, service, spoken(server), 502, "upstream_failed")
+    for address in (
+        "http://files.example/f1", "file:///etc/passwd", "https://me:secret@files.example/f1",
+        "https:///f1", "https://[::1", "https://files.example/" + "x" * 5000,
+    ):  # fmt: skip
+        service.file_address = address
+        assert_good_failure(server, service, spoken(server), 502, "upstream_failed")
     assert len(service.predictions) == before
-
-
-def test_files_may_be_kept_by_https(server: PolymuxServer, service: ReplicateService) -> None:
     service.file_address = "https://files.example/f1?sig=1"
     service.output({"text": "Hi", "chunks": []})
     assert spoken(server).status == 200
@@ -250,18 +239,19 @@ def test_what_is_no_picture(server: PolymuxServer, service: ReplicateService, ou
     assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
 
 
-@pytest.mark.parametrize(
-    "output",
-    [None, "Hello", {"text": 3}, {"text": "a", "chunks": 3}, [3], [{"text": "a", "timestamp": [1]}],
-     {"text": "a", "chunks": [{"text": 1}]},
-     {"text": "a", "chunks": [{"text": "a", "timestamp": ["0", 1]}]},
-     {"text": "a", "chunks": [{"text": "a", "timestamp": [0, 1 << 70]}]}],
-)  # fmt: skip
-def test_what_is_no_transcript(
-    server: PolymuxServer, service: ReplicateService, output: Any
-) -> None:
-    service.output(output)
-    assert_good_failure(server, service, spoken(server), 502, "upstream_failed")
+#: What no transcript is.
+SPOKEN: list[Any] = [
+    None, "Hello", {"text": 3}, {"text": "a", "chunks": 3}, [3], [{"text": "a", "timestamp": [1]}],
+    {"text": "a", "chunks": [{"text": 1}]},
+    {"text": "a", "chunks": [{"text": "a", "timestamp": ["0", 1]}]},
+    {"text": "a", "chunks": [{"text": "a", "timestamp": [0, 1 << 70]}]},
+]  # fmt: skip
+
+
+def test_what_is_no_transcript(server: PolymuxServer, service: ReplicateService) -> None:
+    for output in SPOKEN:
+        service.output(output)
+        assert_good_failure(server, service, spoken(server), 502, "upstream_failed")
 
 
 PNG = MADE["one.png"][1]
@@ -299,38 +289,31 @@ def test_no_address_leads_into_this_network(
         assert decoy.connections == []
 
 
-@pytest.mark.parametrize(
-    "more",
-    ["DECOY/v1/models/x/y/versions?cursor=2", "HOST/v1/other?cursor=2", "HOST@DECOY?c=1",
-     f"HOST{VERSIONS}/../../?c=1", 3],
-)  # fmt: skip
-def test_lists_that_go_on_elsewhere(service: ReplicateService, tmp_path: Path, more: Any) -> None:
-    """The key goes to no other address than that of the list."""
-    with MisbehavingServer() as decoy:
-        text = json.dumps({"next": more, "results": [{"id": "0" * 64}]})
-        text = text.replace("HOST", service.url).replace("DECOY", decoy.url)
-        service.script(steps.answer(200, text.encode()), path=VERSIONS)
-        with gateway(tmp_path, {"replicate": replicate(tmp_path, service, **LIMITS)}) as server:
+#: What a list of versions may be that is none, or goes on elsewhere.
+LISTS: list[dict[str, Any]] = [
+    {"next": "DECOY/v1/models/x/y/versions?cursor=2"}, {"next": "HOST/v1/other?cursor=2"},
+    {"next": "HOST@DECOY?c=1"}, {"next": f"HOST{VERSIONS}/../../?c=1"}, {"next": 3},
+    {"results": 5}, {"results": {"id": "0" * 64}},
+]  # fmt: skip
+
+
+def test_lists_that_are_none(service: ReplicateService, tmp_path: Path) -> None:
+    """The key goes to no other address than that of the list, and there no more than 100 times."""
+    settings = {"replicate": replicate(tmp_path, service)}
+    with MisbehavingServer() as decoy, gateway(tmp_path, settings) as server:
+        for listed in LISTS:
+            text = json.dumps({"results": [{"id": "0" * 64}]} | listed)
+            text = text.replace("HOST", service.url).replace("DECOY", decoy.url)
+            service.script(steps.answer(200, text.encode()), path=VERSIONS)
             answer = drawn(server)
             assert_good_failure(server, service, answer, 502, "upstream_failed")
-            assert "its list goes on" in answer.json()["error"]
+            assert ("its list goes on" in answer.json()["error"]) == ("next" in listed)
         assert decoy.connections == []
-
-
-@pytest.mark.parametrize("listed", [5, {"id": "0" * 64}])
-def test_lists_that_are_none(service: ReplicateService, tmp_path: Path, listed: Any) -> None:
-    service.script(steps.answer(200, json.dumps({"results": listed}).encode()), path=VERSIONS)
-    with gateway(tmp_path, {"replicate": replicate(tmp_path, service, **LIMITS)}) as server:
+        text = json.dumps({"next": f"{service.url}{VERSIONS}?cursor=1", "results": []})
+        service.script(steps.answer(200, text.encode()), path=VERSIONS, times=None)
+        before = len(service.requests)
         assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
-
-
-def test_lists_without_an_end(service: ReplicateService, tmp_path: Path) -> None:
-    text = json.dumps({"next": f"{service.url}{VERSIONS}?cursor=1", "results": []})
-    service.script(steps.answer(200, text.encode()), path=VERSIONS, times=None)
-    before = len(service.requests)
-    with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as server:
-        assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
-    assert len(service.requests) - before == 100
+        assert len(service.requests) - before == 100
 
 
 def test_keys_are_nowhere_but_in_requests(
