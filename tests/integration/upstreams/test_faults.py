@@ -78,8 +78,8 @@ ODD, LONG = (400, "invalid_request"), (400, "context_length_exceeded")
 NO_MODEL = (400, "model_not_found")
 
 
-def says(status: int, text: str = SECRETS, **more: Any) -> list[Step]:
-    return [steps.answer(status, error(text, **more))]
+def says(number: int, text: str = SECRETS, /, **more: Any) -> list[Step]:
+    return [steps.answer(number, error(text, **more))]
 
 
 #: Before anything of an answer has come.
