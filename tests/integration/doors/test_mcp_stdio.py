@@ -263,9 +263,8 @@ def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> 
 def test_progress_and_cancelling_reach_the_server(
     folder: Path, server: PolymuxServer, backend: Scripted, mode: str
 ) -> None:
-    asked = polymux.AsyncClient(server.url, server.key)
-
     async def main() -> None:
+        asked = polymux.AsyncClient(server.url, server.key)
         server.loop.call_soon_threadsafe(backend.gate.clear)
         told = asyncio.Event()
 
