@@ -290,27 +290,6 @@ def test_progress_and_cancelling_reach_the_server(
     run(main())
 
 
-@pytest.mark.parametrize("wrong", ["key", "address"])
-def test_a_server_that_refuses_or_is_not_there(
-    folder: Path, server: PolymuxServer, wrong: str
-) -> None:
-    url, key = server.url, "wrong-key"
-    if wrong == "address":
-        url, key = "http://127.0.0.1:9", server.key
-
-    async def main() -> None:
-        async with (
-            remote_executor(polymux.AsyncClient(url, key, retry=0)) as desk,
-            beside(desk, Folders([], folder)) as client,
-        ):
-            result = await client.call_tool("read_text", {"file": "here.wav"})
-            assert key not in json.dumps(result.structured_content)
-            assert code_of(result) != "internal"
-            assert (code_of(result) == "unauthorized") is (wrong == "key")
-
-    run(main())
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("tool", ["convert_to_mp3", "read_text"])
 def test_cancelling_ends_the_work_of_this_machine(folder: Path, mode: str, tool: str) -> None:

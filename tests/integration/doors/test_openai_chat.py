@@ -95,30 +95,6 @@ def test_a_stream_and_its_usage(client: openai.OpenAI) -> None:
     assert not any(one.usage for one in without)
 
 
-def test_more_answers_than_slots(client: openai.OpenAI) -> None:
-    """Five of a model with two slots: each of its own, all of them counted, and the same again."""
-    given: dict[str, Any] = {**ASKED, "n": 5, "seed": 3, "temperature": 1.5,
-                             "max_completion_tokens": 5}  # fmt: skip
-    whole = client.chat.completions.create(**given)
-    texts = [one.message.content for one in whole.choices]
-    assert [one.index for one in whole.choices] == [0, 1, 2, 3, 4]
-    assert len(set(texts)) > 1
-    assert all(one.finish_reason for one in whole.choices)
-    assert whole.usage is not None
-    assert 5 < whole.usage.completion_tokens <= 5 * 5
-    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
-    options: Any = {"include_usage": True}
-    chunks = list(client.chat.completions.create(**given, stream=True, stream_options=options))
-    said = dict.fromkeys(range(5), "")
-    for chunk in chunks[:-1]:
-        for choice in chunk.choices:
-            said[choice.index] += choice.delta.content or ""
-    assert list(said.values()) == texts
-    assert len({chunk.id for chunk in chunks}) == 1
-    assert chunks[-1].usage is not None
-    assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
-
-
 @pytest.mark.parametrize("wanted", [None, 3])
 def test_as_many_other_tokens_as_are_asked_for(client: openai.OpenAI, wanted: int | None) -> None:
     more: dict[str, Any] = {} if wanted is None else {"top_logprobs": wanted}

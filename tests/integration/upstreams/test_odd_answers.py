@@ -199,7 +199,7 @@ def asked(program: ServedProgram, case: str) -> Answer:
     return program.request("POST", STT, *form(("audio", ("a.wav", media.wav()))))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["openai chat", "polymux transcript", "replicate transcript"])
 def test_memory_under_answers_without_end(
     bad: MisbehavingServer, servers: dict[str, PolymuxServer], case: str, tmp_path: Path
 ) -> None:

@@ -224,6 +224,39 @@ def test_predictions_that_come_to_no_good(
     assert not service.predictions[-1].canceled
 
 
+NEARLY: dict[str, Any] = {"status": "processing", "logs": " 98%|#########8|\n 99%|#########9|\n"}
+MADE_ONE: dict[str, Any] = {"status": "succeeded", "output": ["HOST/made/one.png"]}
+FAILED_THERE: dict[str, Any] = {"status": "failed", "error": "on second thoughts"}
+
+
+def test_one_that_fails_at_last(server: PolymuxServer, service: ReplicateService) -> None:
+    """O06: nothing of it is kept, and what it said of itself is told."""
+    service.stages = [NEARLY, FAILED_THERE]
+    answer = drawn(server)
+    assert_good_failure(server, service, answer, 502, "upstream_failed")
+    assert "on second thoughts" in answer.json()["error"]
+    told = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}").json()
+    assert (told["status"], told["progress"]) == ("failed", 0.99)
+    assert "output" not in told
+    assert "99%" in told["logs"]
+
+
+@pytest.mark.parametrize("second", [FAILED_THERE, {"status": "processing"}])
+def test_one_that_ends_twice(
+    server: PolymuxServer, service: ReplicateService, second: dict[str, Any]
+) -> None:
+    """O06: its first end counts: nothing is asked or fetched again, and one result is there."""
+    service.stages = [{"status": "starting"}, MADE_ONE, second]
+    before = len(service.asked)
+    answer = drawn(server)
+    assert answer.status == 200
+    told = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}").json()
+    assert told["status"] == "succeeded"
+    assert len(told["output"]) == 1
+    assert service.predictions[-1].asked == 1
+    assert service.asked[before:].count("GET /made/one.png") == 1
+
+
 #: What no pictures are; HOST is the service.
 OUTPUTS: list[Any] = [
     None, {}, [], [3], ["HOST/made/page"], ["HOST/gone"], ["HOST/made/one.wav"],
