@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from support.commands import PROGRAM, environment, run
+from polymux.cli import main
+from support.commands import environment
 from support.mcp_clients import python
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-WITHOUT_SDK = (
-    "import sys; sys.modules['mcp'] = None; from polymux.cli import main; sys.exit(main({words!r}))"
-)
 
 
 @pytest.mark.parametrize(
@@ -29,34 +27,42 @@ WITHOUT_SDK = (
         (["--server", "nowhere"], "--server"),
     ],
 )
-def test_wrong_words(tmp_path: Path, words: list[str], said: str) -> None:
-    done = run("mcp", *words, cwd=tmp_path, code=2)
-    assert said in done.stderr.decode()
-    assert done.stdout == b""
+def test_wrong_words(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["mcp", *words]) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.out == ""
 
 
 @pytest.mark.parametrize("words", [["mcp"], ["mcp", "--server", "http://127.0.0.1:9"]])
-def test_without_the_sdk_it_says_how_to_get_it(tmp_path: Path, words: list[str]) -> None:
-    done = subprocess.run(
-        python(WITHOUT_SDK.format(words=words)), capture_output=True, text=True, check=False,
-        cwd=tmp_path, env=environment(tmp_path),
-    )  # fmt: skip
-    assert done.returncode == 3
-    assert "pip install 'polymux[mcp]'" in done.stderr
-    assert done.stdout == ""
+def test_without_the_sdk_it_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert main(words) == 3
+    told = capsys.readouterr()
+    assert "pip install 'polymux[mcp]'" in told.err
+    assert told.out == ""
 
 
 @pytest.mark.parametrize("sdk", [True, False])
 def test_the_doctor_knows(tmp_path: Path, sdk: bool) -> None:
-    programs = [python(WITHOUT_SDK.format(words=["doctor", *more])) for more in ([], ["--json"])]
-    if sdk:
-        programs = [[*PROGRAM, "doctor"], [*PROGRAM, "doctor", "--json"]]
-    text, plain = (
-        subprocess.run(one, capture_output=True, text=True, check=False, cwd=tmp_path,
-                       env=environment(tmp_path, PATH=os.environ["PATH"])).stdout
-        for one in programs
+    lacking = "" if sdk else "sys.modules['mcp'] = None; "
+    program = f"import sys; {lacking}from polymux.cli import main; "
+    program += "main(['doctor']); main(['doctor', '--json'])"
+    done = subprocess.run(
+        python(program), capture_output=True, text=True, check=False, cwd=tmp_path,
+        env=environment(tmp_path, PATH=os.environ["PATH"]),
     )  # fmt: skip
+    text, _, plain = done.stdout.partition("\n{")
     (line,) = [one for one in text.splitlines() if "Model Context Protocol" in one]
     assert line.startswith("ok" if sdk else "absent")
     assert ("polymux[mcp]" in line) is not sdk
-    assert json.loads(plain)["mcp"] is sdk
+    assert json.loads("{" + plain)["mcp"] is sdk

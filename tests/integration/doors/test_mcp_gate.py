@@ -6,17 +6,17 @@ import json
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux import mcp
-from polymux.errors import InvalidRequestError
 from polymux.runtime.settings import Limits
 from polymux.server.compat.mcp.sessions import OpenSessions
-from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
+from polymux.server.settings.settings import CompatSettings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
-from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
+from support.polymux_server import PolymuxServer, form, read_answer
 from support.served import until
 from support.services import Scripted
 
@@ -26,22 +26,13 @@ if TYPE_CHECKING:
 
     from support.polymux_server import Answer
 
+ORIGIN = "https://inspector.example"
 LIMITS = Limits(chat_bytes=1 << 20, body_first_s=1.0, body_bytes_per_s=1e6)
 
 
-@pytest.fixture
-def box() -> Box:
-    return Box()
-
-
-@pytest.fixture
-def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
-    def make() -> list[Scripted]:
-        box.backend = Scripted(max_concurrency=4)
-        return [box.backend]
-
-    with PolymuxServer(tmp_path / "s", make, limits=LIMITS) as running:
-        yield running
+@pytest.fixture(scope="module")
+def settings() -> dict[str, Any]:
+    return {"limits": LIMITS, "allowed_origins": (ORIGIN,)}
 
 
 def session_of(server: PolymuxServer, key: str = "") -> list[tuple[str, str]]:
@@ -59,18 +50,10 @@ def session_of(server: PolymuxServer, key: str = "") -> list[tuple[str, str]]:
     return fields
 
 
-def called(server: PolymuxServer, arguments: str, version: str) -> dict[str, Any]:
+def called(server: PolymuxServer, arguments: str) -> dict[str, Any]:
     """What a call with these arguments gave, which need be no JSON."""
-    params: dict[str, Any] = {"name": "read_text", "arguments": "HERE"}
-    if version == VERSION:
-        fields = session_of(server)
-    else:
-        names = ("protocolVersion", version), ("clientCapabilities", {})
-        params["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in names}
-        fields = [("Mcp-Protocol-Version", version), ("Mcp-Method", "tools/call"),
-                  ("Mcp-Name", "read_text")]  # fmt: skip
-    body = message("tools/call", params).decode().replace('"HERE"', arguments)
-    answer = post(server, body.encode(), fields)
+    plain = message("tools/call", {"name": "read_text", "arguments": "HERE"}).decode()
+    answer = post(server, plain.replace('"HERE"', arguments).encode(), session_of(server))
     if answer.headers["content-type"] == "application/json":
         return dict(answer.json())
     (told,) = events(answer)
@@ -92,31 +75,6 @@ def test_without_a_right_key_no_body_is_read(server: PolymuxServer, key: str | N
     assert "mcp-session-id" not in answer.headers
 
 
-def test_jobs_of_a_key_that_go_on_have_places_beside_its_calls(
-    server: PolymuxServer, box: Box
-) -> None:
-    """As at the operations' own addresses; to look at what there is needs none."""
-    limited, _ = server.keys.add("limited", concurrent=2)
-    fields = session_of(server, limited)
-    box.backend.gate.clear()
-    arguments = {"name": "read_text", "arguments": {"file": "data:;base64,aGVsbG8="}}
-    call = message("tools/call", arguments)
-    body, head = form(("file", ("a.wav", b"x")))
-    for _ in range(2):
-        later = [*head, ("Prefer", "respond-async")]
-        assert server.ask("POST", CONVERT, body, later, key=limited).status == 202
-    until(lambda: len(box.backend.began) == 2)
-    told = events(post(server, call, fields, key=limited))[0]["result"]
-    assert told["isError"] is True
-    assert "2 requests and jobs at once" in json.dumps(told)
-    assert len(box.backend.began) == 2
-    assert "tools" in events(post(server, message("tools/list"), fields, key=limited))[0]["result"]
-    server.loop.call_soon_threadsafe(box.backend.gate.set)
-    until(lambda: not server.state.has_jobs)
-    told = events(post(server, call, fields, key=limited))[0]["result"]
-    assert "isError" not in told or told["isError"] is False, told
-
-
 @pytest.mark.parametrize(
     ("method", "fields", "body", "status"),
     [
@@ -129,41 +87,31 @@ def test_jobs_of_a_key_that_go_on_have_places_beside_its_calls(
          b"110000\r\n" + b" " * 0x110000 + b"\r\n0\r\n\r\n", 413),
         ("POST", [("Content-Length", "100")], b"{", 408),
         ("POST", [("Content-Encoding", "gzip")], handshake(), 415),
+        ("POST", [("Content-Type", "text/plain")], handshake(), 415),
+        ("POST", form()[1], form(("a", "b"))[0], 415),
     ],
 )  # fmt: skip
 def test_the_rules_of_the_gate_hold(
     server: PolymuxServer, method: str, fields: list[tuple[str, str]], body: bytes, status: int
 ) -> None:
-    answer = server.ask(method, PATH, body, [*TYPES, *fields])
+    types = [one for one in TYPES if one[0] not in dict(fields)]
+    answer = server.ask(method, PATH, body, [*types, *fields])
     assert answer.status == status
     assert set(answer.json()) >= {"error", "code", "request_id"}
     if status == 405:
         assert answer.headers["allow"] == "POST, DELETE"
 
 
-def test_a_page_of_an_allowed_origin(tmp_path: Path) -> None:
-    origin = ("Origin", "https://inspector.example")
-    with PolymuxServer(
-        tmp_path / "s", lambda: [Scripted()], allowed_origins=("https://inspector.example",)
-    ) as server:
-        may = server.ask("OPTIONS", PATH, b"", [origin], key=None)
-        assert may.status == 200
-        for name in ("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"):
-            assert name in may.headers["access-control-allow-headers"]
-        answer = post(server, handshake(), [origin])
-        assert answer.headers["access-control-allow-origin"] == "https://inspector.example"
-        assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
-
-
-def test_other_types_of_bodies(server: PolymuxServer) -> None:
-    body, fields = form(("a", "b"))
-    assert server.ask("POST", PATH, body, fields).status == 415
-    plain = [("Content-Type", "text/plain")]
-    assert server.ask("POST", PATH, handshake(), plain).status == 415
-
-
-def test_answers_say_whose_they_are(server: PolymuxServer) -> None:
-    answer = post(server, handshake(), [("X-Request-Id", "mine")])
+def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
+    """And what an answer says of itself."""
+    origin = ("Origin", ORIGIN)
+    may = server.ask("OPTIONS", PATH, b"", [origin], key=None)
+    assert may.status == 200
+    for name in ("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"):
+        assert name in may.headers["access-control-allow-headers"]
+    answer = post(server, handshake(), [origin, ("X-Request-Id", "mine")])
+    assert answer.headers["access-control-allow-origin"] == ORIGIN
+    assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
     assert answer.headers["x-request-id"] == "mine"
     assert answer.headers["polymux-version"]
     (told,) = events(answer)
@@ -174,23 +122,12 @@ def test_answers_say_whose_they_are(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"no JSON",
-        b"[]",
-        b"[" + message("ping") + b"]",
-        b"5",
-        b'{"jsonrpc": "1.0", "method": "ping", "id": 1}',
-        b'{"jsonrpc": "2.0", "id": 1}',
-        b'{"jsonrpc": "2.0", "method": 5, "id": 1}',
-        b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}',
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"\xff\xfe",
-        b'"' + b"x" * 100_000 + b'"',
-        b"1" * 10_000,
+        b"", b"no JSON", b"[" + message("ping") + b"]", b"5", b'{"jsonrpc": "2.0", "id": 1}',
+        b'{"jsonrpc": "2.0", "method": 5, "id": 1}', b'{"a":' * 100_000, b"\xff\xfe",
+        b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}', b'"' + b"x" * 100_000 + b'"',
     ],
-)
-@pytest.mark.parametrize("version", [VERSION, "2026-07-28", "9999-01-01", "x"])
+)  # fmt: skip
+@pytest.mark.parametrize("version", [VERSION, "2026-07-28", "x"])
 def test_what_is_no_message(server: PolymuxServer, body: bytes, version: str) -> None:
     answer = post(server, body, [("Mcp-Protocol-Version", version)])
     assert 400 <= answer.status < 500, answer.body
@@ -203,35 +140,25 @@ def test_what_is_no_message(server: PolymuxServer, body: bytes, version: str) ->
     ("arguments", "words"),
     [
         ("[]", "Invalid request parameters"),
-        ('"text"', "Invalid request parameters"),
-        ('{"file": "QUJD", "lang": "\\ud800"}', "lang|Parse error"),
         ('{"file": "\\ud800"}', "file: is no file|Parse error"),
         ('{"file": NaN}', "file: must be a text"),
         ('{"file": "QUJD", "lang": 1e999}', "lang"),
-        ('{"file": "QUJD", "lang": %s}' % ('{"a":' * 100 + "1" + "}" * 100), "lang"),
         ('{"file": %s}' % ("[" * 5000 + "]" * 5000), "Parse error"),
-        ('{"file": "QUJD", "%s": 1}' % ("x" * 10_000), None),
-        ('{"FILE": "QUJD"}', "file: is missing"),
         ('{"file": "QUJD", "file": "###"}', "file: is no file"),
     ],
 )
-@pytest.mark.parametrize("version", [VERSION, "2026-07-28"])
 def test_arguments_by_hand(
-    server: PolymuxServer, box: Box, arguments: str, words: str | None, version: str
+    server: PolymuxServer, backend: Scripted, arguments: str, words: str
 ) -> None:
-    told = called(server, arguments, version)
-    text = json.dumps(told)
-    assert len(text) < 20_000
-    if words is None:
-        assert told["result"]["isError"] is False
-        return
+    told = called(server, arguments)
+    assert len(json.dumps(told)) < 20_000
     assert "error" in told or told["result"]["isError"] is True
-    assert re.search(words, text)
-    assert box.backend.began == []
+    assert re.search(words, json.dumps(told))
+    assert backend.began == []
 
 
-def test_a_session_is_that_of_its_key(server: PolymuxServer) -> None:
-    key, _ = server.keys.add("other")
+def test_a_session_is_that_of_its_key(server: PolymuxServer, other_key: str) -> None:
+    key = other_key
     fields = session_of(server)
     listing = message("tools/list")
     assert len(events(post(server, listing, fields))[0]["result"]["tools"]) == 14
@@ -245,12 +172,25 @@ def test_a_session_is_that_of_its_key(server: PolymuxServer) -> None:
     assert post(server, listing, fields).status == 404
 
 
-def test_a_key_has_its_share_of_sessions(
-    server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One more ends the longest idle of its own, none in which a call runs, and none of others."""
-    few = partial(OpenSessions, max_sessions=4, max_per_caller=2)
+@contextmanager
+def of_few_sessions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, backend: Scripted, most: int
+) -> Iterator[PolymuxServer]:
+    """A server of its own; two of its sessions are for one key."""
+    few = partial(OpenSessions, max_sessions=most, max_per_caller=2)
     monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
+    with PolymuxServer(folder / "s", lambda: [backend]) as server:
+        yield server
+
+
+def test_a_key_has_its_share_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more ends the longest idle of its own, none in which a call runs, and none of others."""
+    backend = Scripted(max_concurrency=4)
+    with of_few_sessions(tmp_path, monkeypatch, backend, 4) as server:
+        check_the_share_of_a_key(server, backend)
+
+
+def check_the_share_of_a_key(server: PolymuxServer, backend: Scripted) -> None:
     key, _ = server.keys.add("other")
     others = session_of(server, key)
     first, second = session_of(server), session_of(server)
@@ -259,40 +199,37 @@ def test_a_key_has_its_share_of_sessions(
     third = session_of(server)
     assert [post(server, listing, one).status for one in (first, second, third)] == [200, 404, 200]
     assert post(server, listing, others, key=key).status == 200
-    server.loop.call_soon_threadsafe(box.backend.gate.clear)
+    server.loop.call_soon_threadsafe(backend.gate.clear)
     given = {"name": "convert_to_mp3", "arguments": {"file": "QUJD"}}
     call = message("tools/call", given, number=7)
     with ThreadPoolExecutor(2) as threads:
         running = [threads.submit(post, server, call, one) for one in (first, third)]
         try:
-            until(lambda: len(box.backend.began) == 2)
+            until(lambda: len(backend.began) == 2)
             answer = post(server, handshake())
             assert (answer.status, answer.headers["retry-after"]) == (503, "5")
             assert post(server, listing, first).status == 200
             session_of(server, key)
         finally:
-            server.loop.call_soon_threadsafe(box.backend.gate.set)
+            server.loop.call_soon_threadsafe(backend.gate.set)
         assert [one.result().status for one in running] == [200, 200]
     assert server.ask("DELETE", PATH, b"", first).status == 200
     session_of(server)
     assert post(server, listing, third).status == 200
 
 
-def test_all_keys_share_the_sessions(
-    server: PolymuxServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_keys_share_the_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes first is begun anew; a request that begins no session ends none."""
-    few = partial(OpenSessions, max_sessions=2, max_per_caller=2)
-    monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
-    keys = [server.keys.add(name)[0] for name in "abc"]
-    sessions = [session_of(server, key) for key in keys[:2]]
     listing = message("tools/list")
-    assert post(server, listing, key=keys[2]).status == 400
-    assert post(server, listing, sessions[0], key=keys[0]).status == 200
-    assert post(server, listing, sessions[1], key=keys[2]).status == 404
-    sessions.append(session_of(server, keys[2]))
-    both = zip(sessions, keys, strict=True)
-    told = [post(server, listing, fields, key=key).status for fields, key in both]
+    with of_few_sessions(tmp_path, monkeypatch, Scripted(), 2) as server:
+        keys = [server.keys.add(name)[0] for name in "abc"]
+        sessions = [session_of(server, key) for key in keys[:2]]
+        assert post(server, listing, key=keys[2]).status == 400
+        assert post(server, listing, sessions[0], key=keys[0]).status == 200
+        assert post(server, listing, sessions[1], key=keys[2]).status == 404
+        sessions.append(session_of(server, keys[2]))
+        both = zip(sessions, keys, strict=True)
+        told = [post(server, listing, fields, key=key).status for fields, key in both]
     assert told == [200, 404, 200]
 
 
@@ -311,34 +248,17 @@ def answer_at_the_door(folder: Path, **settings: Any) -> Answer:
         return post(server, handshake(), host)
 
 
-def test_where_the_door_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    public = {"public_url": "https://tools.example"}
-    assert answer_at_the_door(tmp_path / "1").status == 200
-    assert answer_at_the_door(tmp_path / "2", compat=CompatSettings(mcp=False)).status == 404
-    assert answer_at_the_door(tmp_path / "3", **public).status == 404
-    assert (
-        answer_at_the_door(tmp_path / "4", **public, compat=CompatSettings(mcp=True)).status == 200
-    )
-    monkeypatch.setattr("polymux.server.compat.mcp.http.is_installed", lambda: False)
-    assert answer_at_the_door(tmp_path / "5").status == 404
-
-
-def test_a_door_that_lacks_its_sdk_is_told_of(
+def test_where_the_door_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """On addresses of others only where it is wanted; who wants it without its SDK is told."""
+    public = {"public_url": "https://tools.example"}
+    wanted = {"compat": CompatSettings(mcp=True)}
+    assert answer_at_the_door(tmp_path / "1", compat=CompatSettings(mcp=False)).status == 404
+    assert answer_at_the_door(tmp_path / "2", **public).status == 404
+    assert answer_at_the_door(tmp_path / "3", **public, **wanted).status == 200
     monkeypatch.setattr("polymux.server.compat.mcp.http.is_installed", lambda: False)
-    assert answer_at_the_door(tmp_path / "1").status == 404
+    assert answer_at_the_door(tmp_path / "4").status == 404
     assert mcp.REMEDY not in caplog.text
-    assert answer_at_the_door(tmp_path / "2", compat=CompatSettings(mcp=True)).status == 404
+    assert answer_at_the_door(tmp_path / "5", **wanted).status == 404
     assert mcp.REMEDY in caplog.text
-
-
-def test_the_setting(tmp_path: Path) -> None:
-    file = tmp_path / "polymux.toml"
-    for text, wanted in (("", True), ("[compat]\nmcp = false\n", False)):
-        file.write_text(text)
-        assert read_settings(file).mcp_compat is wanted
-    assert ServerSettings(host="0.0.0.0").mcp_compat is False
-    file.write_text('[compat]\nmcp = "yes"\n')
-    with pytest.raises(InvalidRequestError, match=r"compat\.mcp='yes': must be true or false"):
-        read_settings(file)

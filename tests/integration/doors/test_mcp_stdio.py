@@ -1,4 +1,4 @@
-"""`polymux mcp` as a child of the SDK's own client: engines of this machine, files, the end."""
+"""`polymux mcp` for the SDK's own client: engines of this machine, files, a server, the end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import base64
 import json
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import mcp_types as types
 import polymux
 import pytest
 from mcp import Client, MCPError
-from polymux.mcp.executor import LocalExecutor
+from polymux.mcp.executor import LocalExecutor, remote_executor
 from polymux.mcp.files import Folders
 from polymux.mcp.protocol import make_server
 from polymux.mcp.stdio import StdioFrontend
@@ -34,14 +33,12 @@ from support.mcp_clients import (
     run,
     text_of,
 )
-from support.polymux_server import Box, PolymuxServer
 from support.served import until
 from support.services import Scripted, running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from polymux.service.model import OperationRequest
+    from polymux.mcp.executor import ToolExecutor
+    from support.polymux_server import PolymuxServer
 
 
 @pytest.fixture
@@ -49,29 +46,19 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     for name in ("in/song.wav", "out/other.wav", "here.wav"):
-        (tmp_path / name).write_bytes(wav(1.0))
+        (tmp_path / name).write_bytes(wav(0.5))
     (tmp_path / "in/link.wav").symlink_to(tmp_path / "out/other.wav")
     return tmp_path
 
 
-@pytest.fixture
-def box() -> Box:
-    return Box()
-
-
-@pytest.fixture
-def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
-    def make() -> list[Scripted]:
-        box.backend = Scripted(max_concurrency=4)
-        return [box.backend]
-
-    with PolymuxServer(tmp_path / "s", make) as serving:
-        serving.token = serving.key  # type: ignore[attr-defined]
-        yield serving
+def beside(executor: ToolExecutor, folders: Folders, **options: Any) -> Client:
+    """A client of the same server in this process."""
+    return Client(make_server(executor, StdioFrontend(folders)), **options)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_real_conversion(folder: Path, mode: str) -> None:
+    """Kept until the end without --output-dir, and with it beyond."""
     told: list[float] = []
 
     async def on_progress(progress: float, total: float | None, words: str | None) -> None:
@@ -80,7 +67,8 @@ def test_a_real_conversion(folder: Path, mode: str) -> None:
         told.append(progress)
 
     async def main() -> None:
-        async with over_stdio(folder, mode=mode) as client:
+        words = ["--output-dir", "kept"] if mode == "legacy" else []
+        async with over_stdio(folder, *words, mode=mode) as client:
             assert len((await client.list_tools()).tools) == 14
             given = {"file": "in/song.wav", "bitrate": "64k"}
             result = await client.call_tool("convert_to_mp3", given, progress_callback=on_progress)
@@ -92,7 +80,7 @@ def test_a_real_conversion(folder: Path, mode: str) -> None:
             assert path.read_bytes() == expected
             assert result.structured_content["response"] == link.uri
             assert link.name == "song.mp3"
-            data = base64.b64encode(wav(1.0)).decode()
+            data = base64.b64encode(wav(0.5)).decode()
             for text in (f"data:audio/wav;base64,{data}", (folder / "in/song.wav").as_uri()):
                 again = await client.call_tool("convert_to_mp3", {"file": text, "bitrate": "64k"})
                 assert await read(client, links_in(again)[0].uri) == expected
@@ -101,64 +89,58 @@ def test_a_real_conversion(folder: Path, mode: str) -> None:
             for uri in ((folder / "here.wav").as_uri(), "file:///etc/passwd", f"{path.parent}"):
                 with pytest.raises(MCPError, match="no such resource"):
                     await client.read_resource(uri)
-        assert not path.exists()
+        assert path.exists() is bool(words)
+        if words:
+            async with over_stdio(folder, *words) as client:
+                assert link.uri in [one.uri for one in (await client.list_resources()).resources]
+                assert await read(client, link.uri) == expected
 
     run(main())
     assert told == sorted(told)
     assert list(folder.glob("polymux-local-*")) == []
 
 
+def roots_of(folder: Path, names: list[str] | None) -> dict[str, Any]:
+    """The options of a client that announces folders as its roots."""
+    if names is None:
+        return {}
+    roots = [types.Root(uri=(folder / one).as_uri()) for one in names]
+
+    async def list_roots(_: object) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=roots)
+
+    return {"list_roots_callback": list_roots}
+
+
+async def check_reads(client: Client, allowed: list[str], refused: list[str]) -> None:
+    for name in refused:
+        result = await client.call_tool("read_text", {"file": name})
+        assert code_of(result) == "invalid_request", name
+        assert "lies outside" in text_of(result) or "no file" in text_of(result)
+    for name in allowed:
+        assert text_of(await client.call_tool("read_text", {"file": name})) == "read"
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("words", "roots", "allowed", "refused"),
+    ("roots", "allowed", "refused"),
     [
-        ([], None, ["in/song.wav", "out/other.wav", "in/link.wav"], ["/etc/passwd", "../x.wav"]),
-        ([], ["in"], ["in/song.wav", "song.wav"], ["here.wav", "out/other.wav", "in/link.wav"]),
-        ([], [], [], ["here.wav", "in/song.wav"]),
-        (["--folder", "in"], None, ["in/song.wav"], ["here.wav", "in/link.wav"]),
-        (["--folder", "in"], ["out"], ["in/song.wav", "in/link.wav"], ["here.wav"]),
+        (None, ["in/song.wav", "in/link.wav"], ["/etc/passwd"]),
+        (["in"], ["in/song.wav", "song.wav"], ["here.wav", "in/link.wav"]),
+        ([], [], ["here.wav"]),
     ],
 )
 def test_which_files_may_be_read(
-    folder: Path,
-    mode: str,
-    words: list[str],
-    roots: list[str] | None,
-    allowed: list[str],
-    refused: list[str],
+    folder: Path, mode: str, roots: list[str] | None, allowed: list[str], refused: list[str]
 ) -> None:
-    asked = 0
-
-    async def list_roots(_: object) -> types.ListRootsResult:
-        nonlocal asked
-        asked += 1
-        return types.ListRootsResult(
-            roots=[types.Root(uri=(folder / one).as_uri()) for one in roots or ()]
-        )
-
     async def main() -> None:
-        options: dict[str, Any] = {} if roots is None else {"list_roots_callback": list_roots}
-        async with over_stdio(folder, *words, mode=mode, **options) as client:
-            for name in refused:
-                result = await client.call_tool("convert_to_mp3", {"file": name})
-                assert code_of(result) == "invalid_request", name
-                assert "lies outside" in text_of(result) or "no file" in text_of(result)
-            for name in allowed:
-                result = await client.call_tool("convert_to_mp3", {"file": name, "bitrate": "32k"})
-                assert not result.is_error, text_of(result)
+        async with running(folder / "s", Scripted()) as service:
+            desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
+            options = roots_of(folder, roots)
+            async with beside(desk, Folders([], folder), mode=mode, **options) as client:
+                await check_reads(client, allowed, refused)
 
     run(main())
-    assert (asked > 0) is (roots is not None)
-
-
-def test_a_current_folder_that_nobody_has_chosen(folder: Path) -> None:
-    program = "import os, sys; os.chdir('/'); os.execv(sys.argv[1], sys.argv[1:])"
-    words = [*python(program), *PROGRAM, "mcp"]
-    call = {"name": "convert_to_mp3", "arguments": {"file": str(folder / "here.wav")}}
-    lines = [handshake(), message("notifications/initialized", number=None),
-             message("tools/call", call, 2)]  # fmt: skip
-    answers = by_hand(words, folder, lines)
-    assert "lies outside" in answers[2]["result"]["content"][0]["text"]
 
 
 def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any]:
@@ -168,16 +150,22 @@ def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        wanted = sum(b'"id"' in one for one in lines)
+        wanted = {json.loads(one)["id"] for one in lines if b'"id"' in one}
         process.stdin.write(b"".join(one + b"\n" for one in lines))
         process.stdin.flush()
-        told = [json.loads(process.stdout.readline()) for _ in range(wanted)]
+        answers: dict[int, Any] = {}
+        # Other lines may come as well: what a line that is no message is told has no number.
+        while wanted - answers.keys():
+            line = process.stdout.readline()
+            assert line, answers
+            told = json.loads(line)
+            assert told["jsonrpc"] == "2.0"
+            if "method" not in told:
+                answers[told["id"]] = told
         process.stdin.close()
-        rest = process.stdout.read()
-        assert process.wait(20) == 0
-    assert rest == b""
-    assert all(one["jsonrpc"] == "2.0" for one in told)
-    return {one["id"]: one for one in told}
+        assert all(json.loads(one)["jsonrpc"] == "2.0" for one in process.stdout)
+        assert process.wait(60) == 0
+    return answers
 
 
 def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
@@ -200,7 +188,6 @@ def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
         "runpy.run_module('polymux', run_name='__main__')\n"
     )
     answers = by_hand(python(printing), folder, lines)
-    assert sorted(answers) == [1, 2, 3, 4, 5, 6]
     assert answers[2]["result"]["isError"] is True
     assert answers[3]["result"]["isError"] is False
     assert answers[4]["error"]["code"] == -32601
@@ -218,68 +205,52 @@ def test_it_ends_with_its_client(folder: Path, end: str) -> None:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(handshake() + b"\n")
-        process.stdin.flush()
-        assert b"polymux" in process.stdout.readline()
         call = {"name": "convert_to_mp3", "arguments": {"file": "long.wav"},
                 "_meta": {"progressToken": 1}}  # fmt: skip
-        for line in (message("notifications/initialized", number=None),
+        for line in (handshake(), message("notifications/initialized", number=None),
                      message("tools/call", call, 2)):  # fmt: skip
             process.stdin.write(line + b"\n")
         process.stdin.flush()
-        assert b"notifications/progress" in process.stdout.readline()
-        began = time.monotonic()
+        while b"notifications/progress" not in process.stdout.readline():
+            assert process.poll() is None
         if end == "input":
             process.stdin.close()
             assert process.wait(20) == 0
         else:
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 128 + signal.SIGTERM
-        assert time.monotonic() - began < 10
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
     assert list(folder.glob("polymux-local-*")) == []
 
 
-def test_results_can_be_kept(folder: Path) -> None:
-    async def main() -> None:
-        async with over_stdio(folder, "--output-dir", "kept") as client:
-            (link,) = links_in(await client.call_tool("convert_to_mp3", {"file": "here.wav"}))
-        assert Path(link.uri.removeprefix("file://")).stat().st_size == link.size
-        async with over_stdio(folder, "--output-dir", "kept") as client:
-            assert [one.uri for one in (await client.list_resources()).resources] == [link.uri]
-            assert len(await read(client, link.uri)) == link.size
-
-    run(main())
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_by_a_server(folder: Path, server: PolymuxServer, box: Box, mode: str) -> None:
+def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> None:
+    """The command's own words for it, for folders, and for a key."""
     received: list[bytes] = []
-    before = box.backend.run
+    before = backend.run
 
-    async def watched(work: OperationRequest, sink: Any) -> Any:
-        if "file" in work.values:
-            received.append(work.values["file"].path.read_bytes())
+    async def watched(work: Any, sink: Any) -> Any:
+        received.append(work.values["file"].path.read_bytes())
         return await before(work, sink)
 
-    box.backend.run = watched  # type: ignore[method-assign]
+    backend.run = watched  # type: ignore[method-assign]
+    server.token = server.key  # type: ignore[attr-defined]
 
     async def main() -> None:
-        async with over_stdio(folder, "--server", server.url, mode=mode, server=server) as client:
-            result = await client.call_tool("convert_to_mp3", {"file": "in/song.wav"})
-            (link,) = links_in(result)
+        words = ["--server", server.url, "--folder", "in"]
+        options = roots_of(folder, ["out"])
+        async with over_stdio(folder, *words, server=server, **options) as client:
+            (link,) = links_in(await client.call_tool("convert_to_mp3", {"file": "in/song.wav"}))
             assert received == [(folder / "in/song.wav").read_bytes()]
             assert link.uri.startswith(f"{server.url}/media/")
-            assert await read(client, link.uri) == box.backend.data
+            assert await read(client, link.uri) == backend.data
             assert [one.uri for one in (await client.list_resources()).resources] == [link.uri]
             for uri in (f"{server.url}/healthz", link.uri + "0", "file:///etc/passwd"):
                 with pytest.raises(MCPError, match="no such resource"):
                     await client.read_resource(uri)
-            assert text_of(await client.call_tool("read_text", {"file": "here.wav"})) == "read"
-            result = await client.call_tool("convert_to_mp3", {"file": "/etc/passwd"})
-            assert "lies outside" in text_of(result)
-            result = await client.call_tool("convert_to_mp3", {"file": "here.wav", "chanels": 1})
+            await check_reads(client, ["in/link.wav"], ["here.wav", "/etc/passwd"])
+            given = {"file": "in/song.wav", "chanels": 1}
+            result = await client.call_tool("convert_to_mp3", given)
             assert code_of(result) == "invalid_request"
             assert "channels" in text_of(result)
             result = await client.call_tool("search_music", {"song": "Blue Danube"})
@@ -290,44 +261,31 @@ def test_by_a_server(folder: Path, server: PolymuxServer, box: Box, mode: str) -
 
 @pytest.mark.parametrize("mode", MODES)
 def test_progress_and_cancelling_reach_the_server(
-    folder: Path, server: PolymuxServer, box: Box, mode: str
+    folder: Path, server: PolymuxServer, backend: Scripted, mode: str
 ) -> None:
-    told: list[float] = []
-
-    async def on_progress(progress: float, total: float | None, words: str | None) -> None:
-        told.append(progress)
-
     async def main() -> None:
-        server.loop.call_soon_threadsafe(box.backend.gate.clear)
-        async with over_stdio(folder, "--server", server.url, mode=mode, server=server) as client:
+        asked = polymux.AsyncClient(server.url, server.key)
+        server.loop.call_soon_threadsafe(backend.gate.clear)
+        told = asyncio.Event()
+
+        async def on_progress(*_: object) -> None:
+            told.set()
+
+        async with (
+            remote_executor(asked) as desk,
+            beside(desk, Folders([], folder), mode=mode) as client,
+        ):
+            given = {"file": "here.wav"}
             call = asyncio.ensure_future(
-                client.call_tool(
-                    "convert_to_mp3", {"file": "here.wav"}, progress_callback=on_progress
-                )
+                client.call_tool("convert_to_mp3", given, progress_callback=on_progress)
             )
-            await asyncio.to_thread(until, lambda: box.backend.began)
+            await told.wait()
             call.cancel()
             with suppress(asyncio.CancelledError):
                 await call
-            await asyncio.to_thread(until, lambda: box.backend.ended == ["cancelled"])
-            server.loop.call_soon_threadsafe(box.backend.gate.set)
-            result = await client.call_tool("convert_to_mp3", {"file": "here.wav"})
-            assert not result.is_error
-
-    run(main())
-
-
-def test_a_server_that_refuses_or_is_not_there(folder: Path, server: PolymuxServer) -> None:
-    async def asked(url: str, **more: Any) -> str:
-        async with over_stdio(folder, "--server", url, "--retries", "0", **more) as client:
-            result = await client.call_tool("read_text", {"file": "here.wav"})
-            assert server.key not in json.dumps(result.structured_content)
-            return code_of(result)
-
-    async def main() -> None:
-        server.token = "wrong-key"  # type: ignore[attr-defined]
-        assert await asked(server.url, server=server) == "unauthorized"
-        assert await asked("http://127.0.0.1:9") != "internal"
+            await asyncio.to_thread(until, lambda: backend.ended == ["cancelled"])
+            server.loop.call_soon_threadsafe(backend.gate.set)
+            assert not (await client.call_tool("convert_to_mp3", given)).is_error
 
     run(main())
 
@@ -340,8 +298,7 @@ def test_cancelling_ends_the_work_of_this_machine(folder: Path, mode: str, tool:
         backend.gate.clear()
         async with running(folder / "s", backend) as service:
             desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
-            door = StdioFrontend(Folders([], folder))
-            async with Client(make_server(desk, door), mode=mode) as client:
+            async with beside(desk, Folders([], folder), mode=mode) as client:
                 call = asyncio.ensure_future(client.call_tool(tool, {"file": "here.wav"}))
                 while not backend.began:
                     await asyncio.sleep(0.01)
@@ -351,7 +308,6 @@ def test_cancelling_ends_the_work_of_this_machine(folder: Path, mode: str, tool:
                 while backend.ended != ["cancelled"] or service.jobs.count:
                     await asyncio.sleep(0.01)
                 backend.gate.set()
-                result = await client.call_tool(tool, {"file": "here.wav"})
-                assert not result.is_error
+                assert not (await client.call_tool(tool, {"file": "here.wav"})).is_error
 
-    run(asyncio.wait_for(main(), 30))
+    run(main())

@@ -9,7 +9,7 @@ import pytest
 from polymux import errors
 from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.service.errors import status_error
-from support.openai_door import PICTURE, ScriptedDoor
+from support.openai_door import ScriptedDoor
 from support.polymux_server import Box, PolymuxServer
 
 if TYPE_CHECKING:
@@ -91,8 +91,3 @@ def test_speech(client: polymux.Client, box: Box) -> None:
     assert len(words.chunks) == 2
     assert [one.values["timestamp"] for one in box.backend.began] == ["chunk", "word"]
     assert box.backend.began[0].values["language"] == "de"
-
-
-def test_pictures(client: polymux.Client) -> None:
-    made = client.generate_image("a lighthouse", num_outputs=2)
-    assert [one.read() for one in made.images] == [PICTURE + b"0", PICTURE + b"1"]

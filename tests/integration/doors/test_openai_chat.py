@@ -1,4 +1,7 @@
-"""/v1/chat/completions and /v1/models with a real model, asked by the package openai."""
+"""/v1/chat/completions and /v1/models, asked by the package openai and by pydantic-ai on top of it.
+
+With a real model where its answers matter, else with a scripted one.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +12,49 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from support.openai_door import ScriptedDoor, of, of_asyncio, real_chat
-from support.polymux_server import Box, PolymuxServer
 from support.served import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from support.polymux_server import Asked, PolymuxServer
 
 TOKENS = 12
 #: What makes the model answer alike each time.
 SAME: dict[str, Any] = {"max_completion_tokens": TOKENS, "temperature": 0, "seed": 1}
-ASKED: dict[str, Any] = {
-    "model": "smollm2",
-    "messages": [{"role": "user", "content": "Name three colours."}],
-}
+MESSAGES: list[Any] = [{"role": "user", "content": "Name three colours."}]
+ASKED: dict[str, Any] = {"model": "smollm2", "messages": MESSAGES}
+SCRIPTED: dict[str, Any] = {"model": "default", "messages": MESSAGES}
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
+        "additionalProperties": False}  # fmt: skip
 WEATHER: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "The weather of a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-        },
-    },
-}
+    "type": "function", "function": {"name": "weather", "parameters": CITY, "strict": True},
+}  # fmt: skip
+CALL: dict[str, Any] = {
+    "id": "call_0", "type": "function",
+    "function": {"name": "weather", "arguments": '{"city": "Paris"}'},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with real_chat(tmp_path_factory.mktemp("chat")) as running:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with real_chat(tmp_path_factory.mktemp("chat"), context=512) as running:
         yield running
 
 
 @pytest.fixture
-def client(server: PolymuxServer) -> Iterator[openai.OpenAI]:
-    with of(server) as made:
+def client(real: PolymuxServer) -> Iterator[openai.OpenAI]:
+    with of(real) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def made() -> ScriptedDoor:
+    return ScriptedDoor()
 
 
 def test_an_answer(client: openai.OpenAI) -> None:
@@ -61,9 +68,7 @@ def test_an_answer(client: openai.OpenAI) -> None:
     assert 1 <= answer.usage.completion_tokens <= TOKENS
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     assert answer._request_id
-
-
-def test_the_older_name_of_the_longest_answer(client: openai.OpenAI) -> None:
+    # By the older name of the longest answer.
     answer = client.chat.completions.create(**ASKED, max_tokens=3, temperature=0)
     assert answer.usage is not None
     assert answer.usage.completion_tokens <= 3
@@ -75,8 +80,7 @@ def test_a_stream_and_its_usage(client: openai.OpenAI) -> None:
     whole = client.chat.completions.create(**ASKED, **SAME)
     options: Any = {"include_usage": True}
     stream = client.chat.completions.create(**ASKED, **SAME, stream=True, stream_options=options)
-    chunks = list(stream)
-    *pieces, last = chunks
+    *pieces, last = list(stream)
     assert "".join(one.choices[0].delta.content or "" for one in pieces) == (
         whole.choices[0].message.content
     )
@@ -89,6 +93,31 @@ def test_a_stream_and_its_usage(client: openai.OpenAI) -> None:
     without = list(client.chat.completions.create(**ASKED, **SAME, stream=True))
     assert all(one.choices for one in without)
     assert not any(one.usage for one in without)
+
+
+@pytest.mark.parametrize("wanted", [None, 3])
+def test_as_many_other_tokens_as_are_asked_for(client: openai.OpenAI, wanted: int | None) -> None:
+    more: dict[str, Any] = {} if wanted is None else {"top_logprobs": wanted}
+    given: dict[str, Any] = {**ASKED, **SAME, "logprobs": True, **more}
+    whole = client.chat.completions.create(**given)
+    told = whole.choices[0].logprobs
+    assert told is not None
+    assert told.content
+    assert [len(one.top_logprobs) for one in told.content] == [wanted or 0] * len(told.content)
+    assert "".join(one.token for one in told.content) == whole.choices[0].message.content
+    assert all(one.logprob <= 0 for one in told.content)
+    pieces = [chunk.choices[0].logprobs for chunk in
+              client.chat.completions.create(**given, stream=True)]  # fmt: skip
+    streamed = [one for piece in pieces if piece for one in piece.content or ()]
+    assert [one.token for one in streamed] == [one.token for one in told.content]
+    assert {len(one.top_logprobs) for one in streamed} == {wanted or 0}
+
+
+@pytest.mark.parametrize("stop", ["", [""], [], None])
+def test_stops_that_say_nothing_stop_nothing(client: openai.OpenAI, stop: Any) -> None:
+    usual = client.chat.completions.create(**ASKED, **SAME)
+    answer = client.chat.completions.create(**ASKED, **SAME, stop=stop)
+    assert answer.choices[0].message.content == usual.choices[0].message.content
 
 
 class Colour(BaseModel):
@@ -104,19 +133,6 @@ def test_an_answer_of_a_schema(client: openai.OpenAI) -> None:
     parsed = answer.choices[0].message.parsed
     assert isinstance(parsed, Colour)
     assert parsed.name
-
-
-def test_asyncio(server: PolymuxServer) -> None:
-    async def main() -> tuple[list[str], str]:
-        async with of_asyncio(server) as client:
-            stream = await client.chat.completions.create(**ASKED, **SAME, stream=True)
-            pieces = [one.choices[0].delta.content or "" async for one in stream]
-            whole = await client.chat.completions.create(**ASKED, **SAME)
-            return pieces, whole.choices[0].message.content or ""
-
-    pieces, whole = asyncio.run(main())
-    assert "".join(pieces) == whole
-    assert len(pieces) > 3
 
 
 def test_models(client: openai.OpenAI) -> None:
@@ -142,102 +158,187 @@ def test_a_model_that_is_none(client: openai.OpenAI, stream: bool) -> None:
     assert "smollm2" in refused.value.message
 
 
-def test_what_the_operation_refuses(client: openai.OpenAI) -> None:
-    """By the contract's own checker: the field is named."""
-    for more, param in (
-        ({"temperature": 3}, "temperature"),
-        ({"service_tier": "priority"}, "service_tier"),
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("given", "code", "param"),
+    [
+        ({"messages": [{"role": "user", "content": "word " * 900}]}, "context_length_exceeded",
+         "messages"),
+        ({"top_logprobs": 2}, "invalid_request", "logprobs"),
+        ({"response_format": {"type": "json_schema", "json_schema": {
+            "name": "x", "schema": {"type": "nonsense"}}}}, "invalid_request", "response_format"),
+    ],
+)  # fmt: skip
+def test_what_the_model_cannot_do_names_its_field(
+    client: openai.OpenAI, given: dict[str, Any], code: str, param: str, stream: bool
+) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        list(client.chat.completions.create(**{**ASKED, **given}, stream=stream))
+    assert (refused.value.code, refused.value.param) == (code, param)
+
+
+@pytest.mark.parametrize(
+    ("given", "param"),
+    [
+        ({"temperature": 3}, "temperature"), ({"service_tier": "priority"}, "service_tier"),
         ({"extra_body": {"api_base": "http://evil.example"}}, "api_base"),
-        ({"messages": []}, "messages"),
-    ):
-        with pytest.raises(openai.BadRequestError) as refused:
-            client.chat.completions.create(**{**ASKED, **more})  # type: ignore[call-overload]
-        assert refused.value.param == param
-        assert param in refused.value.message
-        assert refused.value.code == "invalid_request"
+        ({"messages": []}, "messages"), ({"messages": [{"role": "robot", "content": "x"}]},
+                                         "messages[0].role"),
+        ({"n": 0}, "n"), ({"n": "2"}, "n"), ({"max_completion_tokens": 0}, "max_completion_tokens"),
+        ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"stop": list("abcde")}, "stop"), ({"seed": 2**63}, "seed"), ({"model": ""}, "model"),
+        ({"top_logprobs": 21, "logprobs": True}, "top_logprobs"),
+        ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools[0].type"),
+        ({"max_tokens": 5, "max_completion_tokens": 5}, "max_tokens"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], param: str) -> None:
+    """By the contract's own checker."""
+    with of(server) as client, pytest.raises(openai.BadRequestError) as refused:
+        client.chat.completions.create(**{**SCRIPTED, **given})
+    assert refused.value.param == param
+    assert refused.value.code == "invalid_request" or param == "model"
 
 
-@pytest.fixture
-def box() -> Box:
-    return Box()
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"stream_options": {"include_usage": True}}, {"store": True, "metadata": {"a": "b"}},
+        {"max_tokens": None}, {"tools": [], "tool_choice": "none"}, {"prompt_cache_key": "k"},
+        {"modalities": ["text"]}, {"logit_bias": {"50256": -100}}, {"extra_query": {"a": "b"}},
+        {"extra_headers": {"OpenAI-Beta": "x", "X-Stainless-Lang": "python"}},
+        {"messages": [{"role": "developer", "content": "Be brief."}, *MESSAGES]},
+        {"messages": [{"role": "user", "name": "b\u00f6b", "content": "\U0001f600\u0000"}]},
+    ],
+)  # fmt: skip
+def test_what_other_programs_send_beside_the_usual(
+    server: PolymuxServer, backend: ScriptedDoor, given: dict[str, Any]
+) -> None:
+    with of(server) as client:
+        answer = client.chat.completions.create(**{**SCRIPTED, **given})
+    assert answer.choices[0].message.content == "read"
+    sent = given.get("messages")
+    assert sent is None or backend.began[-1].values["messages"] == sent
 
 
-@pytest.fixture
-def scripted(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
-    def make() -> list[ScriptedDoor]:
-        box.backend = ScriptedDoor()
-        return [box.backend]
-
-    with PolymuxServer(tmp_path / "s", make) as running:
-        yield running
+def chunk_of(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+            "choices": [choice]}  # fmt: skip
 
 
-def test_tools(scripted: PolymuxServer, box: Box) -> None:
-    """Tools reach the backend as they were given; its calls, whole and in pieces, come back."""
-    call = {"id": "call_1", "type": "function",
-            "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}  # fmt: skip
-    box.backend.message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    box.backend.chunks = [
-        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": one}]}
-        for one in ({"tool_calls": [{"index": 0, **call}]}, {})
-    ]
-    messages: list[Any] = [{"role": "user", "content": "What is the weather in Paris?"}]
+def test_tools(server: PolymuxServer, backend: ScriptedDoor) -> None:
+    """They reach the backend as they were given; its calls and what came of them go back."""
+    backend.message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    messages = list(MESSAGES)
     given: dict[str, Any] = {"model": "default", "tools": [WEATHER], "tool_choice": "required"}
-    with of(scripted) as client:
+    with of(server) as client:
         answer = client.chat.completions.create(messages=messages, **given)
         assert answer.choices[0].message.tool_calls
-        assert answer.choices[0].message.tool_calls[0].model_dump(exclude_none=True) == call
-        [work] = box.backend.began
+        assert answer.choices[0].message.tool_calls[0].model_dump(exclude_none=True) == CALL
+        [work] = backend.began
         assert work.values["tools"] == [WEATHER]
         assert work.values["tool_choice"] == "required"
-        stream = client.chat.completions.create(messages=messages, **given, stream=True)
-        deltas = [one for chunk in stream for one in chunk.choices[0].delta.tool_calls or ()]
-        assert [one.function.arguments for one in deltas if one.function] == ['{"city": "Paris"}']
-        messages += [
-            answer.choices[0].message,
-            {"role": "tool", "tool_call_id": "call_1", "content": "It rains."},
-        ]
+        told = {"role": "tool", "tool_call_id": "call_0", "content": "It rains."}
+        messages += [answer.choices[0].message, told]
         client.chat.completions.create(messages=messages, **given)
-    sent = box.backend.began[-1].values["messages"]
-    assert sent[1]["tool_calls"] == [call]
-    assert sent[2] == {"role": "tool", "tool_call_id": "call_1", "content": "It rains."}
+    sent = backend.began[-1].values["messages"]
+    assert sent[1]["tool_calls"] == [CALL]
+    assert sent[2] == told
 
 
-def test_who_leaves_a_stream_ends_its_work(scripted: PolymuxServer, box: Box) -> None:
-    choice = {"index": 0, "delta": {"content": "a"}, "finish_reason": None}
-    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m",
-             "choices": [choice]}  # fmt: skip
-    box.backend.gate.clear()
-    box.backend.chunks = [chunk]
-    with of(scripted) as client:
-        stream = client.chat.completions.create(**{**ASKED, "model": "default"}, stream=True)
+def tool_pieces() -> list[dict[str, Any]]:
+    """Two calls at once, whose arguments come in pieces."""
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None}]
+    for number, city in enumerate(("Paris", "R\u00f4me")):
+        function = {"name": "weather", "arguments": ""}
+        deltas.append({"tool_calls": [
+            {"index": number, "id": f"call_{number}", "type": "function", "function": function}
+        ]})  # fmt: skip
+        deltas += [{"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
+                   for piece in ('{"ci', f'ty": "{city}"', "}")]  # fmt: skip
+    return [*map(chunk_of, deltas), chunk_of({}, "tool_calls")]
+
+
+def test_the_packages_helper_reads_streams_of_tools(
+    server: PolymuxServer, backend: ScriptedDoor
+) -> None:
+    """Sync and async: it puts the calls together, and parses their arguments by the schema."""
+    given: dict[str, Any] = SCRIPTED | {"tools": [WEATHER]}
+    backend.chunks = tool_pieces()
+    with of(server) as client, client.chat.completions.stream(**given) as stream:
+        done = [one for one in stream if one.type == "tool_calls.function.arguments.done"]
+        final = stream.get_final_completion()
+    assert [one.parsed_arguments for one in done] == [{"city": "Paris"}, {"city": "R\u00f4me"}]
+    assert final.choices[0].finish_reason == "tool_calls"
+
+    async def main() -> list[str]:
+        async with (
+            of_asyncio(server) as other,
+            other.chat.completions.stream(**given) as pieces,
+        ):
+            whole = await pieces.get_final_completion()
+        return [one.id for one in whole.choices[0].message.tool_calls or ()]
+
+    assert asyncio.run(main()) == ["call_0", "call_1"]
+
+
+def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) -> None:
+    """A stream, and an answer."""
+    backend.gate.clear()
+    backend.chunks = [chunk_of({"content": "a"})]
+    with of(server) as client:
+        stream = client.chat.completions.create(**SCRIPTED, stream=True)
         assert next(iter(stream)).choices[0].delta.content == "a"
-        assert box.backend.ended == []
+        assert backend.ended == []
         stream.close()
-    until(lambda: box.backend.ended == ["closed"])
+        until(lambda: backend.ended == ["closed"])
+    with of(server, timeout=0.5) as client, pytest.raises(openai.APITimeoutError):
+        client.chat.completions.create(**SCRIPTED)
+    until(lambda: backend.ended == ["closed", "cancelled"])
+    assert len(backend.began) == 2
 
 
-def test_who_leaves_an_answer_ends_its_work(scripted: PolymuxServer, box: Box) -> None:
-    box.backend.gate.clear()
-    with of(scripted, timeout=0.5) as client, pytest.raises(openai.APITimeoutError):
-        client.chat.completions.create(**{**ASKED, "model": "default"})
-    until(lambda: box.backend.ended == ["cancelled"])
-    assert len(box.backend.began) == 1
-
-
-def test_a_stream_that_fails(scripted: PolymuxServer, box: Box) -> None:
+def test_a_stream_that_fails(server: PolymuxServer, backend: ScriptedDoor) -> None:
     """Before its first piece it has a status; after it, the package raises what it is told."""
-    scripted.expect_defects()
-    box.backend.failure = openai.OpenAIError("an engine's secret")
-    given: dict[str, Any] = {**ASKED, "model": "default", "stream": True}
-    with of(scripted) as client:
+    server.expect_defects()
+    backend.failure = openai.OpenAIError("an engine's secret")
+    with of(server) as client:
         with pytest.raises(openai.InternalServerError) as refused:
-            client.chat.completions.create(**given)
+            client.chat.completions.create(**SCRIPTED, stream=True)
         assert refused.value.code == "internal"
         assert "secret" not in refused.value.message
-        choice = {"index": 0, "delta": {"content": "a"}, "finish_reason": None}
-        box.backend.chunks = [{"object": "chat.completion.chunk", "choices": [choice]}]
-        stream = iter(client.chat.completions.create(**given))
+        backend.chunks = [chunk_of({"content": "a"})]
+        stream = iter(client.chat.completions.create(**SCRIPTED, stream=True))
         next(stream)
         with pytest.raises(openai.APIError, match="internal error"):
             next(stream)
+
+
+async def with_model(server: Asked, name: str, body: Any) -> Any:
+    """Runs `body` with a model of the framework; its connections end with it."""
+    async with of_asyncio(server) as client:
+        return await body(OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)))
+
+
+def test_agents_of_a_framework(real: PolymuxServer) -> None:
+    """A stream's pieces are the whole answer, with counts of tokens; outputs are of a schema."""
+
+    async def body(model: OpenAIChatModel) -> None:
+        agent = Agent(model, instructions="Be brief.")
+        settings: Any = {"max_tokens": TOKENS, "temperature": 0.0, "seed": 1}
+        whole = await agent.run("Name three colours.", model_settings=settings)
+        assert whole.output
+        assert 0 < whole.usage.output_tokens <= TOKENS
+        async with agent.run_stream("Name three colours.", model_settings=settings) as stream:
+            pieces = [one async for one in stream.stream_text(delta=True, debounce_by=None)]
+        assert "".join(pieces) == whole.output
+        assert len(pieces) > 3
+        assert stream.usage.output_tokens == whole.usage.output_tokens
+        strict = Agent(model, output_type=NativeOutput(Colour), retries=3)
+        settings = {"max_tokens": 200, "temperature": 0.0}
+        made = await strict.run("Describe the colour red.", model_settings=settings)
+        assert isinstance(made.output, Colour)
+
+    asyncio.run(with_model(real, "smollm2", body))

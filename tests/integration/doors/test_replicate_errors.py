@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,28 +9,24 @@ from polymux.runtime.settings import Limits
 from polymux.server.settings.settings import CompatSettings
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer, form
-from support.replicate_door import of, scripted_door
+from support.replicate_door import ScriptedModels, of, scripted_door
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BASE = "/replicate/v1"
 CONVERT = "polymux/convert-to-mp3"
 IMAGE = "bytedance/sdxl-lightning-4step"
-ASTRA = "lorenzomarines/astra"
 
 
 @pytest.fixture(scope="module")
-def box() -> Box:
-    return Box()
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[PolymuxServer]:
-    limits = Limits(chat_bytes=2 << 20, json_bytes=64 << 10, upload_bytes=1 << 20)
-    with scripted_door(tmp_path_factory.mktemp("errors"), box, limits=limits) as running:
-        yield running
+def settings() -> dict[str, Any]:
+    return {"limits": Limits(chat_bytes=2 << 20, json_bytes=64 << 10, upload_bytes=1 << 20)}
 
 
 def refused(server: PolymuxServer, body: Any, path: str = "predictions") -> tuple[int, str]:
@@ -54,10 +49,10 @@ def test_keys(server: PolymuxServer) -> None:
     with pytest.raises(ReplicateError) as unauthenticated:
         of(server, key="pmx_wrong").run("polymux/chat", input={"prompt": "Hi"})
     assert (unauthenticated.value.status, unauthenticated.value.title) == (401, "Unauthenticated")
-    for scheme in ("Token", "token", "Bearer", "bearer"):
+    for scheme in ("Token", "bearer"):
         field = [("Authorization", f"{scheme} {server.key}")]
         assert server.ask("GET", f"{BASE}/predictions", headers=field).status == 200
-    for scheme in ("Basic", "Tokens", "Token\t", "Token  "):
+    for scheme in ("Basic", "Tokens", "Token\t"):
         field = [("Authorization", f"{scheme} {server.key}")]
         assert server.ask("GET", f"{BASE}/predictions", headers=field).status == 401
     # The other addresses know the one scheme that they have had.
@@ -88,22 +83,23 @@ def test_addresses_that_are_none(server: PolymuxServer) -> None:
     answer = server.ask("PUT", f"{BASE}/predictions")
     assert (answer.status, answer.json()["title"]) == (405, "Method not allowed")
     assert answer.headers["allow"] == "GET, POST"
+    body, headers = form(("version", "polymux/chat"))
+    answer = server.ask("POST", f"{BASE}/predictions", body, headers)
+    assert (answer.status, answer.json()["title"]) == (415, "Unsupported media type")
 
 
-@pytest.mark.parametrize("open_", [True, False])
-def test_the_door_opens_and_shuts(tmp_path: Path, open_: bool) -> None:
-    with scripted_door(tmp_path, Box(), compat=CompatSettings(replicate=open_)) as running:
+def test_a_door_that_is_shut(tmp_path: Path) -> None:
+    with scripted_door(tmp_path, Box(), compat=CompatSettings(replicate=False)) as running:
         answer = running.ask("GET", f"{BASE}/models")
-        assert answer.status == (200 if open_ else 404)
-        assert ("results" in answer.json()) is open_
-        assert ("error" in answer.json()) is not open_
+        assert answer.status == 404
+        assert answer.json().keys() >= {"error", "code"}
 
 
 @pytest.mark.parametrize(
     "version",
     [
-        None, "", "x", "polymux/no-such", "0" * 64, f"{CONVERT}:{'0' * 64}", f"{CONVERT}:", "a/b/c",
-        "../../etc/passwd", 5, ["polymux/chat"], {"id": 1}, True, "f" * 100_000, "polymux/chat\n",
+        None, "", "x", "polymux/no-such", "0" * 64, f"{CONVERT}:{'0' * 64}", "../../etc/passwd", 5,
+        ["polymux/chat"], "f" * 100_000, "polymux/chat\n",
     ],
 )  # fmt: skip
 def test_versions_that_are_none(server: PolymuxServer, version: Any) -> None:
@@ -116,48 +112,33 @@ def test_versions_that_are_none(server: PolymuxServer, version: Any) -> None:
     [
         (CONVERT, {}),
         (CONVERT, {"file": 5}),
-        (CONVERT, {"file": ["data:,x"]}),
-        (CONVERT, {"file": {"url": "http://files.example/a"}}),
         (CONVERT, {"file": "data:,x", "url": "http://files.example/a"}),
         (CONVERT, {"file": "data:,x", "bitrate": [1]}),
         (CONVERT, {"file": "data:,x", "channels": 99}),
-        (CONVERT, {"file": "data:,x", "start": 5, "end": 1}),
         (CONVERT, {"file": "data:audio/wav;base64,@@@"}),
-        (CONVERT, {"file": "data:no-comma"}),
         (CONVERT, {"file": "file:///etc/passwd"}),
         (CONVERT, {"file": "/etc/passwd"}),
-        (CONVERT, {"file": "ftp://files.example/a"}),
-        (CONVERT, {"file": ""}),
         (IMAGE, {"prompt": 5}),
         (IMAGE, {"prompt": "x", "width": "wide"}),
-        (IMAGE, {"prompt": "x", "width": 1 << 80}),
         (IMAGE, {"prompt": "x", "num_outputs": True}),
-        (ASTRA, {"prompt": "x", "mask": "data:,x"}),
-        (ASTRA, {"prompt": "x", "scheduler": "none"}),
-        (ASTRA, {"prompt": {"a": 1}}),
+        ("lorenzomarines/astra", {"prompt": "x", "scheduler": "none"}),
         ("polymux/chat", {}),
-        ("polymux/chat", {"prompt": None}),
         ("polymux/chat", {"prompt": 5}),
         ("polymux/chat", {"prompt": "x", "messages": []}),
         ("polymux/chat", {"messages": "no json"}),
-        ("polymux/chat", {"messages": 5}),
-        ("polymux/chat", {"messages": [{"role": "king", "content": "x"}]}),
         ("polymux/chat", {"messages": [{"role": "user", "content": "x"}], "system_prompt": "y"}),
-        ("polymux/chat", {"prompt": "x", "temperature": "hot"}),
-        ("polymux/chat", {"prompt": "x", "max_tokens": 0}),
         ("polymux/chat", {"prompt": "x", "base_url": "http://127.0.0.1"}),
         ("polymux/chat", {"prompt": "x", "stop_sequences": 5}),
-        ("polymux/free-chat", {"prompt": "x", "timeout": 0}),
     ],
 )
 def test_inputs_that_are_wrong(
-    server: PolymuxServer, box: Box, model: str, given: dict[str, Any]
+    server: PolymuxServer, backend: ScriptedModels, model: str, given: dict[str, Any]
 ) -> None:
-    began = len(box.backend.began)
+    began = len(backend.began)
     status, detail = refused(server, {"input": given}, f"models/{model}/predictions")
     assert status == 422, detail
     assert server.json(f"{BASE}/predictions", {"version": model, "input": given}).status == 422
-    assert len(box.backend.began) == began
+    assert len(backend.began) == began
 
 
 @pytest.mark.parametrize(
@@ -182,13 +163,11 @@ def test_refusals_name_what_was_sent(
     "body",
     [
         {"input": "text"},
-        {"input": ["x"]},
         {"input": {"prompt": "x"}, "stream": "yes"},
         {"input": {"prompt": "x"}, "webhook": 5},
         {"input": {"prompt": "x"}, "webhook": "https://hooks.example/" + "x" * 3000},
         {"input": {"prompt": "x"}, "webhook_events_filter": "completed"},
         {"input": {"prompt": "x"}, "webhook_events_filter": ["finished"]},
-        {"input": {"prompt": "x"}, "webhook_events_filter": [{}]},
         {"input": {"prompt": "x"}, "colour": "red"},
         {"input": {"prompt": "x"}, "\u202e" + "x" * 5000: 1},
         {"input": {"prompt": "x"}, "version": "polymux/chat"},
@@ -198,41 +177,17 @@ def test_bodies_that_are_wrong(server: PolymuxServer, body: dict[str, Any]) -> N
     assert refused(server, body, "models/polymux/chat/predictions")[0] == 422
 
 
-@pytest.mark.parametrize("depth", [70, 900, 5_000, 100_000])
-def test_nested_inputs(server: PolymuxServer, depth: int) -> None:
-    deep = b'{"a":' * depth + b"1" + b"}" * depth
-    body = b'{"version": "polymux/chat", "input": {"prompt": "x", "deep": ' + deep + b"}}"
-    status, _ = refused(server, body)
-    assert status in (400, 422)
-
-
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"", 400), (b"[]", 400), (b"null", 400), (b"{", 400), (b'{"version": NaN}', 400),
-        (b"\xff\xfe", 400), (b'"text"', 400), (b"x" * (3 << 20), 413),
+        (b"", 400), (b"[]", 400), (b"{", 400), (b"\xff\xfe", 400), (b"x" * (3 << 20), 413),
         (b'{"version": "polymux/chat", "input": {"prompt": "' + b"x" * 70_000 + b'"}}', 413),
         (b'{"version": "polymux/chat", "input": {"prompt": "x", "n": 1e999}}', 422),
+        (b'{"version": "polymux/chat", "input": ' + b'{"a":' * 70 + b"1" + b"}" * 71, 422),
     ],
 )  # fmt: skip
 def test_bodies_that_are_none(server: PolymuxServer, body: bytes, status: int) -> None:
     assert refused(server, body)[0] == status
-
-
-def test_what_is_no_json(server: PolymuxServer) -> None:
-    body, headers = form(("version", "polymux/chat"))
-    answer = server.ask("POST", f"{BASE}/predictions", body, headers)
-    assert (answer.status, answer.json()["title"]) == (415, "Unsupported media type")
-
-
-def test_texts_that_are_odd(server: PolymuxServer) -> None:
-    """Half a surrogate pair and a null byte come through, or are refused; the list can be read."""
-    for prompt in (b'"\\ud800"', b'"a\\u0000b"', b'"\xf0\x9f\x98\x80"'):
-        body = b'{"version": "polymux/chat", "input": {"prompt": ' + prompt + b"}}"
-        assert server.json(f"{BASE}/predictions", body).status in (201, 400, 422)
-    listed = server.ask("GET", f"{BASE}/predictions")
-    assert listed.status == 200
-    json.loads(listed.body)
 
 
 def test_unknown_inputs_are_left_out_and_told(server: PolymuxServer) -> None:
@@ -242,13 +197,6 @@ def test_unknown_inputs_are_left_out_and_told(server: PolymuxServer) -> None:
         assert told.logs is not None
         assert "top_k" in told.logs
         assert told.input == {**given, "top_k": 5}
-
-
-def test_a_server_that_stops(tmp_path: Path) -> None:
-    with scripted_door(tmp_path, Box()) as running:
-        running.loop.call_soon_threadsafe(running.state.stopping.set)
-        answer = running.json(f"{BASE}/predictions", {"version": "polymux/chat", "input": {}})
-        assert (answer.status, answer.json()["code"]) == (503, "draining")
 
 
 def test_a_chat_model_that_there_is_not(server: PolymuxServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,22 +9,18 @@ from polymux import contract, errors
 from polymux.server.compat.replicate.models import models
 from polymux.service.errors import bad_request, status_error
 from replicate.exceptions import ReplicateError
-from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
+from support.polymux_server import PolymuxServer
+from support.replicate_door import ScriptedModels, of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from polymux.service.model import OperationRequest
 
-BASE = "/replicate/v1/models"
-
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with scripted_door(tmp_path_factory.mktemp("models"), Box()) as running:
-        yield running
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
 def schemas_of(server: PolymuxServer, name: str) -> dict[str, Any]:
@@ -92,7 +87,6 @@ def test_what_a_schema_says(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     ("name", "output"),
     [
-        ("polymux/convert-to-mp3", {"type": "string", "format": "uri"}),
         ("nightmareai/real-esrgan", {"type": "string", "format": "uri"}),
         ("philz1337x/clarity-upscaler", {"type": "array",
                                          "items": {"type": "string", "format": "uri"}}),
@@ -114,25 +108,6 @@ def test_chats(server: PolymuxServer) -> None:
         assert ("model" in members) is (name in ("polymux/chat", "polymux/free-chat"))
 
 
-def test_versions_follow_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each model has its own version, which changes with its schema."""
-    from polymux.server.compat.replicate import models as module
-
-    versions = {one.version for one in models().values()}
-    assert len(versions) == len(models())
-    model = models()["riffusion/riffusion"]
-    before = model.version
-    changed = copy.deepcopy(module.documents())
-    members = changed[model.full_name]["components"]["schemas"]["Input"]["properties"]
-    members["denoising"]["maximum"] = 0.5
-    module._described.cache_clear()
-    assert model.version == before
-    module._described.cache_clear()
-    monkeypatch.setattr(module, "documents", lambda: changed)
-    assert model.version != before
-    module._described.cache_clear()
-
-
 def test_what_there_is_none_of(server: PolymuxServer) -> None:
     client = of(server)
     for name in ("polymux/no-such", "meta/llama", "polymux/chat:x"):
@@ -148,11 +123,8 @@ def test_what_there_is_none_of(server: PolymuxServer) -> None:
 
 def test_only_what_can_be_done_is_listed(tmp_path: Path) -> None:
     """All can be read about; a key with scopes sees its own."""
-
-    def make() -> list[ScriptedModels]:
-        return [ScriptedModels("convert_to_mp3", "transcribe")]
-
-    with PolymuxServer(tmp_path / "s", make) as running, closed_clients():
+    able = ScriptedModels("convert_to_mp3", "transcribe")
+    with PolymuxServer(tmp_path / "s", lambda: [able]) as running:
         named = [one.id for one in of(running).models.list()]
         assert named == ["turian/insanely-fast-whisper-with-video", "polymux/convert-to-mp3"]
         assert of(running).models.get("riffusion/riffusion").name == "riffusion"
@@ -179,7 +151,7 @@ def test_models_that_refuse_an_empty_text(tmp_path: Path) -> None:
             if work.operation == "free_chat" and work.values["model"] != "gpt-4o":
                 raise status_error(errors.NoBackendError, "no such model")
 
-    with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server, closed_clients():
+    with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server:
         names = {f"{one.owner}/{one.name}" for one in of(server).models.list()}
     assert {"polymux/free-chat", "polymux/download-music", "polymux/search-music"} <= names
     assert "bytedance/sdxl-lightning-4step" not in names

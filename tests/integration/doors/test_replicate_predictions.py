@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from polymux.runtime.settings import Limits
 from polymux.server.compat.replicate import predictions, requests
+from polymux.service.model import Estimate
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import ScriptedModels, closed_clients, of, scripted_door
+from support.replicate_door import ScriptedModels, of, scripted_door
 from support.served import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BASE = "/replicate/v1"
@@ -21,15 +22,9 @@ CONVERT = "polymux/convert-to-mp3"
 FILE = {"file": "data:,x"}
 
 
-@pytest.fixture
-def box() -> Box:
-    return Box()
-
-
-@pytest.fixture
-def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
-    with scripted_door(tmp_path, box) as running:
-        yield running
+@pytest.fixture(scope="module")
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
 def create(server: PolymuxServer, body: dict[str, Any], *headers: tuple[str, str], **more: Any
@@ -39,11 +34,11 @@ def create(server: PolymuxServer, body: dict[str, Any], *headers: tuple[str, str
     return answer.json()
 
 
-def release(server: PolymuxServer, box: Box) -> None:
-    server.loop.call_soon_threadsafe(box.backend.gate.set)
+def release(server: PolymuxServer, backend: ScriptedModels) -> None:
+    server.loop.call_soon_threadsafe(backend.gate.set)
 
 
-def test_all_ways_to_name_a_model(server: PolymuxServer, box: Box) -> None:
+def test_all_ways_to_name_a_model(server: PolymuxServer, backend: ScriptedModels) -> None:
     client = of(server)
     model = client.models.get(CONVERT)
     version = model.latest_version
@@ -51,12 +46,10 @@ def test_all_ways_to_name_a_model(server: PolymuxServer, box: Box) -> None:
     for wanted in (version, version.id, CONVERT, f"{CONVERT}:{version.id}"):
         made = client.predictions.create(version=wanted, input=FILE)
         assert (made.model, made.version, made.input) == (CONVERT, version.id, FILE)
-    for named in (CONVERT, ("polymux", "convert-to-mp3"), model):
-        made = client.models.predictions.create(model=named, input=FILE)
-        assert (made.model, made.version) == (CONVERT, version.id)
+    made = client.models.predictions.create(model=model, input=FILE)
+    assert (made.model, made.version) == (CONVERT, version.id)
     assert client.predictions.create(model=CONVERT, input=FILE).status == "starting"
-    until(lambda: len(box.backend.began) == 8)
-    assert {work.operation for work in box.backend.began} == {"convert_to_mp3"}
+    until(lambda: len(backend.began) == 6)
 
 
 def test_what_a_prediction_is(server: PolymuxServer) -> None:
@@ -76,32 +69,31 @@ def test_what_a_prediction_is(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     ("prefer", "waits"),
     [
-        (None, False), ("wait", True), ("wait=1", True), ('wait="1"', True), ("Wait=1", True),
-        ("respond-async, wait=1", True), ("respond-async", False), ("wait=0", False),
-        ("wait=soon", False), ("waiting", False), ("wait=-5", False), ("await", False),
+        (None, False), ("wait", True), ("respond-async, wait=5", True), ("wait=0", False),
     ],
 )  # fmt: skip
-def test_who_waits(server: PolymuxServer, box: Box, prefer: str | None, waits: bool) -> None:
+def test_who_waits(
+    server: PolymuxServer, backend: ScriptedModels, prefer: str | None, waits: bool
+) -> None:
     """Who does is told of the end; who does not, at once that it begins."""
     if not waits:
-        box.backend.gate.clear()
+        backend.gate.clear()
     headers = () if prefer is None else (("Prefer", prefer),)
     answer = server.json(f"{BASE}/predictions", {"version": CONVERT, "input": FILE}, headers)
     told = answer.json()
     assert (answer.status, answer.headers["location"]) == (201, told["urls"]["get"])
     assert told["status"] == ("succeeded" if waits else "starting")
-    release(server, box)
+    release(server, backend)
 
 
-def test_the_longest_wait_is_the_servers(tmp_path: Path, box: Box) -> None:
-    from polymux.runtime.settings import Limits
-
+def test_the_longest_wait_is_the_servers(tmp_path: Path) -> None:
+    box = Box()
     with scripted_door(tmp_path, box, limits=Limits(wait_s=0.3)) as server:
         box.backend.gate.clear()
         told = create(server, {"version": CONVERT, "input": FILE}, ("Prefer", "wait=60"))
         assert told["status"] == "starting"
         assert told["started_at"] is not None
-        release(server, box)
+        release(server, box.backend)
 
 
 def test_lists_in_pages(server: PolymuxServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,34 +116,36 @@ def test_lists_in_pages(server: PolymuxServer, monkeypatch: pytest.MonkeyPatch) 
         assert (answer.status, answer.json()["param"]) == (400, "cursor")
 
 
-def test_cancel(server: PolymuxServer, box: Box) -> None:
-    box.backend.gate.clear()
+def test_cancel(server: PolymuxServer, backend: ScriptedModels) -> None:
+    backend.gate.clear()
     client = of(server)
     held = client.predictions.create(version=CONVERT, input=FILE)
-    until(lambda: box.backend.began)
+    until(lambda: backend.began)
     held.cancel()
     assert held.status == "canceled"
     assert held.completed_at is not None
-    assert box.backend.ended == ["cancelled"]
+    assert backend.ended == ["cancelled"]
     held.cancel()
     assert held.status == "canceled"
     drafts = server.settings.store.folder / "drafts"
     assert not any(drafts.iterdir())
-    release(server, box)
+    release(server, backend)
     done = client.predictions.create(version=CONVERT, input=FILE)
     done.wait()
     done.cancel()
     assert done.status == "succeeded"
 
 
-def test_cancel_after(server: PolymuxServer, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_after(
+    server: PolymuxServer, backend: ScriptedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(requests, "_MIN_LIFETIME_S", 1)
-    box.backend.gate.clear()
+    backend.gate.clear()
     headers = (("Prefer", "wait"), ("Cancel-After", "1s"))
     told = create(server, {"version": CONVERT, "input": FILE}, *headers)
     assert told["status"] == "canceled"
     assert told["metrics"]["total_time"] >= 1
-    release(server, box)
+    release(server, backend)
     assert create(server, {"version": CONVERT, "input": FILE}, *headers)["status"] == "succeeded"
     for wrong in ("soon", "0s", "-1s", "1d", "", "1e3"):
         answer = server.json(
@@ -160,54 +154,41 @@ def test_cancel_after(server: PolymuxServer, box: Box, monkeypatch: pytest.Monke
         assert (answer.status, answer.json()["param"]) == (422, "Cancel-After")
 
 
-def test_idempotency(server: PolymuxServer, box: Box) -> None:
-    body = {"version": CONVERT, "input": {"file": "http://files.example/a"}}
-    box.backend.gate.clear()
-    first = create(server, {"version": CONVERT, "input": FILE}, ("Idempotency-Key", "k"))
-    again = create(server, {"version": CONVERT, "input": FILE}, ("Idempotency-Key", "k"))
-    assert first["id"] == again["id"]
-    for other in ({"version": CONVERT, "input": {"file": "data:,y"}}, body):
-        answer = server.json(f"{BASE}/predictions", other, [("Idempotency-Key", "k")])
-        assert (answer.status, answer.json()["title"]) == (409, "Conflict")
-    release(server, box)
-
-
-def test_a_prediction_that_is_gone_is_not_made_again(server: PolymuxServer, box: Box) -> None:
+def test_idempotency(server: PolymuxServer, backend: ScriptedModels) -> None:
+    """Files that are not here yet are told apart by where they lie; what is gone stays so."""
     body = {"version": CONVERT, "input": FILE}
-    made = create(server, body, ("Idempotency-Key", "k"), ("Prefer", "wait"))
-    assert server.ask("DELETE", f"/api/v1/predictions/{made['id']}").status == 204
-    answer = server.json(f"{BASE}/predictions", body, [("Idempotency-Key", "k")])
+    key = ("Idempotency-Key", "k")
+    first = create(server, body, key, ("Prefer", "wait"))
+    assert create(server, body, key)["id"] == first["id"]
+    for file in ("data:,y", "http://files.example/a"):
+        answer = server.json(f"{BASE}/predictions", body | {"input": {"file": file}}, [key])
+        assert (answer.status, answer.json()["title"]) == (409, "Conflict")
+    assert server.ask("DELETE", f"/api/v1/predictions/{first['id']}").status == 204
+    answer = server.json(f"{BASE}/predictions", body, [key])
     assert (answer.status, answer.json()["title"]) == (404, "Not found")
     assert (answer.json()["code"], answer.json()["param"]) == ("gone", "Idempotency-Key")
-    assert len(box.backend.began) == 1
-
-
-def test_addresses_make_requests_differ(server: PolymuxServer) -> None:
-    """Files that are not here yet are told apart by where they lie."""
+    assert len(backend.began) == 1
     for path, status in (("a", 201), ("a", 201), ("b", 409)):
         body = {"version": CONVERT, "input": {"file": f"http://127.0.0.1/{path}"}}
-        answer = server.json(f"{BASE}/predictions", body, [("Idempotency-Key", "k")])
+        answer = server.json(f"{BASE}/predictions", body, [("Idempotency-Key", "other")])
         assert answer.status == status
 
 
-def test_others_see_nothing(server: PolymuxServer, box: Box) -> None:
-    client = of(server)
+def test_others_see_nothing(server: PolymuxServer, other_key: str) -> None:
+    client, other = of(server), of(server, key=other_key)
     mine = client.predictions.create(version=CONVERT, input=FILE)
     chat = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
-    key, _ = server.keys.add("other")
-    other = of(server, key=key)
     assert other.predictions.list().results == []
     for one in (mine, chat):
         for ask in (other.predictions.get, other.predictions.cancel):
             with pytest.raises(ReplicateError) as refused:
                 ask(one.id)
             assert (refused.value.status, refused.value.title) == (404, "Not found")
-    path = f"{BASE}/predictions/{chat.id}/stream"
-    answer = server.ask("GET", path, key=key)
+    answer = server.ask("GET", f"{BASE}/predictions/{chat.id}/stream", key=other_key)
     assert (answer.status, answer.json()["status"]) == (404, 404)
 
 
-def test_scopes_and_quotas(server: PolymuxServer, box: Box) -> None:
+def test_scopes_and_quotas(server: PolymuxServer, backend: ScriptedModels) -> None:
     """Those of the operations; a key that may not is told before its body is read."""
     key, _ = server.keys.add("narrow", scopes=("convert_to_mp3", "predictions"))
     narrow = of(server, key=key)
@@ -230,34 +211,11 @@ def test_scopes_and_quotas(server: PolymuxServer, box: Box) -> None:
     assert (answer.status, answer.json()["title"]) == (429, "Too many requests")
     assert int(answer.headers["retry-after"]) > 0
     limited, _ = server.keys.add("limited", max_estimate_s=1)
-    from polymux.service.model import Estimate
-
-    box.backend.expected = Estimate(5.0, None, "a script")
+    backend.expected = Estimate(5.0, None, "a script")
     with pytest.raises(ReplicateError) as too_long:
         of(server, key=limited).run(CONVERT, input=FILE)
     assert too_long.value.status == 422
     assert "5" in str(too_long.value.detail)
-
-
-def test_a_full_queue(tmp_path: Path) -> None:
-    from polymux.runtime.settings import Limits
-
-    box = Box()
-
-    def make() -> list[ScriptedModels]:
-        box.backend = ScriptedModels(max_concurrency=1)
-        return [box.backend]
-
-    with PolymuxServer(tmp_path / "s", make, limits=Limits(queue=1)) as server, closed_clients():
-        box.backend.gate.clear()
-        create(server, {"version": CONVERT, "input": FILE})
-        until(lambda: box.backend.began)
-        create(server, {"version": "polymux/chat", "input": {"prompt": "Hi"}})
-        answer = server.json(f"{BASE}/predictions", {"version": CONVERT, "input": FILE})
-        assert (answer.status, answer.json()["title"]) == (503, "Service unavailable")
-        assert int(answer.headers["retry-after"]) > 0
-        release(server, box)
-        until(lambda: all(one.completed_at for one in of(server).predictions.list()))
 
 
 def test_jobs_of_the_other_doors(server: PolymuxServer) -> None:
@@ -278,8 +236,9 @@ def test_jobs_of_the_other_doors(server: PolymuxServer) -> None:
         assert (newest.model, newest.output) == ("chat", said)
 
 
-def test_they_outlive_the_server(tmp_path: Path, box: Box) -> None:
-    with scripted_door(tmp_path, box) as server:
+def test_they_outlive_the_server(tmp_path: Path) -> None:
+    box = Box()
+    with scripted_door(tmp_path, box, shutdown_timeout_s=0.2) as server:
         done = of(server).predictions.create(version="polymux/chat", input={"prompt": "Hi"})
         done.wait()
         box.backend.gate.clear()
@@ -290,6 +249,4 @@ def test_they_outlive_the_server(tmp_path: Path, box: Box) -> None:
         again = of(server, key=key).predictions.get(done.id)
         assert (again.output, again.input, again.version) == (done.output, done.input, done.version)
         lost = of(server, key=key).predictions.get(held.id)
-        assert lost.status == "failed"
-        assert lost.error is not None
-        assert "stopped" in lost.error
+        assert (lost.status, "stopped" in (lost.error or "")) == ("failed", True)

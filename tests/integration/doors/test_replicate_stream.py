@@ -10,13 +10,17 @@ import polymux
 import pytest
 from replicate.stream import ServerSentEvent
 from servers.certificates import Authority
-from support.openai_door import real_chat
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import PICTURE, closed_clients, of, of_asyncio, scripted_door
+from support.replicate_door import (
+    PICTURE,
+    ScriptedModels,
+    of,
+    of_asyncio,
+    scripted_door,
+)
 from support.served import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BASE = "/replicate/v1"
@@ -27,15 +31,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-@pytest.fixture
-def box() -> Box:
-    return Box()
-
-
-@pytest.fixture
-def server(tmp_path: Path, box: Box) -> Iterator[PolymuxServer]:
-    with scripted_door(tmp_path, box) as running:
-        yield running
+@pytest.fixture(scope="module")
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
 def begun(server: PolymuxServer, model: str, given: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -60,8 +58,9 @@ def streamed(server: PolymuxServer, told: dict[str, Any]) -> list[tuple[str, str
     return found
 
 
-def test_tokens_as_they_come(tmp_path: Path, box: Box, authority: Authority) -> None:
+def test_tokens_as_they_come(tmp_path: Path, authority: Authority) -> None:
     """The first is read while the rest is held back."""
+    box = Box()
     with scripted_door(tmp_path, box, authority) as server:
         box.backend.gate.clear()
         events = of(server, authority).stream("polymux/chat", input={"prompt": "Hi"})
@@ -92,22 +91,9 @@ def test_tokens_as_they_come(tmp_path: Path, box: Box, authority: Authority) -> 
         assert box.backend.began[-1].values["model"] == "maker/large"
 
 
-def test_a_real_model(tmp_path: Path) -> None:
-    with real_chat(tmp_path) as server, closed_clients():
-        given = {"prompt": "Say hello.", "max_tokens": 8, "temperature": 0, "seed": 1}
-        events = list(of(server).stream("polymux/smollm2", input=given))
-        assert events[-1].event == ServerSentEvent.EventType.DONE
-        said = "".join(str(one) for one in events)
-        assert said.strip()
-        (told,) = of(server).predictions.list()
-        assert "".join(told.output) == said
-        assert told.metrics is not None
-        assert 1 <= told.metrics["output_token_count"] <= 8
-
-
-def test_texts_of_every_kind(server: PolymuxServer, box: Box) -> None:
+def test_texts_of_every_kind(server: PolymuxServer, backend: ScriptedModels) -> None:
     """Line ends within a piece, empty pieces, and what looks like a field of an event."""
-    box.backend.pieces = ["one\ntwo", "a\r\nb\rc", "", "data: x", "\n", "\u00e9\u4e2d"]
+    backend.pieces = ["one\ntwo", "a\r\nb\rc", "", "data: x", "\n", "\u00e9\u4e2d"]
     told = begun(server, "polymux/chat", {"prompt": "Hi"})
     assert streamed(server, told) == [
         ("output", "one\ntwo"),
@@ -135,8 +121,8 @@ def test_other_jobs(server: PolymuxServer) -> None:
     assert "stream" not in told["urls"]
 
 
-def test_failures(server: PolymuxServer, box: Box) -> None:
-    box.backend.failure = polymux.errors.NoAudioError("there is no sound in it")
+def test_failures(server: PolymuxServer, backend: ScriptedModels) -> None:
+    backend.failure = polymux.errors.NoAudioError("there is no sound in it")
     told = begun(server, "polymux/chat", {"prompt": "Hi"})
     *pieces, error, done = streamed(server, told)
     assert "".join(text for _, text in pieces) == "Hello there"
@@ -148,8 +134,8 @@ def test_failures(server: PolymuxServer, box: Box) -> None:
     assert (kept["status"], kept["output"]) == ("failed", ["Hel", "lo ", "there"])
 
 
-def test_cancelled_meanwhile(server: PolymuxServer, box: Box) -> None:
-    box.backend.gate.clear()
+def test_cancelled_meanwhile(server: PolymuxServer, backend: ScriptedModels) -> None:
+    backend.gate.clear()
     client = of(server)
     held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"}, stream=True)
     events = held.stream()
@@ -158,13 +144,13 @@ def test_cancelled_meanwhile(server: PolymuxServer, box: Box) -> None:
     assert held.status == "canceled"
     (last,) = events
     assert json.loads(last.data) == {"reason": "canceled"}
-    assert box.backend.ended == ["closed"]
+    assert backend.ended == ["closed"]
     assert held.output == ["Hel"]
 
 
-def test_readers_come_late_and_leave(server: PolymuxServer, box: Box) -> None:
+def test_readers_come_late_and_leave(server: PolymuxServer, backend: ScriptedModels) -> None:
     """Each reads all of it; who leaves ends nothing."""
-    box.backend.gate.clear()
+    backend.gate.clear()
     client = of(server)
     held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
     leaving = held.stream()
@@ -172,12 +158,13 @@ def test_readers_come_late_and_leave(server: PolymuxServer, box: Box) -> None:
     leaving.close()
     late = held.stream()
     assert str(next(late)) == "Hel"
-    server.loop.call_soon_threadsafe(box.backend.gate.set)
+    server.loop.call_soon_threadsafe(backend.gate.set)
     assert "".join(map(str, late)) == "lo there"
     assert "".join(map(str, held.stream())) == "Hello there"
 
 
-def test_a_server_that_stops(tmp_path: Path, box: Box) -> None:
+def test_a_server_that_stops(tmp_path: Path) -> None:
+    box = Box()
     with scripted_door(tmp_path, box, shutdown_timeout_s=0.2) as server:
         box.backend.gate.clear()
         client = of(server)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -15,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.compat.replicate import webhooks
+from polymux.server.compat.replicate import delivery, webhooks
 from replicate.exceptions import ReplicateError
 from replicate.webhook import InvalidSignatureError, Webhooks
 from servers import steps
 from servers.certificates import Authority
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import of, scripted_door
+from support.replicate_door import ScriptedModels, of, scripted_door
 from support.served import until
 
 if TYPE_CHECKING:
@@ -37,26 +38,32 @@ FILE = {"file": "data:,x"}
 ALL = ["start", "output", "logs", "completed"]
 
 
-@pytest.fixture
-def box() -> Box:
-    return Box()
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "PAUSES_S", (0.05, 0.05))
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    with MisbehavingServer() as first:
+        return first.port
 
 
 @pytest.fixture
-def receiver() -> Iterator[MisbehavingServer]:
-    with MisbehavingServer() as running:
+def receiver(port: int) -> Iterator[MisbehavingServer]:
+    with MisbehavingServer(port=port) as running:
         running.script(steps.answer(200, b"{}"), times=None)
         yield running
 
 
-@pytest.fixture
-def server(
-    tmp_path: Path, box: Box, receiver: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[PolymuxServer]:
-    monkeypatch.setattr(webhooks, "PAUSES_S", (0.05, 0.05))
-    policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{receiver.port}",))
-    with scripted_door(tmp_path, box, fetch=policy) as running:
-        yield running
+@pytest.fixture(scope="module")
+def made() -> ScriptedModels:
+    return ScriptedModels()
+
+
+@pytest.fixture(scope="module")
+def settings(port: int) -> dict[str, Any]:
+    return {"fetch": FetchPolicy(allowed_hosts=(f"127.0.0.1:{port}",))}
 
 
 def begun(server: PolymuxServer, hook: str, wanted: Any = None, **more: Any) -> Any:
@@ -66,8 +73,25 @@ def begun(server: PolymuxServer, hook: str, wanted: Any = None, **more: Any) -> 
     return of(server).predictions.create(webhook=hook, **given)
 
 
-def release(server: PolymuxServer, box: Box) -> None:
-    server.loop.call_soon_threadsafe(box.backend.gate.set)
+def release(server: PolymuxServer, backend: ScriptedModels) -> None:
+    server.loop.call_soon_threadsafe(backend.gate.set)
+
+
+def told_last(server: PolymuxServer, receiver: MisbehavingServer) -> None:
+    """Waits for a message behind all others: what is told at all has been told then."""
+    begun(server, f"{receiver.url}/last", ["completed"])
+    until(lambda: any(one.path == "/last" and one.body_complete for one in receiver.requests))
+    until(lambda: not watching(server))
+
+
+def watching(server: PolymuxServer) -> bool:
+    """Whether any task of a webhook runs."""
+
+    async def names() -> list[str]:
+        return [one.get_name() for one in asyncio.all_tasks()]
+
+    found = asyncio.run_coroutine_threadsafe(names(), server.loop).result(10)
+    return any(one.startswith("webhook of") for one in found)
 
 
 def verified(server: PolymuxServer, request: Request, key: str | None = None) -> Any:
@@ -85,6 +109,12 @@ def verified(server: PolymuxServer, request: Request, key: str | None = None) ->
     return json.loads(request.body)
 
 
+def bodies(receiver: MisbehavingServer) -> list[Any]:
+    return [json.loads(one.body) for one in receiver.requests if one.body_complete] or [
+        {"status": None, "output": None}
+    ]
+
+
 def test_the_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
     told = begun(server, f"{receiver.url}/hook?x=1", ["completed"], wait=True)
     (request,) = receiver.wait_requests(1)
@@ -95,88 +125,64 @@ def test_the_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
     assert prediction["status"] == "succeeded"
     assert prediction["webhook"] == f"{receiver.url}/hook?x=1"
     assert prediction["webhook_events_filter"] == ["completed"]
-    headers = {name.decode(): value.decode() for name, value in request.headers}
-    secret = of(server).webhooks.default.secret()
-    with pytest.raises(InvalidSignatureError):
-        Webhooks.validate(headers=headers, body=request.body.decode() + " ", secret=secret)
+    # By its older name as well.
+    body = {"version": CONVERT, "input": FILE, "webhook_completed": receiver.url}
+    assert server.json(f"{BASE}/predictions", body).status == 201
+    request = receiver.wait_requests(2)[1]
+    assert verified(server, receiver.wait_complete(request))["status"] == "succeeded"
 
 
 def test_everything_in_its_order(
-    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+    server: PolymuxServer, backend: ScriptedModels, receiver: MisbehavingServer
 ) -> None:
-    box.backend.gate.clear()
+    """At most twice a second: whatever comes meanwhile comes together."""
+    backend.pieces = [f"{number} " for number in range(300)]
+    backend.gate.clear()
     told = begun(server, receiver.url, version="polymux/chat", input={"prompt": "Hi"})
     receiver.wait_requests(1)
-    until(lambda: of(server).predictions.get(told.id).output == ["Hel"])
-    release(server, box)
+    until(lambda: of(server).predictions.get(told.id).output == ["0 "])
+    release(server, backend)
     until(lambda: bodies(receiver)[-1]["status"] == "succeeded")
     statuses = [one["status"] for one in bodies(receiver)]
     assert statuses[0] == "processing"
     assert statuses.count("succeeded") == 1
     outputs = ["".join(one["output"] or ()) for one in bodies(receiver)]
     assert outputs == sorted(outputs, key=len)
-    assert outputs[-1] == "Hello there"
+    assert outputs[-1] == "".join(backend.pieces)
     names = [one.header("webhook-id") for one in receiver.requests]
     assert len(set(names)) == len(names)
     for request in receiver.requests:
         verified(server, request)
-
-
-def bodies(receiver: MisbehavingServer) -> list[Any]:
-    return [json.loads(one.body) for one in receiver.requests if one.body_complete] or [
-        {"status": None, "output": None}
-    ]
-
-
-def test_what_changes_is_told_at_most_twice_a_second(
-    server: PolymuxServer, box: Box, receiver: MisbehavingServer
-) -> None:
-    """Whatever comes meanwhile comes together."""
-    box.backend.pieces = [f"{number} " for number in range(300)]
-    box.backend.gate.clear()
-    began = time.monotonic()
-    begun(server, receiver.url, ["output"], version="polymux/chat", input={"prompt": "Hi"})
-    receiver.wait_requests(1)
-    release(server, box)
-    until(lambda: len(bodies(receiver)[-1]["output"] or ()) == 300)
-    times = [one.arrived_at for one in receiver.requests]
-    assert len(times) <= 2 + (times[-1] - began) / webhooks.EVERY_S
+    times = [one.arrived_at for one in receiver.requests[1:-1]]
     assert all(b - a >= webhooks.EVERY_S * 0.9 for a, b in pairwise(times))
 
 
 def test_what_was_there_before_anybody_looked(
-    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+    server: PolymuxServer, backend: ScriptedModels, receiver: MisbehavingServer
 ) -> None:
     """News are told while it runs, though nothing comes behind them, and not again at the end."""
-    box.backend.gate.clear()
+    backend.gate.clear()
     begun(server, receiver.url, ["logs"])
     (request,) = receiver.wait_requests(1)
     told = verified(server, receiver.wait_complete(request))
     assert (told["status"], told["logs"]) == ("processing", "begun")
-    release(server, box)
+    release(server, backend)
     until(lambda: not watching(server))
     assert len(receiver.requests) == 1
 
 
-@pytest.mark.parametrize("wanted", [["start"], ["logs"], []])
+@pytest.mark.parametrize("wanted", [["start"], []])
 def test_only_what_is_wanted(
-    server: PolymuxServer, box: Box, receiver: MisbehavingServer, wanted: list[str]
+    server: PolymuxServer, backend: ScriptedModels, receiver: MisbehavingServer, wanted: list[str]
 ) -> None:
-    box.backend.gate.clear()
-    told = begun(server, receiver.url, wanted)
-    if wanted == ["start"]:
+    backend.gate.clear()
+    begun(server, receiver.url, wanted)
+    if wanted:
         receiver.wait_requests(1)
-    release(server, box)
-    until(lambda: of(server).predictions.get(told.id).status == "succeeded")
-    # What is told behind it would have been told by then.
-    begun(server, f"{receiver.url}/last", ["completed"])
-    until(lambda: any(one.path == "/last" and one.body_complete for one in receiver.requests))
-    others = [one for one in receiver.requests if one.path != "/last"]
-    assert len(others) <= 1
-    assert [json.loads(one.body)["status"] for one in others if wanted == ["start"]] == (
-        ["processing"] if wanted == ["start"] else []
-    )
-    assert wanted or not others
+    release(server, backend)
+    told_last(server, receiver)
+    told = [json.loads(one.body)["status"] for one in receiver.requests if one.path != "/last"]
+    assert told == (["processing"] if wanted else [])
 
 
 def test_the_end_is_tried_again(server: PolymuxServer, receiver: MisbehavingServer) -> None:
@@ -188,48 +194,24 @@ def test_the_end_is_tried_again(server: PolymuxServer, receiver: MisbehavingServ
     assert len({one.header("webhook-id") for one in requests}) == 1
     for one in (requests[0], requests[2]):
         assert verified(server, receiver.wait_complete(one))["status"] == "succeeded"
-    begun(server, f"{receiver.url}/last", ["completed"])
-    until(lambda: receiver.requests[-1].path == "/last")
+    told_last(server, receiver)
     assert len(receiver.requests) == 4
 
 
-def test_tries_end(server: PolymuxServer, box: Box, receiver: MisbehavingServer) -> None:
+def test_tries_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
     """What fails for good costs the job nothing."""
     receiver.script(steps.answer(503, b""), path="/gone", times=None)
-    told = begun(server, f"{receiver.url}/gone", ALL, wait=True)
-    assert told.status == "succeeded"
-    until(
-        lambda: (
-            len(
-                [
-                    1
-                    for one in receiver.requests
-                    if json.loads(one.body or b"{}").get("status") == "succeeded"
-                ]
-            )
-            == 3
-        )
-    )
+    assert begun(server, f"{receiver.url}/gone", ALL, wait=True).status == "succeeded"
+    until(lambda: [one["status"] for one in bodies(receiver)].count("succeeded") == 3)
     until(lambda: not watching(server))
-
-
-def watching(server: PolymuxServer) -> bool:
-    """Whether any task of a webhook runs."""
-    import asyncio
-
-    async def names() -> list[str]:
-        return [one.get_name() for one in asyncio.all_tasks()]
-
-    found = asyncio.run_coroutine_threadsafe(names(), server.loop).result(10)
-    return any(one.startswith("webhook of") for one in found)
 
 
 def test_redirects_are_not_followed(server: PolymuxServer, receiver: MisbehavingServer) -> None:
     with MisbehavingServer() as decoy:
-        for status in (301, 302, 303, 307, 308):
+        for status in (301, 303, 307):
             receiver.script(steps.redirect(status, decoy.url), path=f"/{status}", times=None)
             begun(server, f"{receiver.url}/{status}", ["completed"])
-        until(lambda: len(receiver.requests) == 15)
+        until(lambda: len(receiver.requests) == 9)
         until(lambda: not watching(server))
         assert decoy.connections == []
 
@@ -237,50 +219,47 @@ def test_redirects_are_not_followed(server: PolymuxServer, receiver: Misbehaving
 @pytest.mark.parametrize(
     "hook",
     [
-        "http://hooks.example/x", "https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x",
-        "https://10.0.0.1/x", "https://169.254.169.254/latest", "https://0x7f000001/", "https://2130706433/",
-        "ftp://hooks.example/", "file:///etc/passwd", "https://hooks.example:22/", "", "x", "https://",
-        "https://user:pw@hooks.example/", "javascript:1",
+        "http://hooks.example/x", "https://localhost/x", "https://[::1]/x", "https://10.0.0.1/x",
+        "https://169.254.169.254/latest", "https://0x7f000001/", "ftp://hooks.example/",
+        "https://hooks.example:22/", "", "https://", "https://user:pw@hooks.example/",
     ],
 )  # fmt: skip
-def test_addresses_that_are_refused(server: PolymuxServer, box: Box, hook: str) -> None:
+def test_addresses_that_are_refused(
+    server: PolymuxServer, backend: ScriptedModels, hook: str
+) -> None:
     with pytest.raises(ReplicateError) as refused:
         begun(server, hook)
     assert refused.value.status == 422
     assert "webhook" in str(refused.value.detail)
-    assert box.backend.began == []
+    assert backend.began == []
 
 
 def test_no_decoy_is_ever_hit(
     server: PolymuxServer, receiver: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not by an address that was judged well and leads elsewhere by the time that it counts."""
-    from polymux.server.compat.replicate import delivery
-
     with MisbehavingServer() as decoy:
-        with pytest.raises(ReplicateError):
-            begun(server, decoy.url)
-        with pytest.raises(ReplicateError):
-            begun(server, decoy.url.replace("http://", "https://"))
+        addresses = (decoy.url, decoy.url.replace("http://", "https://"))
+        for hook in addresses:
+            with pytest.raises(ReplicateError):
+                begun(server, hook)
 
         async def judged_well(*_: object, **__: object) -> None:
             pass
 
         monkeypatch.setattr(webhooks.Webhooks, "check", judged_well)
-        begun(server, decoy.url)
-        begun(server, decoy.url.replace("http://", "https://"))
+        for hook in addresses:
+            begun(server, hook)
         until(lambda: not watching(server))
         # The proxy judges by itself.
         monkeypatch.setattr(delivery, "ajudged", judged_well)
-        begun(server, decoy.url)
-        begun(server, decoy.url.replace("http://", "https://"))
-        begun(server, f"{receiver.url}/last", ["completed"])
-        until(lambda: any(one.path == "/last" for one in receiver.requests))
-        until(lambda: not watching(server))
+        for hook in addresses:
+            begun(server, hook)
+        told_last(server, receiver)
         assert decoy.connections == []
 
 
-def test_over_tls(tmp_path: Path, box: Box) -> None:
+def test_over_tls(tmp_path: Path) -> None:
     """Certificates are checked, by the bundle that the operator names."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
@@ -292,7 +271,7 @@ def test_over_tls(tmp_path: Path, box: Box) -> None:
         good.script(steps.answer(200, b"{}"), times=None)
         hosts = tuple(f"127.0.0.1:{one.port}" for one in (good, bad))
         policy = FetchPolicy(allowed_hosts=hosts, certificate_bundle=known.ca)
-        with scripted_door(tmp_path, box, fetch=policy) as server:
+        with scripted_door(tmp_path, Box(), fetch=policy) as server:
             begun(server, bad.url, ["start"])
             begun(server, good.url, ["completed"])
             (request,) = good.wait_requests(1)
@@ -303,67 +282,60 @@ def test_over_tls(tmp_path: Path, box: Box) -> None:
             assert bad.requests == []
 
 
-def test_a_receiver_that_is_silent_holds_up_nothing(
-    server: PolymuxServer, box: Box, receiver: MisbehavingServer
-) -> None:
-    receiver.script(steps.read_body(), steps.stall(), path="/silent", times=None)
-    told = begun(server, f"{receiver.url}/silent", ALL, wait=True)
-    assert told.status == "succeeded"
-    begun(server, f"{receiver.url}/other", ["completed"])
-    until(lambda: any(one.path == "/other" for one in receiver.requests))
-
-
-def test_they_end_with_the_server(tmp_path: Path, box: Box, receiver: MisbehavingServer) -> None:
-    policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{receiver.port}",))
-    receiver.script(steps.read_body(), steps.stall(), path="/silent", times=None)
-    with scripted_door(tmp_path, box, fetch=policy) as server:
-        begun(server, f"{receiver.url}/silent", ["completed"])
-        (request,) = receiver.wait_requests(1)
-        began = time.monotonic()
-    assert time.monotonic() - began < 8
-    receiver.wait_closed(request.connection)
+def test_a_receiver_that_is_silent_holds_up_nothing(tmp_path: Path, port: int) -> None:
+    """Neither its job, nor another message, nor the end of the server."""
+    policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{port}",))
+    with MisbehavingServer(port=port) as receiver:
+        receiver.script(steps.answer(200, b"{}"), times=None)
+        receiver.script(steps.read_body(), steps.stall(), path="/silent", times=None)
+        with scripted_door(tmp_path, Box(), fetch=policy) as server:
+            told = begun(server, f"{receiver.url}/silent", ALL, wait=True)
+            assert told.status == "succeeded"
+            begun(server, f"{receiver.url}/other", ["completed"])
+            until(lambda: any(one.path == "/other" for one in receiver.requests))
+            request = next(one for one in receiver.requests if one.path == "/silent")
+            began = time.monotonic()
+        assert time.monotonic() - began < 8
+        receiver.wait_closed(request.connection)
 
 
 def test_failures_and_cancellation_are_ends(
-    server: PolymuxServer, box: Box, receiver: MisbehavingServer
+    server: PolymuxServer, backend: ScriptedModels, receiver: MisbehavingServer
 ) -> None:
-    box.backend.failure = polymux.errors.NoAudioError("there is no sound in it")
+    backend.failure = polymux.errors.NoAudioError("there is no sound in it")
     begun(server, receiver.url, ["completed"])
     (request,) = receiver.wait_requests(1)
     told = verified(server, receiver.wait_complete(request))
     assert (told["status"], told["error"]) == ("failed", "there is no sound in it")
-    box.backend.gate.clear()
+    backend.gate.clear()
     begun(server, receiver.url, ["completed"]).cancel()
     request = receiver.wait_requests(2)[1]
     assert verified(server, receiver.wait_complete(request))["status"] == "canceled"
 
 
-def test_each_key_has_its_own_secret(server: PolymuxServer, receiver: MisbehavingServer) -> None:
-    """In a file that nobody else reads, and the same after a restart."""
+def test_each_key_has_its_own_secret(
+    server: PolymuxServer, receiver: MisbehavingServer, other_key: str
+) -> None:
+    """In a file that nobody else reads."""
     path = server.settings.store.folder / "webhook-secret"
-    key, _ = server.keys.add("other")
-    mine = of(server).webhooks.default.secret().key
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert of(server, key=key).webhooks.default.secret().key != mine
     begun(server, receiver.url, ["completed"])
     (request,) = receiver.wait_requests(1)
     verified(server, receiver.wait_complete(request))
     with pytest.raises(InvalidSignatureError):
-        verified(server, request, key)
-    assert (
-        path.read_text().strip()
-        not in server.ask("GET", f"{BASE}/webhooks/default/secret").body.decode()
-    )
+        verified(server, request, other_key)
+    told = server.ask("GET", f"{BASE}/webhooks/default/secret").body.decode()
+    assert path.read_text().strip() not in told
 
 
-def test_the_secret_outlives_the_server(tmp_path: Path, box: Box) -> None:
-    with scripted_door(tmp_path, box) as server:
+def test_the_secret_outlives_the_server(tmp_path: Path) -> None:
+    with scripted_door(tmp_path, Box()) as server:
         key = server.key
         before = of(server).webhooks.default.secret().key
-    with scripted_door(tmp_path, box) as server:
+    with scripted_door(tmp_path, Box()) as server:
         assert of(server, key=key).webhooks.default.secret().key == before
     (tmp_path / "s" / "webhook-secret").write_text("damaged")
-    with scripted_door(tmp_path, box) as server:
+    with scripted_door(tmp_path, Box()) as server:
         assert of(server, key=key).webhooks.default.secret().key != before
 
 
@@ -376,25 +348,14 @@ def test_the_same_request_is_told_of_once(
         server.json(f"{BASE}/predictions", body, [("Idempotency-Key", "k")]) for _ in range(2)
     )
     assert first.json()["id"] == second.json()["id"]
-    begun(server, f"{receiver.url}/last", ["completed"])
-    until(lambda: any(one.path == "/last" for one in receiver.requests))
-    until(lambda: not watching(server))
+    told_last(server, receiver)
     assert [one.path for one in receiver.requests].count("/") == 1
 
 
-def test_the_older_name(server: PolymuxServer, receiver: MisbehavingServer) -> None:
-    body = {"version": CONVERT, "input": FILE, "webhook_completed": receiver.url}
-    assert server.json(f"{BASE}/predictions", body).status == 201
-    (request,) = receiver.wait_requests(1)
-    assert verified(server, receiver.wait_complete(request))["status"] == "succeeded"
-
-
-def test_nobody_listens(server: PolymuxServer, tmp_path: Path, box: Box) -> None:
+def test_nobody_listens(server: PolymuxServer, port: int) -> None:
     with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        host = f"127.0.0.1:{held.getsockname()[1]}"
-        policy = FetchPolicy(allowed_hosts=(host,))
-        with scripted_door(tmp_path / "other", box, fetch=policy) as other:
-            told = begun(other, f"http://{host}/", ALL, wait=True)
-            assert told.status == "succeeded"
-            until(lambda: not watching(other))
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", port))
+        told = begun(server, f"http://127.0.0.1:{port}/", ALL, wait=True)
+        assert told.status == "succeeded"
+        until(lambda: not watching(server))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,3 +26,10 @@ def reference() -> Iterator[ReferenceServer]:
     with ReferenceServer() as server:
         server.predictions.job_s = 0.1
         yield server
+
+
+@pytest.fixture(scope="module")
+def ports() -> list[int]:
+    """Where each test of a module has upstreams of its own, before one gateway."""
+    with ExitStack() as running:
+        return [running.enter_context(MisbehavingServer()).port for _ in range(3)]

@@ -106,12 +106,6 @@ def test_what_the_caller_gave_goes_on_and_nothing_else(
     assert asked_of(groq) == expected
 
 
-def test_default_is_the_first_model(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    groq.script(whole())
-    assert chat(server, model="default").status == 200
-    assert asked_of(groq)["model"] == "their-model"
-
-
 def test_models_that_are_not_there(server: PolymuxServer, groq: MisbehavingServer) -> None:
     """C41: the upstream's own names are nobody's."""
     before = len(groq.requests)
@@ -122,7 +116,7 @@ def test_models_that_are_not_there(server: PolymuxServer, groq: MisbehavingServe
     assert len(groq.requests) == before
 
 
-@pytest.mark.parametrize("name", ["base_url", "api_key", "extra_headers", "organization"])
+@pytest.mark.parametrize("name", ["base_url", "extra_headers"])
 def test_fields_that_steer_are_refused(
     server: PolymuxServer, groq: MisbehavingServer, name: str
 ) -> None:
@@ -196,11 +190,6 @@ def test_freellm_is_a_text(server: PolymuxServer, groq: MisbehavingServer) -> No
     assert events_of(answer) == [{"response": "Hel"}, {"response": "lo"}, "[DONE]"]
 
 
-def test_freellm_s_other_names_are_not_this_upstream_s(server: PolymuxServer) -> None:
-    answer = server.json(FREE, {"messages": MESSAGES, "model": "gpt-4"})
-    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
-
-
 def test_pictures_are_fetched_here(
     server: PolymuxServer, groq: MisbehavingServer, pictures: MisbehavingServer
 ) -> None:
@@ -235,30 +224,19 @@ def test_freellm_s_picture_belongs_to_the_user_s_last_message(
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "http://127.0.0.1:1/secret.png",
-        "http://169.254.169.254/latest",
-        "data:text/html;base64,AAAA",
-        "data:image/png;base64,AAAA",
-    ],
+    "url", ["http://127.0.0.1:1/x.png", "data:text/html;base64,AAAA", "data:image/png;base64,AAAA"]
 )
 def test_pictures_that_are_refused(
-    server: PolymuxServer, groq: MisbehavingServer, url: str
+    server: PolymuxServer, groq: MisbehavingServer, pictures: MisbehavingServer, url: str
 ) -> None:
     """C43: the upstream never hears of them."""
     before = len(groq.requests)
     parts = [{"type": "image_url", "image_url": {"url": url}}]
-    answer = chat(server, messages=[{"role": "user", "content": parts}])
-    assert answer.status == 400
-    assert len(groq.requests) == before
-
-
-def test_what_lies_there_is_no_picture(server: PolymuxServer, pictures: MisbehavingServer) -> None:
-    asked = {"messages": MESSAGES, "image_url": f"{pictures.url}/b"}
-    answer = server.json(FREE, asked)
+    assert chat(server, messages=[{"role": "user", "content": parts}]).status == 400
+    answer = server.json(FREE, {"messages": MESSAGES, "image_url": f"{pictures.url}/b"})
     assert answer.status == 400
     assert "no picture" in answer.json()["error"]
+    assert len(groq.requests) == before
 
 
 def test_dialects(groq: MisbehavingServer, tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.service.routes import Route
-from servers import listeners, steps
+from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.upstreams import (
     CANARY,
@@ -28,24 +28,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from polymux.runtime.upstream_settings import UpstreamSettings
     from support.polymux_server import Answer, PolymuxServer
+
+    Servers = dict[str, MisbehavingServer]
 
 NAMES = ("one", "two", "three")
 ASKED = {"messages": MESSAGES}
 
 
-@contextmanager
-def three(
-    folder: Path, **settings: Any
-) -> Iterator[tuple[PolymuxServer, dict[str, MisbehavingServer]]]:
-    """A gateway to three upstreams, each with a model of its own."""
+def settings_of(folder: Path, ports: list[int]) -> dict[str, UpstreamSettings]:
+    """Of three upstreams, each with a model of its own."""
+    return {
+        name: upstream(
+            folder, f"http://127.0.0.1:{port}", models={name: f"model-{name}"}, total_s=5
+        )
+        for name, port in zip(NAMES, ports, strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def server(ports: list[int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("failover")
+    with gateway(folder, settings_of(folder, ports)) as running:
+        yield running
+
+
+@pytest.fixture
+def servers(ports: list[int]) -> Iterator[Servers]:
+    """The upstreams, as good as new."""
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(MisbehavingServer()) for name in NAMES}
-        upstreams = {
-            name: upstream(folder, server.url, models={name: f"model-{name}"}, total_s=5)
-            for name, server in servers.items()
+        yield {
+            name: stack.enter_context(MisbehavingServer(port=port))
+            for name, port in zip(NAMES, ports, strict=True)
         }
-        yield stack.enter_context(gateway(folder, upstreams, **settings)), servers
 
 
 def answers(name: str) -> steps.Step:
@@ -58,38 +74,36 @@ def free(server: PolymuxServer, **more: Any) -> Answer:
     return server.json(FREE, ASKED | more)
 
 
-def test_the_next_answers_in_order(tmp_path: Path) -> None:
+def test_the_next_answers_in_order(server: PolymuxServer, servers: Servers) -> None:
     """C44: what fails before its first piece is passed over, and asked once."""
-    with three(tmp_path) as (server, servers):
-        for name in NAMES:
-            servers[name].script(answers(name), times=None)
-        assert free(server).json() == {"response": "I am one"}
-        servers["one"].script(steps.answer(500, b"{}"))
-        assert free(server).json() == {"response": "I am two"}
-        servers["one"].script(steps.answer(429, b"{}"))
-        servers["two"].script(steps.answer(503, b"{}"))
-        assert free(server).json() == {"response": "I am three"}
-        counts = [len(servers[name].requests) for name in NAMES]
-        assert counts == [3, 2, 1]
-        assert json.loads(servers["three"].requests[0].body)["model"] == "model-three"
+    for name in NAMES:
+        servers[name].script(answers(name), times=None)
+    assert free(server).json() == {"response": "I am one"}
+    servers["one"].script(steps.answer(500, b"{}"))
+    assert free(server).json() == {"response": "I am two"}
+    servers["one"].script(steps.answer(429, b"{}"))
+    servers["two"].script(steps.answer(503, b"{}"))
+    assert free(server).json() == {"response": "I am three"}
+    counts = [len(servers[name].requests) for name in NAMES]
+    assert counts == [3, 2, 1]
+    assert json.loads(servers["three"].requests[0].body)["model"] == "model-three"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_when_all_have_failed(tmp_path: Path, streamed: bool) -> None:
+def test_when_all_have_failed(server: PolymuxServer, servers: Servers, streamed: bool) -> None:
     """C44: one error, each with its reason, and nobody is asked twice."""
-    with three(tmp_path) as (server, servers):
-        servers["one"].script(steps.answer(500, CANARY.encode()), times=None)
-        servers["two"].script(steps.answer(429, b"{}"), times=None)
-        servers["three"].script(steps.answer(200, b"<html>"), times=None)
-        answer = free(server, stream=streamed)
-        assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
-        told = answer.json()["error"]
-        assert told.index("status 500") < told.index("limit of its own") < told.index("three")
-        for name in NAMES:
-            assert name in told
-            assert len(servers[name].requests) == 1
-        assert CANARY not in told
-        assert "127.0.0.1" not in told
+    servers["one"].script(steps.answer(500, CANARY.encode()), times=None)
+    servers["two"].script(steps.answer(429, b"{}"), times=None)
+    servers["three"].script(steps.answer(200, b"<html>"), times=None)
+    answer = free(server, stream=streamed)
+    assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+    told = answer.json()["error"]
+    assert told.index("status 500") < told.index("limit of its own") < told.index("three")
+    for name in NAMES:
+        assert name in told
+        assert len(servers[name].requests) == 1
+    assert CANARY not in told
+    assert "127.0.0.1" not in told
 
 
 def refuses(status: int, **error: Any) -> steps.Step:
@@ -110,170 +124,150 @@ REFUSALS: dict[str, steps.Step] = {
 }
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("refusal", REFUSALS)
-def test_what_one_refuses_the_next_may_take(tmp_path: Path, refusal: str, streamed: bool) -> None:
+def test_what_one_refuses_the_next_may_take(server: PolymuxServer, servers: Servers) -> None:
     """Models differ, and nobody has asked for this one."""
-    with three(tmp_path) as (server, servers):
-        servers["one"].script(REFUSALS[refusal])
-        servers["two"].script(answers("two"))
-        answer = free(server, stream=streamed)
-        assert answer.status == 200
-        assert b"I am two" in answer.body
-        assert servers["three"].requests == []
+    for refusal, step in REFUSALS.items():
+        for streamed in (False, True):
+            servers["one"].script(step)
+            servers["two"].script(answers("two"))
+            answer = free(server, stream=streamed)
+            assert answer.status == 200, refusal
+            assert b"I am two" in answer.body
+    assert servers["three"].requests == []
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_all_refuse_is_told_as_the_first_has_said_it(tmp_path: Path, streamed: bool) -> None:
+def test_what_all_refuse_is_told_as_the_first_has_said_it(
+    server: PolymuxServer, servers: Servers, streamed: bool
+) -> None:
     """The request is wrong: 400, and no failure of three servers."""
-    with three(tmp_path) as (server, servers):
-        servers["one"].script(refuses(400, message="too odd"))
-        servers["two"].script(REFUSALS["too long"])
-        servers["three"].script(REFUSALS["no such model"])
-        answer = free(server, stream=streamed)
-        assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
-        assert answer.json()["error"] == "the upstream one refuses this: too odd"
-        servers["one"].script(refuses(400, message="too odd"))
-        servers["two"].script(steps.answer(500, b"{}"))
-        servers["three"].script(REFUSALS["no such model"])
-        answer = free(server, stream=streamed)
-        assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
-        assert "one: the upstream one refuses this: too odd" in answer.json()["error"]
+    servers["one"].script(refuses(400, message="too odd"))
+    servers["two"].script(REFUSALS["too long"])
+    servers["three"].script(REFUSALS["no such model"])
+    answer = free(server, stream=streamed)
+    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
+    assert answer.json()["error"] == "the upstream one refuses this: too odd"
+    servers["one"].script(refuses(400, message="too odd"))
+    servers["two"].script(steps.answer(500, b"{}"))
+    servers["three"].script(REFUSALS["no such model"])
+    answer = free(server, stream=streamed)
+    assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+    assert "one: the upstream one refuses this: too odd" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_this_server_refuses_is_no_reason_for_the_next(tmp_path: Path, streamed: bool) -> None:
+def test_what_this_server_refuses_is_no_reason_for_the_next(
+    server: PolymuxServer, servers: Servers, streamed: bool
+) -> None:
     """Its own word about a request is the same whoever would be asked."""
-    with three(tmp_path) as (server, servers):
-        for url in ("http://127.0.0.1:1/x.png", "data:image/png;base64,AAAA"):
-            answer = free(server, stream=streamed, image_url=url)
-            assert answer.status == 400
-            assert "none of the" not in answer.json()["error"]
-        assert free(server, stream=streamed, model="other").status == 400
-        assert all(servers[name].requests == [] for name in NAMES)
+    for url in ("http://127.0.0.1:1/x.png", "data:image/png;base64,AAAA"):
+        answer = free(server, stream=streamed, image_url=url)
+        assert answer.status == 400
+        assert "none of the" not in answer.json()["error"]
+    assert free(server, stream=streamed, model="other").status == 400
+    assert all(servers[name].requests == [] for name in NAMES)
 
 
-def test_a_stream_that_has_begun_is_not_begun_again(tmp_path: Path) -> None:
-    with three(tmp_path) as (server, servers):
-        servers["one"].script(steps.answer(500, b"{}"), times=None)
-        begun = [steps.event_stream(), steps.send(event(chunk("Hel"))), steps.close()]
-        servers["two"].script(*begun)
-        first, last = events_of(free(server, stream=True))
-        assert first == {"response": "Hel"}
-        assert last["error"]["code"] == "upstream_failed"
-        assert servers["three"].requests == []
-        # Before its first piece: the next has it all.
-        servers["two"].script(steps.event_stream(), steps.close())
-        good = [steps.event_stream(), steps.send(event(chunk("whole")) + event("[DONE]"))]
-        servers["three"].script(*good)
-        assert events_of(free(server, stream=True)) == [{"response": "whole"}, "[DONE]"]
+def test_a_stream_that_has_begun_is_not_begun_again(
+    server: PolymuxServer, servers: Servers
+) -> None:
+    servers["one"].script(steps.answer(500, b"{}"), times=None)
+    begun = [steps.event_stream(), steps.send(event(chunk("Hel"))), steps.close()]
+    servers["two"].script(*begun)
+    first, last = events_of(free(server, stream=True))
+    assert first == {"response": "Hel"}
+    assert last["error"]["code"] == "upstream_failed"
+    assert servers["three"].requests == []
+    # Before its first piece: the next has it all.
+    servers["two"].script(steps.event_stream(), steps.close())
+    good = [steps.event_stream(), steps.send(event(chunk("whole")) + event("[DONE]"))]
+    servers["three"].script(*good)
+    assert events_of(free(server, stream=True)) == [{"response": "whole"}, "[DONE]"]
 
 
-def test_shuffle(tmp_path: Path) -> None:
+def test_shuffle(server: PolymuxServer, servers: Servers) -> None:
     """Every one of them comes first; without it always the same."""
-    with three(tmp_path) as (server, servers):
-        for name in NAMES:
-            servers[name].script(answers(name), times=None)
-        for _ in range(40):
-            free(server, shuffle=True)
-        counts = [len(servers[name].requests) for name in NAMES]
-        assert sum(counts) == 40
-        assert min(counts) > 0
-        for _ in range(10):
-            free(server)
-        assert len(servers["one"].requests) == counts[0] + 10
+    for name in NAMES:
+        servers[name].script(answers(name), times=None)
+    for _ in range(40):
+        free(server, shuffle=True)
+    counts = [len(servers[name].requests) for name in NAMES]
+    assert sum(counts) == 40
+    assert min(counts) > 0
+    for _ in range(10):
+        free(server)
+    assert len(servers["one"].requests) == counts[0] + 10
 
 
-def test_routes_choose_order_and_models(tmp_path: Path) -> None:
+def test_routes_choose_order_and_models(ports: list[int], servers: Servers, tmp_path: Path) -> None:
     """freellm's three names lead to lists of their own."""
-    routes = {
-        "free_chat": (
-            Route("three", ("gpt-4o",)),
-            Route("two", ("gpt-4o", "gpt-4")),
-        )
-    }
-    with three(tmp_path, routes=routes) as (server, servers):
-        for name in NAMES:
-            servers[name].script(answers(name), times=None)
+    routes = {"free_chat": (Route("three", ("gpt-4o",)), Route("two", ("gpt-4o", "gpt-4")))}
+    for name in NAMES:
+        servers[name].script(answers(name), times=None)
+    with gateway(tmp_path, settings_of(tmp_path, ports), routes=routes) as server:
         assert free(server).json() == {"response": "I am three"}
         assert free(server, model="gpt-4").json() == {"response": "I am two"}
         assert free(server, model="gpt-3.5-turbo").status == 501
         assert chat(server, model="one").status == 200
 
 
-def test_chats_do_not_fail_over(tmp_path: Path) -> None:
+def test_chats_do_not_fail_over(server: PolymuxServer, servers: Servers) -> None:
     """Somebody has asked for that model."""
-    with three(tmp_path) as (server, servers):
-        servers["one"].script(steps.answer(500, b"{}"))
-        assert chat(server, model="one").status == 502
-        assert servers["two"].requests == servers["three"].requests == []
+    servers["one"].script(steps.answer(500, b"{}"))
+    assert chat(server, model="one").status == 502
+    assert servers["two"].requests == servers["three"].requests == []
 
 
-def test_the_deadline_is_that_of_all_together(tmp_path: Path) -> None:
+def test_the_deadline_is_that_of_all_together(server: PolymuxServer, servers: Servers) -> None:
     """C39."""
-    with three(tmp_path) as (server, servers):
-        for name in NAMES:
-            servers[name].script(steps.stall(), times=None)
-        for streamed in (False, True):
-            began = time.monotonic()
-            answer = free(server, timeout=1, stream=streamed)
-            assert (answer.status, answer.json()["code"]) == (504, "upstream_timeout")
-            assert 0.9 < time.monotonic() - began < 2
-        assert servers["two"].requests == []
+    for name in NAMES:
+        servers[name].script(steps.stall(), times=None)
+    for streamed in (False, True):
+        began = time.monotonic()
+        answer = free(server, timeout=1, stream=streamed)
+        assert (answer.status, answer.json()["code"]) == (504, "upstream_timeout")
+        assert 0.9 < time.monotonic() - began < 2
+    assert servers["two"].requests == []
 
 
-def test_dead_ports_cost_next_to_nothing(tmp_path: Path) -> None:
-    with listeners.refusing_port() as port, MisbehavingServer() as good:
-        good.script(answers("good"), times=None)
-        upstreams = {
-            "dead": upstream(tmp_path, f"http://127.0.0.1:{port}", models={"d": "d"}),
-            "good": upstream(tmp_path, good.url, models={"g": "g"}),
-        }
-        with gateway(tmp_path, upstreams) as server:
-            for _ in range(10):
-                began = time.monotonic()
-                assert free(server).json() == {"response": "I am good"}
-                assert time.monotonic() - began < 1
+EMPTY = [
+    event("[DONE]"),
+    event({"choices": []}) + event("[DONE]"),
+    event(chunk("")) + event("[DONE]"),
+]
 
 
-EMPTY = {
-    "nothing": event("[DONE]"),
-    "no choices": event({"choices": []}) + event("[DONE]"),
-    "no text": event(chunk("")) + event("[DONE]"),
-}
-
-
-@pytest.mark.parametrize("empty", EMPTY)
-def test_an_empty_stream_is_no_answer(tmp_path: Path, empty: str) -> None:
-    with three(tmp_path) as (server, servers):
-        servers["one"].script(steps.event_stream(), steps.send(EMPTY[empty]), steps.close())
+def test_an_empty_stream_is_no_answer(server: PolymuxServer, servers: Servers) -> None:
+    for empty in EMPTY:
+        nothing = [steps.event_stream(), steps.send(empty), steps.close()]
+        servers["one"].script(*nothing)
         good = event(chunk("whole", "stop")) + event("[DONE]")
         servers["two"].script(steps.event_stream(), steps.send(good), steps.close())
         assert events_of(free(server, stream=True)) == [{"response": "whole"}, "[DONE]"]
         for name in NAMES:
-            servers[name].script(steps.event_stream(), steps.send(EMPTY[empty]), steps.close())
+            servers[name].script(*nothing)
         answer = free(server, stream=True)
         assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
         assert answer.json()["error"].count("its answer is empty") == 3
 
 
-def test_an_empty_whole_answer_is_none(tmp_path: Path) -> None:
+def test_an_empty_whole_answer_is_none(server: PolymuxServer, servers: Servers) -> None:
     """One that has come to its end is one, though it says nothing."""
-    with three(tmp_path) as (server, servers):
-        message = {"role": "assistant", "content": ""}
-        nothing = WHOLE | {"choices": [{"index": 0, "message": message, "finish_reason": None}]}
-        for value in (WHOLE | {"choices": []}, nothing):
-            servers["one"].script(steps.answer(200, json.dumps(value).encode()))
-            servers["two"].script(answers("two"))
-            assert free(server).json() == {"response": "I am two"}
-        ended = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-        servers["one"].script(steps.answer(200, json.dumps(WHOLE | ended).encode()))
-        assert free(server).json() == {"response": ""}
+    message = {"role": "assistant", "content": ""}
+    nothing = WHOLE | {"choices": [{"index": 0, "message": message, "finish_reason": None}]}
+    for value in (WHOLE | {"choices": []}, nothing):
+        servers["one"].script(steps.answer(200, json.dumps(value).encode()))
+        servers["two"].script(answers("two"))
+        assert free(server).json() == {"response": "I am two"}
+    ended = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    servers["one"].script(steps.answer(200, json.dumps(WHOLE | ended).encode()))
+    assert free(server).json() == {"response": ""}
 
 
-def test_a_stream_that_ends_and_says_nothing_is_an_answer(tmp_path: Path) -> None:
-    with three(tmp_path) as (server, servers):
-        sent = event(chunk("", "stop")) + event("[DONE]")
-        servers["one"].script(steps.event_stream(), steps.send(sent), steps.close())
-        assert events_of(free(server, stream=True)) == ["[DONE]"]
-        assert servers["two"].requests == []
+def test_a_stream_that_ends_and_says_nothing_is_an_answer(
+    server: PolymuxServer, servers: Servers
+) -> None:
+    sent = event(chunk("", "stop")) + event("[DONE]")
+    servers["one"].script(steps.event_stream(), steps.send(sent), steps.close())
+    assert events_of(free(server, stream=True)) == ["[DONE]"]
+    assert servers["two"].requests == []

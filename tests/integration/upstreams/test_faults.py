@@ -11,6 +11,7 @@ import pytest
 from servers import certificates, listeners, steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import CHAT
+from support.upstream_faults import FAILED, LATE, LIMITS, NO_ANSWER, broken
 from support.upstreams import (
     ASKED,
     CANARY,
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 
     from servers.steps import Step
     from support.polymux_server import Answer, PolymuxServer
+    from support.upstream_faults import Fault
 
-#: The upstream's deadlines, and what they may be late.
-LIMITS: dict[str, float] = {"connect_s": 1, "first_byte_s": 1, "idle_s": 1, "total_s": 4}
+#: What an upstream's deadlines may be late.
 LATE_S = 0.9
 GOOD = json.dumps(WHOLE).encode()
 #: What nobody but the operator may read: of our key, and of the upstream's customers.
@@ -73,106 +74,76 @@ def error(text: str = SECRETS, **more: Any) -> bytes:
     return json.dumps({"error": {"message": text, "type": "t", **more}}).encode()
 
 
-#: Name to steps, status and code, before anything of an answer has come.
-BEFORE: dict[str, tuple[list[Step], int, str]] = {
-    "400": ([steps.answer(400, error("messages is odd"))], 400, "invalid_request"),
-    "400 too long": (
-        [steps.answer(400, error(code="context_length_exceeded"))], 400, "context_length_exceeded",
-    ),
+ODD, LONG = (400, "invalid_request"), (400, "context_length_exceeded")
+NO_MODEL = (400, "model_not_found")
+
+
+def says(number: int, text: str = SECRETS, /, **more: Any) -> list[Step]:
+    return [steps.answer(number, error(text, **more))]
+
+
+#: Before anything of an answer has come.
+BEFORE: dict[str, Fault] = {
+    "400": (says(400, "messages is odd"), ODD),
+    "400 too long": (says(400, code="context_length_exceeded"), LONG),
     "400 too long at llama.cpp": (
-        [steps.answer(400, error("the request exceeds the available context size", code=400,
-                                 type="exceed_context_size_error"))],
-        400, "context_length_exceeded",
+        says(400, "the request exceeds the available context size", code=400,
+             type="exceed_context_size_error"), LONG,
     ),
     "400 too long at vLLM": (
-        [steps.answer(400, error("This model's maximum context length is 4096 tokens.", code=400,
-                                 type="BadRequestError"))],
-        400, "context_length_exceeded",
+        says(400, "This model's maximum context length is 4096 tokens.", code=400,
+             type="BadRequestError"), LONG,
     ),
-    "401": ([steps.answer(401, error())], 502, "upstream_failed"),
-    "402": ([steps.answer(402, error())], 502, "upstream_failed"),
-    "403": ([steps.answer(403, error())], 502, "upstream_failed"),
-    "404": ([steps.answer(404, error())], 502, "upstream_failed"),
-    "404 model": (
-        [steps.answer(404, error(code="model_not_found"))], 400, "model_not_found",
-    ),
+    "401": (says(401), FAILED),
+    "402": (says(402), FAILED),
+    "403": (says(403), FAILED),
+    "404": (says(404), FAILED),
+    "404 model": (says(404, code="model_not_found"), NO_MODEL),
     "404 of vLLM": (
-        [steps.answer(404, error("The model `x` does not exist.", type="NotFoundError",
-                                 param=None, code=404))], 400, "model_not_found",
+        says(404, "The model `x` does not exist.", type="NotFoundError", param=None, code=404),
+        NO_MODEL,
     ),
     "404 of an older vLLM": (
         [steps.answer(404, b'{"object": "error", "message": "The model `x` does not exist.", '
-                           b'"type": "NotFoundError", "param": null, "code": 404}')],
-        400, "model_not_found",
+                           b'"type": "NotFoundError", "param": null, "code": 404}')], NO_MODEL,
     ),
     "404 of Ollama": (
-        [steps.answer(404, error("model 'x' not found, try pulling it first", code=None))],
-        400, "model_not_found",
+        says(404, "model 'x' not found, try pulling it first", code=None), NO_MODEL,
     ),
     "404 of Ollama's own": (
-        [steps.answer(404, b'{"error": "model \'x\' not found"}')], 400, "model_not_found",
+        [steps.answer(404, b'{"error": "model \'x\' not found"}')], NO_MODEL,
     ),
-    "404 of a path": ([steps.answer(404, b"404 page not found")], 502, "upstream_failed"),
-    "400 model gone": (
-        [steps.answer(400, error(code="model_decommissioned"))], 400, "model_not_found",
-    ),
-    "400 key": (
-        [steps.answer(400, error(f"API key not valid: {CANARY}", status="INVALID_ARGUMENT"))],
-        502, "upstream_failed",
-    ),
+    "404 of a path": ([steps.answer(404, b"404 page not found")], FAILED),
+    "400 model gone": (says(400, code="model_decommissioned"), NO_MODEL),
+    "400 key": (says(400, f"API key not valid: {CANARY}", status="INVALID_ARGUMENT"), FAILED),
     "400 key, in a list": (
         [steps.answer(400, b'[{"error": {"code": 400, "message": "API key not valid. Please '
-                           b'pass a valid API key.", "status": "INVALID_ARGUMENT"}}]')],
-        502, "upstream_failed",
+                           b'pass a valid API key.", "status": "INVALID_ARGUMENT"}}]')], FAILED,
     ),
-    "400 without words": (
-        [steps.answer(400, f"<html>{SECRETS}".encode())], 400, "invalid_request",
-    ),
-    "413": ([steps.answer(413, error())], 413, "too_large"),
-    "415": ([steps.answer(415, error())], 502, "upstream_failed"),
-    "422": ([steps.answer(422, error())], 400, "invalid_request"),
-    "429": ([steps.answer(429, error())], 429, "rate_limited"),
-    "498": ([steps.answer(498, error())], 503, "overloaded"),
-    "500": ([steps.answer(500, error())], 502, "upstream_failed"),
-    "502": ([steps.answer(502, b"<html>")], 502, "upstream_failed"),
-    "503": ([steps.answer(503, error())], 503, "overloaded"),
-    "504": ([steps.answer(504, error())], 504, "upstream_timeout"),
-    "529": ([steps.answer(529, error())], 503, "overloaded"),
-    "redirect": ([steps.redirect(307, "http://127.0.0.1:1/")], 502, "upstream_failed"),
-    "closed": ([steps.close()], 502, "upstream_failed"),
-    "reset": ([steps.reset()], 502, "upstream_failed"),
-    "half a head": ([steps.send(b"HTTP/1.1 200 OK\r\nConte"), steps.close()], 502,
-                    "upstream_failed"),
-    "no HTTP": ([steps.send(b"SSH-2.0-OpenSSH\r\n\r\n"), steps.close()], 502, "upstream_failed"),
-    "silent": ([steps.stall()], 504, "upstream_timeout"),
-    "many fields": ([steps.many_headers()], 502, "upstream_failed"),
-    "huge field": ([steps.huge_header()], 502, "upstream_failed"),
+    "400 without words": ([steps.answer(400, f"<html>{SECRETS}".encode())], ODD),
+    "413": (says(413), (413, "too_large")),
+    "415": (says(415), FAILED),
+    "422": (says(422), ODD),
+    "429": (says(429), (429, "rate_limited")),
+    "498": (says(498), (503, "overloaded")),
+    "500": (says(500), FAILED),
+    "502": ([steps.answer(502, b"<html>")], FAILED),
+    "503": (says(503), (503, "overloaded")),
+    "504": (says(504), LATE),
+    "529": (says(529), (503, "overloaded")),
+    **NO_ANSWER,
 }  # fmt: skip
 #: In the body of what should be a whole answer.
-BODIES: dict[str, tuple[list[Step], int, str]] = {
-    "shorter": ([steps.wrong_content_length(1000, b'{"id":'), steps.close()], 502,
-                "upstream_failed"),
-    "chunks cut": ([steps.chunked_head(), steps.chunk(GOOD[:20]), steps.close()], 502,
-                   "upstream_failed"),
-    "reset within": ([steps.wrong_content_length(1000, GOOD), steps.reset()], 502,
-                     "upstream_failed"),
-    "stalled": ([steps.wrong_content_length(1000, GOOD), steps.stall()], 504, "upstream_timeout"),
-    "drips": ([steps.split(1, 0.4), steps.answer(200, GOOD)], 504, "upstream_timeout"),
-    "page": ([steps.answer(200, b"<html>", content_type="text/html")], 502, "upstream_failed"),
-    "empty": ([steps.answer(200, b"")], 502, "upstream_failed"),
-    "null": ([steps.answer(200, b"null")], 502, "upstream_failed"),
-    "no choices": ([steps.answer(200, b'{"id":"x"}')], 502, "upstream_failed"),
-    "wrong choices": ([steps.answer(200, b'{"choices":[{"message":3}]}')], 502, "upstream_failed"),
-    "infinite": ([steps.answer(200, GOOD.replace(b"1763740800", b"1e999"))], 502,
-                 "upstream_failed"),
-    "events": ([steps.event_stream(), steps.send(event(chunk("x"))), steps.close()], 502,
-               "upstream_failed"),
-    "bomb": ([steps.gzip_bomb()], 502, "upstream_failed"),
-    "bomb twice packed": ([steps.gzip_bomb(1 << 30, layers=2)], 502, "upstream_failed"),
-    "twenty encodings": ([steps.gzip_bomb(1 << 20, layers=20)], 502, "upstream_failed"),
-    "endless": ([steps.chunked_head(), steps.repeat_forever(b"4\r\nxxxx\r\n")], 502,
-                "upstream_failed"),
-}  # fmt: skip
+BODIES: dict[str, Fault] = broken(GOOD) | {
+    "drips": ([steps.split(1, 0.4), steps.answer(200, GOOD)], LATE),
+    "null": ([steps.answer(200, b"null")], FAILED),
+    "no choices": ([steps.answer(200, b'{"id":"x"}')], FAILED),
+    "wrong choices": ([steps.answer(200, b'{"choices":[{"message":3}]}')], FAILED),
+    "infinite": ([steps.answer(200, GOOD.replace(b"1763740800", b"1e999"))], FAILED),
+    "events": ([steps.event_stream(), steps.send(event(chunk("x"))), steps.close()], FAILED),
+    "bomb twice packed": ([steps.gzip_bomb(1 << 30, layers=2)], FAILED),
+    "twenty encodings": ([steps.gzip_bomb(1 << 20, layers=20)], FAILED),
+}
 #: In a stream, behind its first chunk: what the last event's code is.
 STREAMS: dict[str, tuple[list[Step], str]] = {
     "closed": ([steps.close()], "upstream_failed"),
@@ -190,13 +161,16 @@ STREAMS: dict[str, tuple[list[Step], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("fault", BEFORE)
+@pytest.mark.parametrize(
+    ("fault", "streamed"),
+    [*((fault, False) for fault in BEFORE),
+     *((fault, True) for fault in ("400 too long", "404 of Ollama", "429", "503", "silent"))],
+)  # fmt: skip
 def test_before_the_answer(
     server: PolymuxServer, bad: MisbehavingServer, fault: str, streamed: bool
 ) -> None:
     """C01 to C04, C08, C15, C16: a status of its own, in time, asked once."""
-    play, status, code = BEFORE[fault]
+    play, (status, code) = BEFORE[fault]
     before = len(bad.requests)
     bad.script(*play)
     began = time.monotonic()
@@ -218,7 +192,7 @@ def test_words_about_the_request_are_told(server: PolymuxServer, bad: Misbehavin
     assert_tells_nothing(answer, bad)
 
 
-@pytest.mark.parametrize("body", [b"<html>Sign in", b'{"oops": "x"}', b"", b"[]", b"[3]"])
+@pytest.mark.parametrize("body", [b"<html>Sign in", b'{"oops": "x"}', b"[3]"])
 def test_what_is_no_message_is_not_quoted(
     server: PolymuxServer, bad: MisbehavingServer, body: bytes
 ) -> None:
@@ -229,7 +203,7 @@ def test_what_is_no_message_is_not_quoted(
 @pytest.mark.parametrize("fault", BODIES)
 def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) -> None:
     """C09 to C14, C30: never half an answer."""
-    play, status, code = BODIES[fault]
+    play, (status, code) = BODIES[fault]
     bad.script(*play)
     began = time.monotonic()
     answer = chat(server)
@@ -238,9 +212,12 @@ def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) 
     assert_tells_nothing(answer, bad)
 
 
-@pytest.mark.parametrize("path", [CHAT, FREE])
-@pytest.mark.parametrize("kind", ["server", "attic"], ids=["openai", "polymux"])
-@pytest.mark.parametrize("fault", STREAMS)
+@pytest.mark.parametrize(
+    ("kind", "path", "fault"),
+    [*(("server", CHAT, fault) for fault in STREAMS),
+     *((kind, path, fault) for kind, path in (("server", FREE), ("attic", CHAT), ("attic", FREE))
+       for fault in ("closed", "no JSON", "an error", "silence"))],
+)  # fmt: skip
 def test_in_a_stream(
     request: pytest.FixtureRequest, bad: MisbehavingServer, fault: str, kind: str, path: str
 ) -> None:
@@ -293,12 +270,7 @@ def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
     ("field", "value", "told"),
     [
         ("Retry-After", "2", "2"),
-        ("Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT", "1"),
         ("Retry-After", "Fri, 31 Dec 2999 23:59:59 GMT", "3600"),
-        ("Retry-After", "1.2", "2"),
-        ("Retry-After", "-1", "1"),
-        ("Retry-After", "1e9", "5"),
-        ("Retry-After", "999999999", "3600"),
         ("Retry-After", "nan", "5"),
         ("retry-after-ms", "7000", "7"),
     ],

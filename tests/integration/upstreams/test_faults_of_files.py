@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import media, steps
 from support.polymux_server import form
+from support.upstream_faults import FAILED, LATE, LIMITS, NO_ANSWER, broken, of
 from support.upstreams import CANARY, IMAGES, STT, gateway, upstream
 
 if TYPE_CHECKING:
@@ -16,10 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from servers.misbehaving import MisbehavingServer
-    from servers.steps import Step
     from support.polymux_server import Answer, PolymuxServer
+    from support.upstream_faults import Fault
 
-LIMITS: dict[str, float] = {"connect_s": 1, "first_byte_s": 1, "idle_s": 1, "total_s": 4}
 LATE_S = 0.9
 SPEECH = "turian/insanely-fast-whisper-with-video"
 LIGHTNING = "bytedance/sdxl-lightning-4step"
@@ -31,51 +32,23 @@ TRANSCRIPT = json.dumps({"text": "Hello", "segments": [{"text": "Hello", "start"
 #: What is whole there would be a right answer, so that only the fault can be what is refused.
 GOOD = {
     "transcribe": TRANSCRIPT.encode(),
-    "generate_image": json.dumps({"data": [{"url": "HOST/made/1.png"}]}).encode(),
+    "generate_image": json.dumps({"data": [{"b64_json": base64.b64encode(PNG).decode()}]}).encode(),
 }
-FAILED, LATE = (502, "upstream_failed"), (504, "upstream_timeout")
-#: Name to steps after the request, how callers are told, and whether the answer was a whole one.
-FAULTS: dict[str, tuple[list[Step], tuple[int, str], bool]] = {
-    "400": ([steps.answer(400, b'{"error": {"message": "odd"}}')], (400, "invalid_request"), True),
-    "401": ([steps.answer(401, b'{"error": {"message": "KEY"}}'.replace(b"KEY", CANARY.encode()))],
-            FAILED, True),
-    "413": ([steps.answer(413, b"{}")], (413, "too_large"), True),
-    "429": ([steps.answer(429, b"{}", [("Retry-After", "2")])], (429, "rate_limited"), True),
-    "500": ([steps.answer(500, b'{"error": {"message": "x"}}')], FAILED, True),
-    "502": ([steps.answer(502, b"<html>", content_type="text/html")], FAILED, True),
-    "503": ([steps.answer(503, b"{}")], (503, "overloaded"), True),
-    "504": ([steps.answer(504, b"{}")], LATE, True),
-    "redirect": ([steps.redirect(307, "http://127.0.0.1:1/")], FAILED, True),
-    "closed": ([steps.close()], FAILED, False),
-    "reset": ([steps.reset()], FAILED, False),
-    "silent": ([steps.stall()], LATE, False),
-    "half a head": ([steps.send(b"HTTP/1.1 200 OK\r\nConte"), steps.close()], FAILED, False),
-    "no HTTP": ([steps.send(b"SSH-2.0-OpenSSH\r\n\r\n"), steps.close()], FAILED, False),
-    "many fields": ([steps.many_headers()], FAILED, False),
-    "huge field": ([steps.huge_header()], FAILED, False),
-    "events": ([steps.event_stream(), steps.send(b"data: {}\n\n"), steps.close()], FAILED, False),
-    "page": ([steps.answer(200, b"<html>", content_type="text/html")], FAILED, True),
-    "empty": ([steps.answer(200, b"")], FAILED, True),
-    "bomb": ([steps.gzip_bomb()], FAILED, False),
-    "endless": (
-        [steps.chunked_head(), steps.repeat_forever(b"4\r\nxxxx\r\n")], FAILED, False,
-    ),
+STATUSES: dict[str, Fault] = {
+    "400": ([steps.answer(400, b'{"error": {"message": "odd"}}')], (400, "invalid_request")),
+    "401": ([steps.answer(401, f'{{"error": {{"message": "{CANARY}"}}}}'.encode())], FAILED),
+    "413": ([steps.answer(413, b"{}")], (413, "too_large")),
+    "429": ([steps.answer(429, b"{}", [("Retry-After", "2")])], (429, "rate_limited")),
+    "500": ([steps.answer(500, b'{"error": {"message": "x"}}')], FAILED),
+    "503": ([steps.answer(503, b"{}")], (503, "overloaded")),
+}
+#: Whole answers, after which a connection may be kept.
+WHOLE = {*STATUSES, "page", "empty"}
+FAULTS = {
+    name: STATUSES | of(NO_ANSWER, "reset", "silent")
+    | of(broken(good), "shorter", "stalled", "chunks cut", "page", "empty", "bomb")
+    for name, good in GOOD.items()
 }  # fmt: skip
-
-
-def within(good: bytes) -> dict[str, tuple[list[Step], tuple[int, str], bool]]:
-    """Those that need the answer itself: it comes whole but for its end."""
-    return {
-        "shorter": ([steps.wrong_content_length(len(good) + 1, good), steps.close()],
-                    FAILED, False),
-        "reset within": ([steps.wrong_content_length(len(good) + 1, good), steps.reset()],
-                         FAILED, False),
-        "stalled": ([steps.wrong_content_length(len(good) + 1, good), steps.stall()],
-                    LATE, False),
-        "chunks cut": ([steps.chunked_head(), steps.chunk(good), steps.close()], FAILED, False),
-        "chunks stalled": ([steps.chunked_head(), steps.chunk(good), steps.stall()], LATE, False),
-        "drips": ([steps.split(1, 0.4), steps.answer(200, good)], LATE, False),
-    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -117,60 +90,40 @@ def assert_failed(
     assert server.state.service.store.media.used_bytes == kept == 0
 
 
-def played(bad: MisbehavingServer, operation: str, fault: str) -> tuple[tuple[int, str], bool]:
-    good = GOOD[operation].replace(b"HOST", bad.url.encode())
-    play, expected, whole = (FAULTS | within(good))[fault]
-    bad.script(*play, path=PATHS[operation])
-    return expected, whole
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("fault", [*FAULTS, *within(b"")])
+@pytest.mark.parametrize("fault", FAULTS["transcribe"])
 def test_asked_for_a_transcript_or_a_picture(
     server: PolymuxServer, bad: MisbehavingServer, operation: str, fault: str
 ) -> None:
     """C01 to C04, C08 to C10, C12 to C14: in time, asked once, nothing kept, and let go of."""
+    play, expected = FAULTS[operation][fault]
+    bad.script(*play)
     before = len(bad.requests)
-    expected, whole = played(bad, operation, fault)
     began = time.monotonic()
     answer = asked(server, operation)
     assert time.monotonic() - began < LIMITS["total_s"] + LATE_S
     assert_failed(server, bad, answer, expected)
     [request] = bad.requests[before:]
     assert request.path == PATHS[operation]
-    if not whole:
+    if fault not in WHOLE:
         bad.wait_closed(request.connection, 1)
 
 
 #: What becomes of the second of two pictures, which an answer names by its address.
-PICTURES: dict[str, tuple[list[Step], tuple[int, str]]] = {
-    "500": ([steps.answer(500, PNG, content_type="image/png")], FAILED),
-    "closed": ([steps.close()], FAILED),
-    "reset": ([steps.reset()], FAILED),
-    "silent": ([steps.stall()], LATE),
-    "shorter": ([steps.wrong_content_length(1000, PNG), steps.close()], FAILED),
-    "reset within": ([steps.wrong_content_length(1000, PNG), steps.reset()], FAILED),
-    "stalled": ([steps.wrong_content_length(1000, PNG), steps.stall()], LATE),
-    "drips": ([steps.split(1, 0.4), steps.answer(200, PNG, content_type="image/png")], LATE),
-    "chunks cut": (
-        [steps.chunked_head(content_type="image/png"), steps.chunk(PNG), steps.close()], FAILED,
-    ),
-    "half a head": ([steps.send(b"HTTP/1.1 200 OK\r\nConte"), steps.close()], FAILED),
-    "no HTTP": ([steps.send(b"SSH-2.0-OpenSSH\r\n\r\n"), steps.close()], FAILED),
-    "huge field": ([steps.huge_header()], FAILED),
-    "bomb": ([steps.gzip_bomb(1 << 20, layers=20)], FAILED),
-    "a page that is called one": (
-        [steps.answer(200, b"<html>", content_type="image/png")], FAILED,
-    ),
-    "nothing": ([steps.answer(200, b"", content_type="image/png")], FAILED),
-    "a sound that is called one": (
-        [steps.answer(200, media.wav(), content_type="image/png")], FAILED,
-    ),
-    "declared too large": (
-        [steps.head(200, [("Content-Type", "image/png"), ("Content-Length", 1 << 40)]),
-         steps.stall()], FAILED,
-    ),
-}  # fmt: skip
+PICTURES: dict[str, Fault] = (
+    of(NO_ANSWER, "closed", "silent", "huge field")
+    | of(broken(PNG, "image/png"), "shorter", "stalled", "chunks cut", "page", "empty")
+    | {
+        "500": ([steps.answer(500, PNG, content_type="image/png")], FAILED),
+        "bomb": ([steps.gzip_bomb(1 << 20, layers=20)], FAILED),
+        "a sound": ([steps.answer(200, media.wav(), content_type="image/png")], FAILED),
+        "drips": ([steps.split(1, 0.4), steps.answer(200, PNG, content_type="image/png")], LATE),
+        "declared too large": (
+            [steps.head(200, [("Content-Type", "image/png"), ("Content-Length", 1 << 40)]),
+             steps.stall()], FAILED,
+        ),
+    }
+)  # fmt: skip
 
 
 def name_two(bad: MisbehavingServer) -> None:

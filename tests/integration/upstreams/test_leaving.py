@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
 from servers.steps import Stage, Step
 from support.polymux_server import CHAT, CONVERT, form
+from support.served import until
 from support.upstreams import (
     ASKED,
     FREE,
@@ -27,64 +29,56 @@ from support.upstreams import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from servers.records import Connection
     from support.polymux_server import PolymuxServer
 
 SOON_S = 1.0
 SPEECH = "turian/insanely-fast-whisper-with-video"
 LIGHTNING = "bytedance/sdxl-lightning-4step"
+JSON = "Content-Type: application/json"
 
 
 @pytest.fixture(scope="module")
-def slow() -> Iterator[MisbehavingServer]:
-    with MisbehavingServer() as server:
-        yield server
-
-
-def behind(
-    kind: str, slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PolymuxServer]:
-    folder = tmp_path_factory.mktemp("leaving")
-    made = upstream(folder, slow.url, kind=kind, models={"fast": "m"})
-    with gateway(folder, {"slow": made}) as running:
-        yield running
+def slow(bad: MisbehavingServer) -> MisbehavingServer:
+    return bad
 
 
 @pytest.fixture(scope="module")
-def server(
+def servers(
     slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PolymuxServer]:
-    yield from behind("openai", slow, tmp_path_factory)
+) -> Iterator[dict[str, PolymuxServer]]:
+    """A gateway before one of OpenAI's form, and before another polymux."""
+    with ExitStack() as running:
+        found = {}
+        for kind in ("openai", "polymux"):
+            folder = tmp_path_factory.mktemp(kind)
+            made = upstream(folder, slow.url, kind=kind, models={"fast": "m"})
+            found[kind] = running.enter_context(gateway(folder, {"slow": made}))
+        yield found
 
 
-@pytest.fixture(scope="module")
-def attic(
-    slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PolymuxServer]:
-    """The same before another polymux."""
-    yield from behind("polymux", slow, tmp_path_factory)
-
-
-def until(condition: Callable[[], object], max_s: float = 5) -> float:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < max_s
-        time.sleep(0.002)
-    return time.monotonic() - began
+def assert_let_go(
+    server: PolymuxServer, slow: MisbehavingServer, connection: Connection, ended_at: float
+) -> None:
+    """Within a second, and the place is free again."""
+    slow.wait_closed(connection, 30)
+    assert connection.closed_at is not None
+    assert connection.closed_at - ended_at < SOON_S
+    assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
 
 
 @pytest.mark.parametrize("path", [CHAT, FREE])
-@pytest.mark.parametrize("kind", ["server", "attic"], ids=["openai", "polymux"])
+@pytest.mark.parametrize("kind", ["openai", "polymux"])
 @pytest.mark.parametrize("phase", ["before the answer", "before the first piece", "within"])
 def test_chats(
-    request: pytest.FixtureRequest, slow: MisbehavingServer, phase: str, kind: str, path: str
+    servers: dict[str, PolymuxServer], slow: MisbehavingServer, phase: str, kind: str, path: str
 ) -> None:
-    """C32 to C34, and the place is free again."""
-    server: PolymuxServer = request.getfixturevalue(kind)
-    before = len(slow.requests)
-    texts = kind == "attic" and path == FREE
+    """C32 to C34."""
+    server, before = servers[kind], len(slow.requests)
+    texts = kind == "polymux" and path == FREE
     said = event({"response": "Hel"} if texts else chunk("Hel"))
     plays = {
         "before the answer": [steps.stall()],
@@ -94,7 +88,7 @@ def test_chats(
     slow.script(*plays[phase])
     given = dict(ASKED) if path == CHAT else {"messages": MESSAGES}
     body = json.dumps(given | {"stream": phase != "before the answer"}).encode()
-    with asked(server, path, body, "Content-Type: application/json") as connection:
+    with asked(server, path, body, JSON) as connection:
         sent = slow.wait_requests(before + 1)[-1]
         slow.wait_complete(sent)
         data = b""
@@ -102,11 +96,7 @@ def test_chats(
             data += connection.recv(65536)
         assert sent.connection.closed_at is None
         connection.close()
-        left_at = time.monotonic()
-        slow.wait_closed(sent.connection, 5)
-    assert sent.connection.closed_at is not None
-    assert sent.connection.closed_at - left_at < SOON_S
-    assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
+        assert_let_go(server, slow, sent.connection, time.monotonic())
 
 
 FILES = {
@@ -115,82 +105,69 @@ FILES = {
 }
 
 
+@pytest.fixture(scope="module")
+def maker(
+    slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("maker")
+    models = {SPEECH: "whisper", LIGHTNING: "painter", "fast": "m"}
+    made = upstream(folder, slow.url, models=models, operations=(*FILES, "chat"))
+    policy = FetchPolicy(allowed_hosts=(slow.url.removeprefix("http://"),))
+    with gateway(folder, {"slow": made}, fetch=policy) as running:
+        yield running
+
+
+@pytest.mark.parametrize("way", ["left", "cancelled"])
 @pytest.mark.parametrize("phase", ["before the answer", "within"])
 @pytest.mark.parametrize("operation", FILES)
 def test_a_recording_and_a_picture(
-    slow: MisbehavingServer, tmp_path: Path, operation: str, phase: str
+    maker: PolymuxServer, slow: MisbehavingServer, operation: str, phase: str, way: str
 ) -> None:
     """A job that nobody waits for any more, or that is cancelled by its name."""
-    models = {SPEECH: "whisper", LIGHTNING: "painter"}
-    made = upstream(tmp_path, slow.url, models=models, operations=tuple(FILES))
     path, field = FILES[operation]
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"
-    play = [steps.stall()] if phase == "before the answer" else [steps.send(head), steps.stall()]
+    slow.script(*([] if phase == "before the answer" else [steps.send(head)]), steps.stall())
     body, fields = form(field)
-    with gateway(tmp_path, {"slow": made}) as server:
-        for way in ("left", "cancelled"):
-            before = len(slow.requests)
-            slow.script(*play)
-            if way == "left":
-                lines = [f"{name}: {value}" for name, value in fields]
-                with asked(server, path, body, *lines) as connection:
-                    request = slow.wait_requests(before + 1)[-1]
-                    slow.wait_complete(request)
-                    assert request.connection.closed_at is None
-                    connection.close()
-                    ended_at = time.monotonic()
-                    slow.wait_closed(request.connection, 30)
-            else:
-                later = [*fields, ("Prefer", "respond-async")]
-                begun = server.ask("POST", path, body, later).json()
-                request = slow.wait_requests(before + 1)[-1]
-                slow.wait_complete(request)
-                ended_at = time.monotonic()
-                answer = server.ask("POST", f"/api/v1/predictions/{begun['id']}/cancel")
-                assert answer.json()["status"] == "canceled"
-                slow.wait_closed(request.connection, 30)
-            assert request.connection.closed_at is not None
-            assert request.connection.closed_at - ended_at < SOON_S
-        assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
-        slow.script(steps.answer(200, b'{"text": "heard"}'))
-        sound, fields = form(FILES["transcribe"][1])
-        assert server.ask("POST", STT, sound, fields).json()["output"]["text"] == "heard"
+    before = len(slow.requests)
+    if way == "left":
+        with asked(maker, path, body, *(f"{name}: {value}" for name, value in fields)):
+            request = slow.wait_requests(before + 1)[-1]
+            slow.wait_complete(request)
+            assert request.connection.closed_at is None
+        ended_at = time.monotonic()
+    else:
+        begun = maker.ask("POST", path, body, [*fields, ("Prefer", "respond-async")]).json()
+        request = slow.wait_requests(before + 1)[-1]
+        slow.wait_complete(request)
+        ended_at = time.monotonic()
+        answer = maker.ask("POST", f"/api/v1/predictions/{begun['id']}/cancel")
+        assert answer.json()["status"] == "canceled"
+    assert_let_go(maker, slow, request.connection, ended_at)
 
 
 @pytest.mark.parametrize("what", ["what was made", "what a chat shows"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before the answer", "within"])
 def test_a_picture_that_is_fetched(
-    slow: MisbehavingServer, tmp_path: Path, what: str, begun: bool
+    maker: PolymuxServer, slow: MisbehavingServer, what: str, begun: bool
 ) -> None:
     """At the address that an upstream names, and at that of a caller: the guard lets go as well."""
-    models = {LIGHTNING: "painter", "fast": "m"}
-    made = upstream(tmp_path, slow.url, models=models, operations=("generate_image", "chat"))
     head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 999\r\n\r\n\x89PNG"
     slow.script(*([steps.send(head)] if begun else []), steps.stall(), path="/seen.png")
     address = f"{slow.url}/seen.png"
+    path, value = FILES["generate_image"][0], {"prompt": "a house", "num_outputs": 1}
     if what == "what was made":
         data = json.dumps({"data": [{"url": address}]}).encode()
         slow.script(steps.answer(200, data), path="/v1/images/generations")
-        path, value = f"{IMAGES}?model={LIGHTNING}", {"prompt": "a house", "num_outputs": 1}
     else:
         content = [{"type": "image_url", "image_url": {"url": address}}]
-        path, value = CHAT, {"model": "fast", "messages": [{"role": "user", "content": content}]}
-    policy = FetchPolicy(allowed_hosts=(slow.url.removeprefix("http://"),))
-    with gateway(tmp_path, {"slow": made}, fetch=policy) as server:
-        before = len(slow.requests)
-        body = json.dumps(value).encode()
-        with asked(server, path, body, "Content-Type: application/json") as connection:
-            until(lambda: any(one.path == "/seen.png" for one in slow.requests[before:]))
-            fetching = slow.requests[-1].connection
-            time.sleep(0.1)
-            assert fetching.closed_at is None
-            connection.close()
-            left_at = time.monotonic()
-            slow.wait_closed(fetching, 5)
-        assert fetching.closed_at is not None
-        assert fetching.closed_at - left_at < SOON_S
-        assert until(lambda: server.state.service.places["slow"].running == 0) < SOON_S
-        until(lambda: not any((server.settings.store.folder / "drafts").iterdir()))
+        path, value = CHAT, ASKED | {"messages": [{"role": "user", "content": content}]}
+    before = len(slow.requests)
+    with asked(maker, path, json.dumps(value).encode(), JSON):
+        until(lambda: any(one.path == "/seen.png" for one in slow.requests[before:]))
+        fetching = slow.requests[-1].connection
+        assert fetching.closed_at is None
+    assert_let_go(maker, slow, fetching, time.monotonic())
+    until(lambda: not any((maker.settings.store.folder / "drafts").iterdir()))
 
 
 def test_a_job_of_another_polymux_is_cancelled_there(tmp_path: Path) -> None:
@@ -222,7 +199,9 @@ def test_a_job_that_takes_too_long_is_cancelled_there(tmp_path: Path) -> None:
             assert job.status == "canceled"
 
 
-def test_a_reader_who_does_not_read(server: PolymuxServer, slow: MisbehavingServer) -> None:
+def test_a_reader_who_does_not_read(
+    servers: dict[str, PolymuxServer], slow: MisbehavingServer
+) -> None:
     """C35: the upstream is not read on; what waits here is bounded."""
     sent_bytes = 0
     block = event(chunk("x" * 1000)) * 64
@@ -235,7 +214,7 @@ def test_a_reader_who_does_not_read(server: PolymuxServer, slow: MisbehavingServ
 
     slow.script(steps.event_stream(), Step(flood))
     body = json.dumps(ASKED | {"stream": True}).encode()
-    with asked(server, CHAT, body, "Content-Type: application/json"):
+    with asked(servers["openai"], CHAT, body, JSON):
         until(lambda: sent_bytes > 0)
         before = -1
         while before < sent_bytes:

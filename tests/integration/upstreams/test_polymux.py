@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import struct
-import time
 import wave
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,8 @@ from polymux.runtime.settings import EngineSettings
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.chat_model import model_path
-from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form
+from support.polymux_server import CHAT, CONVERT, HELLO, PolymuxServer, form
+from support.served import until
 from support.services import Scripted
 from support.upstreams import FREE, MESSAGES, before_reference, events_of, gateway, upstream
 
@@ -75,35 +75,29 @@ def fetched(server: PolymuxServer, url: str) -> Answer:
 
 def test_a_conversion_over_two_machines(near: PolymuxServer, far: PolymuxServer) -> None:
     """The same bytes as from the other machine itself, by a link of this one."""
-    body, head = form(("file", ("Töne.wav", tone(3))), ("bitrate", "64k"))
+    body, head = form(("file", ("Töne.wav", tone(2))), ("bitrate", "64k"))
     answer = near.ask("POST", CONVERT, body, head)
     assert answer.status == 200
     told = answer.json()
     assert told["response"].startswith(f"{near.url}/media/")
-    assert told["report"]["duration_s"] == pytest.approx(3, abs=0.1)
+    assert told["report"]["duration_s"] == pytest.approx(2, abs=0.1)
     file = fetched(near, told["response"])
     assert file.headers["content-type"] == "audio/mpeg"
     assert "T%C3%B6n" in file.headers["content-disposition"]
     direct = far.ask("POST", CONVERT, body, head).json()["response"]
     there = far.ask("GET", direct.removeprefix("https://far.example"), key=None)
     assert file.body == there.body
-    assert len(file.body) > 20_000
+    assert len(file.body) > 12_000
 
 
-def test_a_client_sees_one_server(near: PolymuxServer, tmp_path: Path) -> None:
-    source = tmp_path / "a.wav"
-    source.write_bytes(tone())
+def test_a_client_sees_one_server(near: PolymuxServer) -> None:
+    given: dict[str, Any] = {"model": "small", "max_completion_tokens": 4, "temperature": 0.0}
     with polymux.Client(near.url, near.key) as client:
-        path = client.convert_to_mp3(source).save(tmp_path / "a.mp3")
-        assert polymux.probe(path).duration_s == pytest.approx(1, abs=0.1)
-        texts = [one.content for one in client.chat(
-            "Say hello.", model="small", max_completion_tokens=4, temperature=0.0, stream=True
-        )]  # fmt: skip
-        whole = client.chat("Say hello.", model="small", max_completion_tokens=4, temperature=0.0)
+        texts = [one.content for one in client.chat("Say hello.", stream=True, **given)]
+        whole = client.chat("Say hello.", **given)
         assert "".join(texts) == whole.text != ""
         assert whole.usage is not None
         assert whole.usage.completion_time is not None
-        assert client.free_chat("Say hello.").text
         with pytest.raises(errors.BadRequestError) as unknown:
             client.chat("Hi", model="no-such-model")
         assert unknown.value.code == "model_not_found"
@@ -123,31 +117,12 @@ def test_what_is_wrong_with_a_file_is_told_as_there(
     assert here.json()["error"].startswith("the upstream attic refuses this: ")
 
 
-def test_what_the_other_has_no_engine_for(near: PolymuxServer) -> None:
-    body, head = form(("audio", ("a.wav", tone())))
-    answer = near.ask("POST", STT, body, head)
-    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
-
-
-def until(condition: Any, max_s: float = 5) -> float:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < max_s
-        time.sleep(0.005)
-    return time.monotonic() - began
-
-
 def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:
-    """Progress, logs and the end go both ways."""
-    box = Box()
-
-    def make() -> list[Scripted]:
-        box.backend = Scripted(max_concurrency=4)
-        box.backend.gate.clear()
-        return [box.backend]
-
+    """Progress, logs and the end go both ways; chunks of chats are those of the other."""
+    backend = Scripted(max_concurrency=4)
+    backend.gate.clear()
     body, head = form(("file", ("a.wav", b"x")))
-    with PolymuxServer(tmp_path / "far", make) as far:
+    with PolymuxServer(tmp_path / "far", lambda: [backend]) as far:
         attic = upstream(tmp_path, far.url, kind="polymux", key=far.key)
         with gateway(tmp_path, {"attic": attic}) as near:
             asked = near.ask("POST", CONVERT, body, [*head, ("Prefer", "respond-async")])
@@ -156,33 +131,21 @@ def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:
             until(lambda: near.ask("GET", path).json().get("progress") == 0.5)
             assert near.ask("GET", path).json()["logs"] == "begun"
             assert near.ask("POST", f"{path}/cancel").json()["status"] == "canceled"
-            assert until(lambda: box.backend.ended) < 1
-            assert box.backend.ended == ["cancelled"]
-            far.loop.call_soon_threadsafe(box.backend.gate.set)
+            assert until(lambda: backend.ended) < 1
+            assert backend.ended == ["cancelled"]
+            far.loop.call_soon_threadsafe(backend.gate.set)
             done = near.ask("POST", CONVERT, body, head)
-            assert fetched(near, done.json()["response"]).body == box.backend.data
+            assert fetched(near, done.json()["response"]).body == backend.data
             jobs = near.ask("GET", PREDICTIONS).json()["results"]
             assert (jobs[0]["version"], jobs[0]["metrics"]["frames"]) == ("v1", 3)
-
-
-def test_chunks_are_those_of_the_other(tmp_path: Path) -> None:
-    chunks = [{"choices": [{"index": 0, "delta": {"content": "a"}}], "odd": 1}, {"choices": []}]
-    box = Box()
-
-    def make() -> list[Scripted]:
-        box.backend = Scripted(max_concurrency=4)
-        box.backend.chunks = list(chunks)
-        return [box.backend]
-
-    with PolymuxServer(tmp_path / "far", make) as far:
-        attic = upstream(tmp_path, far.url, kind="polymux", key=far.key)
-        with gateway(tmp_path, {"attic": attic}) as near:
+            chunk = {"choices": [{"index": 0, "delta": {"content": "a"}}], "odd": 1}
+            backend.chunks = [chunk, {"choices": []}]
             answer = near.json(CHAT, HELLO | {"stream": True})
-            assert events_of(answer) == [*chunks, "[DONE]"]
-            box.backend.chunks = [{"response": "one "}, {"response": "two"}]
+            assert events_of(answer) == [*backend.chunks, "[DONE]"]
+            backend.chunks = [{"response": "one "}, {"response": "two"}]
             answer = near.json(FREE, {"messages": MESSAGES, "stream": True})
-            assert events_of(answer) == [*box.backend.chunks, "[DONE]"]
-            assert box.backend.began[-1].operation == "free_chat"
+            assert events_of(answer) == [*backend.chunks, "[DONE]"]
+            assert backend.began[-1].operation == "free_chat"
 
 
 def test_what_the_other_left_out_is_told_here(far: PolymuxServer, near: PolymuxServer) -> None:
@@ -221,11 +184,7 @@ def before(
         yield running
 
 
-def test_all_operations_are_asked_for() -> None:
-    assert ASKED.keys() == {one.name for one in contract.operations()}
-
-
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", [one.name for one in contract.operations()])
 def test_every_operation(before: PolymuxServer, reference: ReferenceServer, name: str) -> None:
     """What the caller gave arrives there, and what is answered there arrives here."""
     server, described = before, contract.operation(name)
@@ -299,47 +258,56 @@ def test_events_that_break_off_are_taken_up_again(tmp_path: Path) -> None:
         assert other.unscripted == []
 
 
+@pytest.fixture
+def other(ports: list[int]) -> Iterator[MisbehavingServer]:
+    with MisbehavingServer(port=ports[0]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def behind(ports: list[int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    """A gateway before `other`."""
+    folder = tmp_path_factory.mktemp("behind")
+    attic = upstream(folder, f"http://127.0.0.1:{ports[0]}", kind="polymux")
+    with gateway(folder, {"attic": attic}) as running:
+        yield running
+
+
 @pytest.mark.parametrize(
     ("end", "status", "code"),
     [
         (prediction("failed", error="nobody speaks", error_code="no_speech"), 422, "no_speech"),
         (prediction("failed", error="at http://10.0.0.7/", error_code="engine_failed"), 502,
          "upstream_failed"),
-        (prediction("failed", error="x"), 502, "upstream_failed"),
         (prediction("canceled"), 502, "upstream_failed"),
     ],
 )  # fmt: skip
-def test_jobs_that_fail_there(tmp_path: Path, end: dict[str, Any], status: int, code: str) -> None:
-    with MisbehavingServer() as other:
-        other.script(steps.answer(202, json.dumps(prediction("starting")).encode()), path=STT)
-        sent = steps.send(f"data: {json.dumps(end)}\n\n".encode())
-        other.script(steps.event_stream(), sent, path=f"{PREDICTIONS}/job1/events")
-        with gateway(tmp_path, {"attic": upstream(tmp_path, other.url, kind="polymux")}) as near:
-            body, head = form(("audio", ("a.wav", b"x")))
-            answer = near.ask("POST", STT, body, head)
-        assert (answer.status, answer.json()["code"]) == (status, code)
-        assert b"10.0.0.7" not in answer.body
+def test_jobs_that_fail_there(
+    behind: PolymuxServer, other: MisbehavingServer, end: dict[str, Any], status: int, code: str
+) -> None:
+    other.script(steps.answer(202, json.dumps(prediction("starting")).encode()), path=STT)
+    sent = steps.send(f"data: {json.dumps(end)}\n\n".encode())
+    other.script(steps.event_stream(), sent, path=f"{PREDICTIONS}/job1/events")
+    answer = behind.ask("POST", STT, *form(("audio", ("a.wav", b"x"))))
+    assert (answer.status, answer.json()["code"]) == (status, code)
+    assert b"10.0.0.7" not in answer.body
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        None, 3, {}, prediction("succeeded"), prediction("succeeded", output={"response": 3}),
-        prediction("succeeded", output="http://127.0.0.1:1/x.mp3"),
+        None, {}, prediction("succeeded"), prediction("succeeded", output={"response": 3}),
         prediction("succeeded", output="http://127.0.0.1:1/media/x.mp3"),
         {"response": "file:///etc/passwd"}, {"response": None},
     ],
 )  # fmt: skip
-def test_answers_that_are_none(tmp_path: Path, value: Any) -> None:
+def test_answers_that_are_none(behind: PolymuxServer, other: MisbehavingServer, value: Any) -> None:
     """Nothing is fetched from anywhere but the upstream."""
-    with MisbehavingServer() as other:
-        other.script(steps.answer(200, json.dumps(value).encode()), path=CONVERT)
-        other.script(steps.answer(404, b""), path="/media/x.mp3")
-        with gateway(tmp_path, {"attic": upstream(tmp_path, other.url, kind="polymux")}) as near:
-            body, head = form(("file", ("a.wav", b"x")))
-            answer = near.ask("POST", CONVERT, body, head)
-            assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
-            assert list((tmp_path / "gateway" / "drafts").iterdir()) == []
+    other.script(steps.answer(200, json.dumps(value).encode()), path=CONVERT)
+    other.script(steps.answer(404, b""), path="/media/x.mp3")
+    answer = behind.ask("POST", CONVERT, *form(("file", ("a.wav", b"x"))))
+    assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+    assert list((behind.settings.store.folder / "drafts").iterdir()) == []
 
 
 def test_the_other_s_key_stays_between_the_two(

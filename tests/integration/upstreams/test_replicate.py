@@ -49,14 +49,17 @@ SPOKEN = {
 
 
 @pytest.fixture
-def service() -> Iterator[ReplicateService]:
-    with ReplicateService() as made:
+def service(ports: list[int]) -> Iterator[ReplicateService]:
+    with ReplicateService(port=ports[0]) as made:
         yield made
 
 
-@pytest.fixture
-def server(service: ReplicateService, tmp_path: Path) -> Iterator[PolymuxServer]:
-    with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as running:
+@pytest.fixture(scope="module")
+def server(ports: list[int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("replicate")
+    with ReplicateService(port=ports[0]) as known:
+        settings = replicate(folder, known)
+    with gateway(folder, {"replicate": settings}) as running:
         yield running
 
 
@@ -92,11 +95,12 @@ def test_pictures(server: PolymuxServer, service: ReplicateService) -> None:
     assert told["metrics"]["predict_time"] == 2.5
 
 
-def test_what_is_asked(server: PolymuxServer, service: ReplicateService) -> None:
+def test_what_is_asked(service: ReplicateService, tmp_path: Path) -> None:
     """The key is for the service alone, webhooks are nobody's, and a version is found once."""
     service.output(["HOST/made/one.png"])
-    good(drawn(server))
-    good(drawn(server))
+    with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as server:
+        good(drawn(server))
+        good(drawn(server))
     versions = f"/models/{LIGHTNING}/versions"
     first, second = (one.id for one in service.predictions)
     assert service.asked == [
@@ -167,9 +171,7 @@ def test_a_field_that_the_model_lacks(server: PolymuxServer, service: ReplicateS
 @pytest.mark.parametrize(
     ("model", "output", "given"),
     [
-        (CLARITY, ["HOST/made/one.png"], ("handfix", "hands_only")),
         (CLARITY, "HOST/made/one.png", ("pattern", "true")),
-        (ESRGAN, "HOST/made/one.png", ("face_enhance", "true")),
         (ESRGAN, ["HOST/made/one.png"], ("face_enhance", "false")),
     ],
 )
@@ -232,20 +234,14 @@ def test_a_recording_at_an_address(service: ReplicateService, tmp_path: Path) ->
             assert (refused.status, refused.json()["code"]) == (400, "url_refused")
         [request] = site.requests
         assert request.header("authorization") is None
+    # A gateway that was told of nobody who fetches.
+    with PolymuxServer(
+        tmp_path / "other", lambda: upstreams_of(settings, FetchPolicy(), ())
+    ) as server:
+        assert posted(server, STT, ("url", "https://media.example/a.mp3")).status == 501
     [sent] = service.files.sent.values()
     assert (sent.file_name, sent.content) == ("talk.wav", SOUND)
     assert "url" not in service.predictions[0].input
-
-
-def test_addresses_without_who_fetches_them(service: ReplicateService, tmp_path: Path) -> None:
-    """A gateway that was told of nobody who does."""
-    settings = {"replicate": replicate(tmp_path, service)}
-    with PolymuxServer(
-        tmp_path / "near", lambda: upstreams_of(settings, FetchPolicy(), ())
-    ) as server:
-        answer = posted(server, STT, ("url", "https://media.example/a.mp3"))
-    assert (answer.status, answer.json()["code"]) == (501, "no_backend")
-    assert service.requests == []
 
 
 def test_videos(server: PolymuxServer, service: ReplicateService) -> None:
@@ -271,13 +267,6 @@ def test_music(server: PolymuxServer, service: ReplicateService) -> None:
     # By its bytes: the service calls it audio/x-wav, as many do.
     assert file_of(server, told["output"]["audio"]) == ("audio/wav", MADE["one.wav"][1])
     assert file_of(server, told["output"]["spectrogram"]) == MADE["one.png"]
-
-
-def test_files_within_the_answer(server: PolymuxServer, service: ReplicateService) -> None:
-    encoded = base64.b64encode(PNG).decode()
-    service.output([f"data:image/png;base64,{encoded}"])
-    told = good(drawn(server))
-    assert file_of(server, told["output"][0]) == ("image/png", PNG)
 
 
 def test_fewer_pictures_than_asked_for(server: PolymuxServer, service: ReplicateService) -> None:
@@ -359,17 +348,6 @@ def test_a_version_that_is_not_there(service: ReplicateService, tmp_path: Path) 
     assert service.predictions == []
 
 
-def test_addresses_that_the_model_would_fetch(
-    server: PolymuxServer, service: ReplicateService
-) -> None:
-    """They are judged here, before anything is asked."""
-    path = f"{IMAGES}?model={ASTRA}"
-    weights = ("replicate_weights", "http://169.254.169.254/latest")
-    answer = posted(server, path, ("prompt", "a boat"), weights)
-    assert (answer.status, answer.json()["code"]) == (400, "url_refused")
-    assert service.requests == []
-
-
 def test_each_of_several_addresses_in_one_text(service: ReplicateService, tmp_path: Path) -> None:
     """Behind one that may be asked, within this network and by another scheme."""
     service.output("HOST/made/one.png")
@@ -390,7 +368,53 @@ def test_each_of_several_addresses_in_one_text(service: ReplicateService, tmp_pa
         assert len(service.requests) == before
 
 
-def test_what_there_is_to_see(server: PolymuxServer) -> None:
-    told = server.ask("GET", "/readyz", key=None).json()["backends"]["replicate"]
-    assert told["state"] == "ready"
-    assert "replicate" in told["detail"]
+@pytest.mark.parametrize(
+    ("sound", "content_type"),
+    [
+        (b"fLaC\0\0\0\x22" + bytes(60), "audio/flac"),
+        (b"OggS\0\x02" + bytes(22) + b"\x01\x13OpusHead" + bytes(30), "audio/ogg"),
+    ],
+)
+def test_music_of_other_kinds(
+    server: PolymuxServer, service: ReplicateService, sound: bytes, content_type: str
+) -> None:
+    """No kind is asked for."""
+    service.output({"audio": f"data:;base64,{base64.b64encode(sound).decode()}"})
+    answer = posted(server, SONGS, ("prompt_a", "jazz"))
+    assert answer.status == 200, answer.body
+    address = answer.json()["output"]["audio"].removeprefix(server.url)
+    file = server.ask("GET", address, key=None)
+    assert (file.headers["content-type"], file.body) == (content_type, sound)
+    assert address.partition("?")[0].endswith(f".{content_type.removeprefix('audio/')}")
+
+
+@pytest.mark.parametrize("sent", [b"no picture", media.wav()])
+def test_what_is_no_picture_is_not_sent(
+    server: PolymuxServer, service: ReplicateService, sent: bytes
+) -> None:
+    """As the engine here refuses it."""
+    answer = posted(server, f"{UPSCALE}?model={ESRGAN}", ("image", ("a.png", sent)))
+    told = answer.json()
+    assert (answer.status, told["code"], told["param"]) == (415, "unsupported_media", "image")
+    assert told["error"].startswith("a.png: this is no picture of a kind that is read")
+    fields = [("prompt", "a boat"), ("image", ("a.png", PNG)), ("mask", ("m.png", sent))]
+    answer = posted(server, f"{IMAGES}?model={ASTRA}", *fields)
+    assert (answer.status, answer.json()["param"]) == (415, "mask")
+    answer = posted(server, STT, ("audio", ("a.wav", PNG)))
+    assert (answer.status, answer.json()["param"]) == (415, "audio")
+    assert service.predictions == []
+    assert service.files.sent == {}
+
+
+@pytest.mark.parametrize("data", [PNG[:-20], media.jpeg()[:-2], PNG[:40] + b"\0" + PNG[41:]])
+def test_pictures_that_are_not_whole(
+    server: PolymuxServer, service: ReplicateService, data: bytes
+) -> None:
+    """In the answer and at an address: nothing of them is kept."""
+    service.script(steps.answer(200, data, content_type="image/png"), path="/cut", times=None)
+    for output in (f"data:;base64,{base64.b64encode(data).decode()}", "HOST/cut"):
+        service.output(output)
+        answer = posted(server, f"{UPSCALE}?model={ESRGAN}", ("image", ("a.png", PNG)))
+        assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
+        assert "a picture that is none" in answer.json()["error"]
+    assert list(server.settings.store.folder.glob("drafts/*")) == []

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import media, steps
 from support.fetches import wait_until
-from support.polymux_server import form
 from support.replicate_service import BASE, LIGHTNING, PINNED, ReplicateService, replicate, whole
-from support.upstreams import IMAGES, STT, asked, gateway
+from support.upstreams import IMAGES, asked, gateway
 
 if TYPE_CHECKING:
     import socket
@@ -76,30 +75,6 @@ def test_the_socket_is_closed(server: PolymuxServer, service: ReplicateService, 
     wait_free(server)
 
 
-def test_between_two_questions(server: PolymuxServer, service: ReplicateService) -> None:
-    with drawing(server) as connection:
-        service.wait_request(f"{CREATE}/{NAME}")
-        connection.close()
-        left_at = time.monotonic()
-        assert service.wait_canceled() - left_at < SOON_S
-    wait_free(server)
-
-
-def test_a_prediction_that_is_not_answered(
-    server: PolymuxServer, service: ReplicateService
-) -> None:
-    """Whether there is one is not known; the socket is closed all the same."""
-    service.script(steps.stall(), path=CREATE)
-    with drawing(server) as connection:
-        request = service.wait_request(CREATE)
-        connection.close()
-        left_at = time.monotonic()
-        service.wait_closed(request.connection, 5)
-    assert request.connection.closed_at is not None
-    assert request.connection.closed_at - left_at < SOON_S
-    wait_free(server)
-
-
 def test_a_prediction_that_is_answered_too_late(
     server: PolymuxServer, service: ReplicateService
 ) -> None:
@@ -113,21 +88,6 @@ def test_a_prediction_that_is_answered_too_late(
         assert service.wait_canceled() - left_at < SOON_S
     assert f"{CREATE}/{NAME}" not in [one.path for one in service.requests]
     wait_free(server)
-
-
-def test_an_upload_on_its_way(service: ReplicateService, tmp_path: Path) -> None:
-    """To a service that takes its time to read it: nothing is predicted then."""
-    service.script(steps.read_slowly(1e6), steps.stall(), path=FILES)
-    with gateway(tmp_path, {"r": replicate(tmp_path, service)}) as server:
-        body, [(_, content_type)] = form(("audio", ("a.wav", media.wav(16 << 20))))
-        with asked(server, STT, body, f"Content-Type: {content_type}") as connection:
-            request = service.wait_request(FILES)
-            connection.close()
-            wait_free(server)
-            # What the kernel had taken before arrives still.
-            service.wait_closed(request.connection, 20)
-        assert not request.body_complete
-        assert service.predictions == []
 
 
 def test_a_job_that_is_cancelled(server: PolymuxServer, service: ReplicateService) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import openai
 import polymux
 import pytest
 from servers import media, steps
-from support.polymux_server import CHAT, form
+from support.polymux_server import form
 from support.upstreams import (
-    ASKED,
     FREE,
     MESSAGES,
     STT,
@@ -121,9 +119,9 @@ NOTHING: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", LENIENT)
 def test_what_can_be_read(server: PolymuxServer, bad: MisbehavingServer, case: str) -> None:
-    """By the client of this package, too; members that nobody knows stay."""
+    """By the client of this package, too, and in pieces; members that nobody knows stay."""
     sent, became = LENIENT[case]
-    bad.script(steps.answer(200, json.dumps(sent).encode()), times=2)
+    bad.script(steps.answer(200, json.dumps(sent).encode()), times=4)
     answer = chat(server)
     assert answer.status == 200, answer.body
     got = answer.json()
@@ -131,51 +129,48 @@ def test_what_can_be_read(server: PolymuxServer, bad: MisbehavingServer, case: s
     if expected["usage"] == WHOLE["usage"]:
         assert got["usage"].pop("total_time") >= 0
     assert got == expected
+    message = expected["choices"][0]["message"]
+    said = message["content"] or ""
     with polymux.Client(server.url, server.key, retry=0) as client:
         told = client.chat("Hi", model="fast")
+        with client.chat("Hi", model="fast", stream=True) as stream:
+            assert "".join(stream.texts()) == said
     assert told.choices[0].index == 0
     assert told.extra["unknown"] == WHOLE["unknown"]
-
-
-@pytest.mark.parametrize("case", LENIENT)
-def test_what_can_be_read_by_who_wanted_pieces(
-    server: PolymuxServer, bad: MisbehavingServer, case: str
-) -> None:
-    sent, became = LENIENT[case]
-    bad.script(steps.answer(200, json.dumps(sent).encode()), times=2)
-    choice = (sent | became)["choices"][0]
-    message = choice["message"]
-    with (
-        polymux.Client(server.url, server.key, retry=0) as client,
-        client.chat("Hi", model="fast", stream=True) as stream,
-    ):
-        assert "".join(stream.texts()) == (message["content"] or "")
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as other:
-        [told] = other.chat.completions.create(model="fast", messages=MESSAGES, stream=True)  # type: ignore[call-overload]
-    delta = told.choices[0].delta
-    assert delta.content == message["content"]
+    [piece, _] = events_of(chat(server, stream=True))
+    delta = piece["choices"][0]["delta"]
+    assert delta.get("content") == message["content"]
     for number, call in enumerate(message.get("tool_calls", ())):
-        assert delta.tool_calls[number].index == number
-        assert delta.tool_calls[number].function.arguments == call["function"].get("arguments")
+        assert delta["tool_calls"][number]["index"] == number
+        assert delta["tool_calls"][number]["function"].get("arguments") == call["function"].get(
+            "arguments"
+        )
+    if case == "parts":
+        bad.script(steps.answer(200, json.dumps(sent).encode()))
+        assert server.json(FREE, {"messages": MESSAGES}).json() == {"response": said}
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("case", NOTHING)
-def test_what_says_nothing(
-    server: PolymuxServer, bad: MisbehavingServer, case: str, streamed: bool
-) -> None:
+def test_what_says_nothing(server: PolymuxServer, bad: MisbehavingServer, case: str) -> None:
     """Never a defect of this server's, nor half an answer."""
-    bad.script(steps.answer(200, json.dumps(NOTHING[case]).encode()))
-    answer = chat(server, stream=streamed)
-    assert (answer.status, answer.json()["code"]) == FAILED
+    bad.script(steps.answer(200, json.dumps(NOTHING[case]).encode()), times=2)
+    for streamed in (False, True):
+        answer = chat(server, stream=streamed)
+        assert (answer.status, answer.json()["code"]) == FAILED
 
 
-def test_freellm_reads_parts(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    bad.script(steps.answer(200, json.dumps(LENIENT["parts"][0]).encode()))
-    assert server.json(FREE, {"messages": MESSAGES}).json() == {"response": "Hi"}
+def test_half_a_letter(server: PolymuxServer, bad: MisbehavingServer) -> None:
+    """Of a pair, as a model writes it that is cut within: a replacement character, either way."""
+    body = json.dumps(whole({"role": "assistant", "content": "Hi HALF!"})).encode()
+    bad.script(steps.answer(200, body.replace(b"HALF", rb"\ud83d")))
+    assert chat(server).json()["choices"][0]["message"]["content"] == "Hi \ufffd!"
+    piece = event(chunk("Hi HALF!", "stop")).replace(b"HALF", rb"\ud83d")
+    bad.script(steps.event_stream(), steps.send(piece), steps.close())
+    [told, _] = events_of(server.json(FREE, {"messages": MESSAGES, "stream": True}))
+    assert told == {"response": "Hi \ufffd!"}
 
 
-@pytest.mark.parametrize("number", ["1" + "0" * 400, "-5", "1" + "0" * 5000, f"{1 << 60}"])
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-5", f"{1 << 60}"])
 def test_counts_that_are_none(server: PolymuxServer, bad: MisbehavingServer, number: str) -> None:
     """No sum has them."""
     before = tokens(server)
@@ -234,27 +229,3 @@ def test_news_that_cannot_be_told_on(attic: PolymuxServer, bad: MisbehavingServe
     answer = attic.ask("POST", STT, *form(("audio", ("a.wav", media.wav()))))
     assert (answer.status, answer.json()["code"]) == FAILED
     bad.forget("/api/v1/predictions/job1/events")
-
-
-@pytest.mark.parametrize("path", [CHAT, FREE])
-@pytest.mark.parametrize("streamed", [False, True])
-def test_half_a_letter(
-    server: PolymuxServer, bad: MisbehavingServer, path: str, streamed: bool
-) -> None:
-    """Of a pair, as a model writes it that is cut within: a replacement character, either way."""
-    message = {"role": "assistant", "content": "Hi HALF!"}
-    choices = [{"index": 0, "finish_reason": "stop", "message": message}]
-    body = json.dumps(WHOLE | {"choices": choices}).encode().replace(b"HALF", rb"\ud83d")
-    if streamed:
-        piece = event(chunk("Hi HALF!", "stop")).replace(b"HALF", rb"\ud83d")
-        bad.script(steps.event_stream(), steps.send(piece), steps.close())
-    else:
-        bad.script(steps.answer(200, body))
-    asked = ASKED if path == CHAT else {"messages": MESSAGES}
-    answer = server.json(path, asked | {"stream": streamed})
-    assert answer.status == 200, answer.body
-    told = events_of(answer)[0] if streamed else answer.json()
-    if path == CHAT:
-        choice = told["choices"][0]
-        told = {"response": choice["delta" if streamed else "message"]["content"]}
-    assert told == {"response": "Hi \ufffd!"}

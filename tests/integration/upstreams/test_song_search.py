@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.errors import (
-    APIStatusError,
-    BadRequestError,
-    InternalServerError,
     NoBackendError,
-    RateLimitError,
 )
 from polymux.upstreams.song_search.settings import SongSearchSettings
 from servers import song_catalogues as said
 from servers.song_catalogues import UNKNOWN, SongCatalogues
 from support.commands import run
-from support.song_searches import ALL, MUSICBRAINZ, PATH, SHAZAM, local, served
+from support.song_searches import ALL, PATH, SHAZAM, local, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,38 +90,27 @@ def test_nothing_found_is_an_empty_list(tmp_path: Path, catalogues: SongCatalogu
     assert [one.catalogue for one in catalogues.asked] == ["itunes", "musicbrainz", "shazam"]
 
 
-@pytest.mark.parametrize(
-    "limit", ["-1", "0", "abc", "1e3", "1_0", "\u0665", "", "10000000000", 51, 0.5]
-)
-def test_limits_that_are_none(tmp_path: Path, catalogues: SongCatalogues, limit: object) -> None:
-    """O01."""
+#: O01 and O02.
+LIMITS = ["-1", "0", "abc", "1e3", "1_0", "\u0665", "", "10000000000", 51, 0.5]
+TEXTS = ["", " ", "\x00", "x" * 301, "x" * 900_000]
+
+
+def test_texts_and_limits_that_are_none(tmp_path: Path, catalogues: SongCatalogues) -> None:
+    wrong = [("limit", one) for one in LIMITS] + [("song", one) for one in TEXTS]
     with served(tmp_path, catalogues.settings()) as server:
-        answer = server.json(PATH, {"song": "x", "limit": limit})
-    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
-    assert "limit" in answer.json()["error"]
-    assert catalogues.asked == []
-
-
-def test_limits(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    with served(tmp_path, catalogues.settings()) as server:
-        for limit, count in ((None, 5), ("7", 7), (50, 50), (1, 1)):
-            given = {} if limit is None else {"limit": limit}
-            assert len(server.json(PATH, {"song": "x", **given}).json()) == count
-
-
-@pytest.mark.parametrize("song", ["", " ", "\x00", "x" * 301, "x" * 900_000])
-def test_texts_that_are_none(tmp_path: Path, catalogues: SongCatalogues, song: str) -> None:
-    """O02."""
-    with served(tmp_path, catalogues.settings()) as server:
-        answer = server.json(PATH, {"song": song})
-    assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
-    assert len(answer.body) < 400
-    assert catalogues.asked == []
+        for field, value in wrong:
+            answer = server.json(PATH, {"song": "x", field: value})
+            assert (answer.status, answer.json()["code"]) == (400, "invalid_request"), value
+            assert field == "song" or field in answer.json()["error"]
+            assert len(answer.body) < 400
+        assert catalogues.asked == []
+        for limit, count in (({}, 5), ({"limit": "7"}, 7), ({"limit": 50}, 50)):
+            assert len(server.json(PATH, {"song": "x", **limit}).json()) == count
 
 
 @pytest.mark.parametrize(
     "song",
-    ['"; DROP TABLE x;--', "%", "_", "NEAR(", "*", "a&limit=1#?", "\\", "..", "Ü 🎵", "a\x00b"],
+    ['"; DROP TABLE x;--', "a&limit=1#?", "Ü 🎵", "a\x00b"],
 )
 def test_texts_that_mean_something_elsewhere(catalogues: SongCatalogues, song: str) -> None:
     """O02."""
@@ -173,60 +158,6 @@ def test_the_next_catalogue_answers(
 
 
 BOMB = gzip.compress(b'{"results": [' + bytes(50 << 20), 1)
-FAILURES: dict[str, tuple[Any, int, str]] = {
-    "status 500": (said.status(500), 502, "upstream_failed"),
-    "status 503": (said.status(503), 502, "upstream_failed"),
-    "status 401": (said.status(401), 502, "upstream_failed"),
-    "status 404": (said.status(404), 502, "upstream_failed"),
-    "status 204": (said.status(204), 502, "upstream_failed"),
-    "status 400": (said.status(400), 400, "invalid_request"),
-    "status 429": (said.status(429), 429, "rate_limited"),
-    "status 403": (said.status(403), 429, "rate_limited"),
-    "HTML": (said.status(200, body=b"<html>Are you a robot?</html>"), 502, "upstream_failed"),
-    "nothing": (said.status(200, body=b""), 502, "upstream_failed"),
-    "half": (said.status(200, body=b'{"results": ['), 502, "upstream_failed"),
-    "deep": (said.status(200, body=b"[" * 100_000), 502, "upstream_failed"),
-    "bytes": (said.status(200, body=b'{"results": "\xff\xfe"}'), 502, "upstream_failed"),
-    "no object": (said.value([1, 2]), 502, "upstream_failed"),
-    "no list": (said.value({"results": {"a": 1}}), 502, "upstream_failed"),
-    "no songs": (said.value({"results": [{"trackName": 5}]}), 502, "upstream_failed"),
-    "200 MB": (said.endless, 502, "upstream_failed"),
-    "50 MB in little": (
-        said.status(200, "Content-Encoding: gzip", body=BOMB),
-        502,
-        "upstream_failed",
-    ),
-    "silence": (said.silent, 504, "upstream_timeout"),
-}
-
-
-@pytest.mark.parametrize("failure", list(FAILURES))
-def test_what_a_caller_is_told(tmp_path: Path, catalogues: SongCatalogues, failure: str) -> None:
-    say, status, code = FAILURES[failure]
-    catalogues.instead["itunes"] = say
-    with served(tmp_path, catalogues.settings(provider_s=1)) as server:
-        answer = server.json(PATH, {"song": "x"})
-        text = answer.body.decode()
-        assert (answer.status, answer.json()["code"]) == (status, code), text
-        assert "itunes: " in text
-        for word in ("127.0.0.1", str(catalogues.server.port), "site.example", "Traceback"):
-            assert word not in text
-        assert len(text) < 500
-        with polymux.Client(server.url, server.key, retry=0) as client:
-            kinds = {400: BadRequestError, 429: RateLimitError}
-            with pytest.raises(kinds.get(status, InternalServerError)):
-                client.search_music("y")
-    # What concerns the text alone is no reason to leave the catalogue alone.
-    assert catalogues.count("itunes") == (2 if status == 400 else 1)
-
-
-@pytest.mark.parametrize("failure", ["200 MB", "50 MB in little"])
-def test_answers_that_are_too_large(catalogues: SongCatalogues, failure: str) -> None:
-    catalogues.instead["itunes"] = FAILURES[failure][0]
-    too_large = pytest.raises(InternalServerError, match="itunes: its answer is too large")
-    with local(catalogues.settings("itunes")) as here, too_large:
-        here.search_music("x")
-    assert catalogues.server.gone.wait(1)
 
 
 async def broken(exchange: Exchange) -> None:
@@ -239,37 +170,42 @@ async def nonsense(exchange: Exchange) -> None:
     await exchange.send(b"\x00\x01nonsense\r\n\r\n")
 
 
-@pytest.mark.parametrize("say", [broken, nonsense])
-def test_answers_that_break_off(catalogues: SongCatalogues, say: Any) -> None:
+FAILED = (502, "upstream_failed")
+FAILURES: dict[str, tuple[Any, tuple[int, str]]] = {
+    "status 500": (said.status(500), FAILED),
+    "status 204": (said.status(204), FAILED),
+    "redirect": (said.status(302, "Location: http://192.0.2.1/"), FAILED),
+    "status 400": (said.status(400), (400, "invalid_request")),
+    "status 429": (said.status(429), (429, "rate_limited")),
+    "status 403": (said.status(403), (429, "rate_limited")),
+    "HTML": (said.status(200, body=b"<html>Are you a robot?</html>"), FAILED),
+    "deep": (said.status(200, body=b"[" * 100_000), FAILED),
+    "bytes": (said.status(200, body=b'{"results": "\xff\xfe"}'), FAILED),
+    "no list": (said.value({"results": {"a": 1}}), FAILED),
+    "no songs": (said.value({"results": [{"trackName": 5}]}), FAILED),
+    "breaks off": (broken, FAILED),
+    "no HTTP": (nonsense, FAILED),
+    "200 MB": (said.endless, FAILED),
+    "50 MB in little": (said.status(200, "Content-Encoding: gzip", body=BOMB), FAILED),
+    "silence": (said.silent, (504, "upstream_timeout")),
+}
+
+
+@pytest.mark.parametrize("failure", list(FAILURES))
+def test_what_a_caller_is_told(tmp_path: Path, catalogues: SongCatalogues, failure: str) -> None:
+    say, (status, code) = FAILURES[failure]
     catalogues.instead["itunes"] = say
-    with local(catalogues.settings("itunes", "musicbrainz")) as here:
-        assert here.search_music("x", limit=1).json() == [MUSICBRAINZ]
-    with local(catalogues.settings("itunes")) as here:
-        with pytest.raises(InternalServerError) as caught:
-            here.search_music("x")
-        assert caught.value.status == 502
-
-
-def test_nobody_there() -> None:
-    with SongCatalogues() as gone:
-        settings = gone.settings()
-    with local(settings) as here:
-        with pytest.raises(InternalServerError, match="there is no connection to it") as caught:
-            here.search_music("x")
-        assert caught.value.status == 502
-        assert "127.0.0.1" not in str(caught.value)
-
-
-def test_every_catalogue_asks_for_time(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    """MusicBrainz by 503; the shortest of both counts."""
-    catalogues.instead["itunes"] = said.status(429, "Retry-After: 120")
-    catalogues.instead["musicbrainz"] = said.status(503, "Retry-After: 40")
-    with served(tmp_path, catalogues.settings("itunes", "musicbrainz")) as server:
-        for _ in range(2):
-            answer = server.json(PATH, {"song": "x"})
-            assert answer.status == 429
-            assert 38 <= int(answer.headers["retry-after"]) <= 40
-    assert len(catalogues.asked) == 2
+    with served(tmp_path, catalogues.settings(provider_s=1)) as server:
+        answer = server.json(PATH, {"song": "x"})
+        text = answer.body.decode()
+        assert (answer.status, answer.json()["code"]) == (status, code), text
+        assert "itunes: " in text
+        for word in ("127.0.0.1", str(catalogues.server.port), "site.example", "Traceback"):
+            assert word not in text
+        assert len(text) < 500
+        assert server.json(PATH, {"song": "y"}).status == status
+    # What concerns the text alone is no reason to leave the catalogue alone.
+    assert catalogues.count("itunes") == (2 if status == 400 else 1)
 
 
 def test_a_song_of_a_strangers_answer(tmp_path: Path, catalogues: SongCatalogues) -> None:
@@ -293,22 +229,3 @@ def test_a_song_of_a_strangers_answer(tmp_path: Path, catalogues: SongCatalogues
     assert song["song_name"].isprintable()
     assert b"\x1b" not in shown.stdout
     assert answer.headers["content-type"].startswith("application/json")
-
-
-def test_errors_of_local_and_client_are_alike(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    catalogues.instead["itunes"] = said.status(429, "Retry-After: 9")
-    found: list[APIStatusError] = []
-    with served(tmp_path, catalogues.settings()) as server:
-        with (
-            polymux.Client(server.url, server.key, retry=0) as client,
-            pytest.raises(RateLimitError) as caught,
-        ):
-            client.search_music("x")
-        found.append(caught.value)
-    with local(catalogues.settings()) as here:
-        with pytest.raises(RateLimitError) as caught:
-            here.search_music("x")
-        found.append(caught.value)
-    assert {(one.status, one.code, one.headers["retry-after"], str(one)) for one in found} == {
-        (429, "rate_limited", "9", str(found[0]))
-    }

@@ -1,0 +1,66 @@
+"""A server for all tests of a module; each has a key of its own and a backend as good as new."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.polymux_server import PolymuxServer
+from support.replicate_door import closed_clients
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NUMBERS = count(1)
+
+
+@pytest.fixture(autouse=True)
+def _closed_clients() -> Iterator[None]:
+    """The package replicate's, which have no end of their own."""
+    with closed_clients():
+        yield
+
+
+@pytest.fixture(scope="module")
+def made() -> Scripted:
+    """What the server asks; modules may have another."""
+    return Scripted(max_concurrency=4)
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, Any]:
+    """Of the server; modules may have others."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def shared(
+    made: Scripted, settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PolymuxServer]:
+    folder = tmp_path_factory.mktemp("door") / "s"
+    with PolymuxServer(folder, lambda: [made], **settings) as running:
+        yield running
+
+
+@pytest.fixture
+def backend(made: Scripted) -> Scripted:
+    """As good as new."""
+    new = type(made)()
+    new.max_concurrency = made.max_concurrency
+    vars(made).clear()
+    vars(made).update(vars(new))
+    return made
+
+
+@pytest.fixture
+def other_key(server: PolymuxServer) -> str:
+    return server.keys.add(f"other{next(NUMBERS)}")[0]
+
+
+@pytest.fixture
+def server(shared: PolymuxServer, backend: Scripted) -> PolymuxServer:
+    """With a key that has done nothing yet."""
+    shared.key, _ = shared.keys.add(f"test{next(NUMBERS)}")
+    return shared
