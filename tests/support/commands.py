@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
 
-from polymux.cli import main
+from polymux.cli import errors, main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,18 +69,26 @@ def call(
     cwd: Path,
     server: Any = None,
     stdin: bytes = b"",
-    code: int | None = 0,
+    code: int = 0,
+    may_trace: bool = False,
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """What `run` gives, without a process: for what a command says and leaves, and no more."""
+    """What `run` gives, without a process: for what a command says and leaves, and no more.
+
+    With `may_trace` a traceback is no failure.
+    """
     streams = {}
     for name in ("stdin", "stdout", "stderr"):
         file = TemporaryFile()  # With a descriptor, as commands want it.
         file.write(stdin if name == "stdin" else b"")
         file.seek(0)
         streams[name] = TextIOWrapper(file, "utf-8")
-    patched = mock.patch.dict(os.environ, environment(cwd, server, **more), clear=True)
-    with patched, chdir(cwd), mock.patch.multiple(sys, **streams):
+    with (
+        mock.patch.dict(os.environ, environment(cwd, server, **more), clear=True),
+        mock.patch.multiple(errors, _SECRETS=[], _is_here=False),  # Of a process.
+        mock.patch.multiple(sys, **streams),
+        chdir(cwd),
+    ):
         try:
             found = main([*map(str, words)])
         except SystemExit as ended:
@@ -92,9 +100,8 @@ def call(
         said.append(stream.buffer.read())
         stream.close()
     done = subprocess.CompletedProcess(words, found, *said[1:])
-    if code is not None:
-        assert done.returncode == code, done.stderr.decode()
-    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    assert done.returncode == code, done.stderr.decode()
+    assert may_trace or b"Traceback" not in done.stderr, done.stderr.decode()
     return done
 
 
