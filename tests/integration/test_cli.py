@@ -118,7 +118,13 @@ def test_json_lines(folder: Path) -> None:
 
 
 def test_folders(folder: Path, content: bytes) -> None:
-    for name in ("in/a.wav", "in/deep/b.wav", "in/c.jpg", "in/deep/notes.txt", "in/only-text/readme"):
+    for name in (
+        "in/a.wav",
+        "in/deep/b.wav",
+        "in/c.jpg",
+        "in/deep/notes.txt",
+        "in/only-text/readme",
+    ):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if name.endswith("wav") else b"plain text, long enough" * 50)

@@ -207,5 +207,3 @@ def test_signals_end_a_call(tmp_path: Path, number: signal.Signals, code: int, r
             server.wait_closed(server.connections[0])
     assert (process.returncode, output) == (code, b"")
     one_line(errors)
-
-

@@ -73,7 +73,8 @@ def test_what_makes_no_sense_with_it(tmp_path: Path, words: str, told: str) -> N
 
 
 @pytest.mark.parametrize(
-    "words", ["free-chat x --local", "batch read-text a.png --output-dir out", "convert-to-mp3 a.wav"]
+    "words",
+    ["free-chat x --local", "batch read-text a.png --output-dir out", "convert-to-mp3 a.wav"],
 )
 def test_options_that_need_a_server(words: str, tmp_path: Path) -> None:
     """Of no use without one, they are refused instead of being passed over."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from support.web import Exchange, Script
 
+
 def test_an_answer_comes_as_it_was_sent() -> None:
     body = bytes(range(256)) * 4096
     script = answering(200, body, "Content-Type: Audio/Mpeg; q=1", "X-Two: a", "x-two: b")
@@ -59,7 +60,14 @@ def hops(*locations: str, status: int = 302) -> Script:
 
 @pytest.mark.parametrize(
     ("status", "location"),
-    [(301, "/b"), (302, "b"), (303, "?b"), (307, "//{host}/b"), (308, "http://{host}/b"), (302, "#b")],
+    [
+        (301, "/b"),
+        (302, "b"),
+        (303, "?b"),
+        (307, "//{host}/b"),
+        (308, "http://{host}/b"),
+        (302, "#b"),
+    ],
 )
 def test_redirects_are_followed(status: int, location: str) -> None:
     """The request says no more than it must."""

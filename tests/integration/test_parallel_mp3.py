@@ -38,9 +38,7 @@ def wave(corpus: Corpus) -> Path:
 def on_threads(source: Path, mode: Mode, *counts: int, **options: Any) -> list[polymux.MediaFile]:
     """MP3s of the same bytes, one for each number of threads and one for the default."""
     chosen: list[dict[str, Any]] = [{"threads": count} for count in counts]
-    files = [
-        polymux.convert_to_mp3(source, **mode.ours, **options, **one) for one in (*chosen, {})
-    ]
+    files = [polymux.convert_to_mp3(source, **mode.ours, **options, **one) for one in (*chosen, {})]
     assert {file.read() for file in files} == {files[0].read()}
     return files
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
@@ -41,16 +41,14 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("h264", "aac", "mp4", ".mp4"),
         ("h264", "mp3", "mp4", ".mp4"),
         ("hevc", "eac3", "mp4", ".mp4"),
-        ("av1", "aac", "mp4", ".mp4"),
         ("av1", "opus", "webm", ".webm"),
-        ("vp9", "opus", "webm", ".webm"),
         ("vp9", "flac", "mp4", ".mp4"),
         ("vp8", "vorbis", "webm", ".webm"),
         ("vp8", "aac", "matroska", ".mkv"),
         ("mpeg4", "ac3", "mp4", ".mp4"),
         ("h264", "alac", "mp4", ".mp4"),
         ("h264", "vorbis", "matroska", ".mkv"),
-        ("h264", "opus", "mp4", ".mp4"),
+        ("vp9", "opus", "webm", ".webm"),
     ],
 )
 def test_video_and_audio_become_one_file(
@@ -64,21 +62,19 @@ def test_video_and_audio_become_one_file(
     assert made.bytes == output.stat().st_size
     assert made.warnings == ()
     assert [(stream.input, stream.codec) for stream in made.streams] == [(0, video), (1, audio)]
-    theirs = make(tmp_path / f"theirs{extension}", "-i", inputs[0], "-i", inputs[1], "-c", "copy",
-                  "-map", "0:v", "-map", "1:a", "-strict", "-2",
-                  *(("-tag:v", "hvc1") if video == "hevc" else ()))  # fmt: skip
     for kind, source in zip("va", inputs, strict=True):
-        assert contents(packets(output, kind)) == contents(packets(source, kind))
-        assert contents(packets(output, kind)) == contents(packets(theirs, kind))
-        assert abs(one_offset(packets(output, kind), packets(source, kind))) < 0.03
+        ours, given = packets(output, kind), packets(source, kind)
+        assert contents(ours) == contents(given)
+        assert abs(one_offset(ours, given)) < 0.03
+    if video == "hevc":  # As Apple's players want it.
+        assert ffprobe.describe(output)["streams"][0]["codec_tag_string"] == "hvc1"
     duration_s = polymux.probe(output).duration_s
     assert duration_s == pytest.approx(2.0, abs=0.06)
     assert made.duration_s == pytest.approx(duration_s, abs=0.06)
     assert left_over(tmp_path) == []
 
 
-@pytest.mark.parametrize("container", ["mp4", "matroska"])
-@pytest.mark.parametrize("video", ["h264", "hevc"])
+@pytest.mark.parametrize(("video", "container"), [("h264", "mp4"), ("hevc", "matroska")])
 def test_transport_streams_become_files(tmp_path: Path, video: str, container: str) -> None:
     source = make(tmp_path / "a.ts", *PICTURE, *SOUND, *VIDEO_CODECS[video], "-c:a", "aac",
                   "-output_ts_offset", "30")  # fmt: skip
@@ -110,13 +106,6 @@ def test_a_fragmented_file_becomes_one_that_plays_while_it_loads(
         assert contents(packets(output, kind)) == contents(packets(source, kind))
 
 
-def test_apple_plays_hevc(parts: Path, tmp_path: Path) -> None:
-    source = make(tmp_path / "a.mkv", "-i", part(parts, "hevc"), "-c", "copy")
-    remux([source], tmp_path / "b.mp4")
-    streams = ffprobe.describe(tmp_path / "b.mp4")["streams"]
-    assert streams[0]["codec_tag_string"] == "hvc1"
-
-
 def test_only_sound_or_only_pictures(parts: Path, tmp_path: Path) -> None:
     made = remux([part(parts, "aac")], tmp_path / "a.m4a")
     assert (made.content_type, made.extension) == ("audio/mp4", ".m4a")
@@ -126,11 +115,11 @@ def test_only_sound_or_only_pictures(parts: Path, tmp_path: Path) -> None:
     assert (made.content_type, made.extension) == ("audio/webm", ".weba")
 
 
-def test_segments_with_a_clock_of_their_own_follow_each_other(tmp_path: Path) -> None:
+def test_segments_with_a_clock_of_their_own_follow_each_other(parts: Path, tmp_path: Path) -> None:
     content = b""
     for offset in ("9", "90000", "9"):
-        segment = make(tmp_path / "segment.ts", *PICTURE, *SOUND, *VIDEO_CODECS["h264"],
-                       "-c:a", "aac", "-output_ts_offset", offset)  # fmt: skip
+        segment = make(tmp_path / "segment.ts", "-i", part(parts, "h264"), "-i",
+                       part(parts, "aac"), "-c", "copy", "-output_ts_offset", offset)  # fmt: skip
         content += segment.read_bytes()
     (tmp_path / "joined.ts").write_bytes(content)
     made = remux([tmp_path / "joined.ts"], tmp_path / "joined.mp4")
@@ -193,29 +182,30 @@ def test_progress_rises_to_the_whole(large: Path, tmp_path: Path) -> None:
     assert told[0].duration_s == pytest.approx(made.duration_s, rel=0.01)
 
 
-def test_what_on_progress_raises_ends_it(large: Path, tmp_path: Path) -> None:
-    class StopError(Exception):
-        pass
+class Cancellation:
+    looks = 0
 
-    def stop(_: polymux.Progress) -> None:
-        raise StopError
-
-    with pytest.raises(StopError):
-        remux([large], tmp_path / "a.mp4", on_progress=stop)
-    assert list(tmp_path.iterdir()) == []
+    @property
+    def cancelled(self) -> bool:
+        self.looks += 1
+        return self.looks > 2
 
 
-def test_cancelling_ends_it(large: Path, tmp_path: Path) -> None:
-    class Cancellation:
-        looks = 0
+def stop(_: polymux.Progress) -> None:
+    raise LookupError
 
-        @property
-        def cancelled(self) -> bool:
-            self.looks += 1
-            return self.looks > 2
 
-    with pytest.raises(errors.OperationCancelledError):
-        remux([large], tmp_path / "a.mp4", cancel=Cancellation())
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [({"on_progress": stop}, LookupError),
+     ({"cancel": Cancellation()}, errors.OperationCancelledError)],
+    ids=["progress", "cancel"],
+)  # fmt: skip
+def test_callers_end_it(
+    large: Path, tmp_path: Path, options: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        remux([large], tmp_path / "a.mp4", **options)
     assert list(tmp_path.iterdir()) == []
 
 
