@@ -79,7 +79,7 @@ def call(
     """
     streams = {}
     for name in ("stdin", "stdout", "stderr"):
-        file = TemporaryFile()  # With a descriptor, as commands want it.
+        file = TemporaryFile()  # noqa: SIM115 - with a descriptor, as commands want it
         file.write(stdin if name == "stdin" else b"")
         file.seek(0)
         streams[name] = TextIOWrapper(file, "utf-8")
