@@ -251,7 +251,7 @@ def test_an_interrupted_wait_says_what_becomes_of_the_job(
     begun = call("generate-image", "x", "--no-wait", cwd=folder, server=server)
     identity = begun.stdout.decode().strip()
     with Terminal("predictions", "wait", identity, cwd=folder, server=server) as terminal:
-        terminal.wait_for("starting")
+        terminal.wait_for("starting|processing")
         terminal.press("\x03")
         assert terminal.end() == 130
         assert f"polymux predictions cancel {identity}" in terminal.text

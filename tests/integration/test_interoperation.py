@@ -43,21 +43,16 @@ def client(model: ChatModel) -> Iterator[polymux.Client]:
         yield made
 
 
-def test_llama_cpp_answers(client: polymux.Client) -> None:
-    answer = client.chat("Say hello.", **SAME)
-    assert answer.text.strip()
-    assert answer.finish_reason in ("length", "stop")
-    assert answer.usage is not None
-    assert 0 < (answer.usage.completion_tokens or 0) <= TOKENS
-    assert answer.usage.total_tokens == (answer.usage.prompt_tokens or 0) + (
-        answer.usage.completion_tokens or 0
-    )
-    assert answer.extra["timings"]["predicted_n"] == answer.usage.completion_tokens
-
-
-def test_llama_cpp_streams_what_it_answers(client: polymux.Client) -> None:
+def test_llama_cpp_answers_and_streams_the_same(client: polymux.Client) -> None:
     """The pieces are the whole answer, and the counts come at the end."""
     whole = client.chat("Say hello.", **SAME)
+    assert whole.text.strip()
+    assert whole.finish_reason in ("length", "stop")
+    assert whole.usage is not None
+    tokens = whole.usage.completion_tokens or 0
+    assert 0 < tokens <= TOKENS
+    assert whole.usage.total_tokens == (whole.usage.prompt_tokens or 0) + tokens
+    assert whole.extra["timings"]["predicted_n"] == tokens
     counts = {"include_usage": True}
     with client.chat("Say hello.", **SAME, stream=True, stream_options=counts) as stream:
         assert stream.response is not None
@@ -67,7 +62,7 @@ def test_llama_cpp_streams_what_it_answers(client: polymux.Client) -> None:
     assert "".join(pieces) == stream.text == whole.text
     assert sum(map(bool, pieces)) > 5
     assert stream.finish_reason == whole.finish_reason
-    assert stream.usage.completion_tokens == whole.usage.completion_tokens  # type: ignore[union-attr]
+    assert stream.usage.completion_tokens == tokens  # type: ignore[union-attr]
 
 
 def test_llama_cpp_streams_to_asyncio(model: ChatModel) -> None:
@@ -132,16 +127,10 @@ def test_llama_cpp_stops_when_a_stream_is_closed(client: polymux.Client, model: 
 
 
 @pytest.fixture
-def reference() -> Iterator[ReferenceServer]:
-    with ReferenceServer() as server:
-        yield server
-
-
-@pytest.fixture
-def theirs(reference: ReferenceServer) -> Iterator[openai.OpenAI]:
+def theirs(server: ReferenceServer) -> Iterator[openai.OpenAI]:
     """OpenAI's client; its own path to the chats is another one, so it is told ours."""
-    base_url = f"{reference.url}/api/v1/fastllm"
-    with openai.OpenAI(base_url=base_url, api_key=reference.token, max_retries=0) as made:
+    base_url = f"{server.url}/api/v1/fastllm"
+    with openai.OpenAI(base_url=base_url, api_key=server.token, max_retries=0) as made:
         yield made
 
 
@@ -159,9 +148,9 @@ def streamed(client: openai.OpenAI, **more: Any) -> openai.Stream[ChatCompletion
 
 
 def test_openai_and_polymux_read_the_same_answer(
-    reference: ReferenceServer, theirs: openai.OpenAI
+    server: ReferenceServer, theirs: openai.OpenAI
 ) -> None:
-    with polymux.Client(reference.url, reference.token) as ours:
+    with polymux.Client(server.url, server.token) as ours:
         our_answer, their_answer = ours.chat(MESSAGES, model="any"), asked(theirs)
     assert our_answer.text == their_answer.choices[0].message.content == "You said: süß and salty"
     assert their_answer.usage is not None
@@ -173,12 +162,12 @@ def test_openai_and_polymux_read_the_same_answer(
 
 
 def test_openai_and_polymux_read_the_same_stream(
-    reference: ReferenceServer, theirs: openai.OpenAI
+    server: ReferenceServer, theirs: openai.OpenAI
 ) -> None:
     counts = {"stream_options": {"include_usage": True}}
     their_chunks = list(streamed(theirs, **counts))
     with (
-        polymux.Client(reference.url, reference.token) as client,
+        polymux.Client(server.url, server.token) as client,
         client.chat(MESSAGES, model="any", stream=True, **counts) as stream,
     ):
         our_chunks = list(stream)
@@ -189,27 +178,17 @@ def test_openai_and_polymux_read_the_same_stream(
     assert stream.usage.total_tokens == their_chunks[-1].usage.total_tokens
 
 
-def test_their_chunks_are_ours(reference: ReferenceServer, theirs: openai.OpenAI) -> None:
-    """What openai's classes write of a stream is a stream for our decoder."""
-    chunks = list(streamed(theirs))
-    lines = [f"data: {one.model_dump_json(exclude_unset=True)}\n\n".encode() for one in chunks]
-    stream = polymux.decode_chat_stream([*lines, b"data: [DONE]\n\n"])
-    assert [one.id for one in stream] == [one.id for one in chunks]
-    assert stream.text == "You said: süß and salty"
-    assert stream.finished
-
-
-def test_openai_understands_failures(reference: ReferenceServer, theirs: openai.OpenAI) -> None:
+def test_openai_understands_failures(server: ReferenceServer, theirs: openai.OpenAI) -> None:
     """Before a stream by the status, within one by an event; ours tells the same."""
-    reference.fail(429, "slower, please")
+    server.fail(429, "slower, please")
     with pytest.raises(openai.RateLimitError) as refused:
         asked(theirs)
     assert refused.value.request_id
-    reference.chats.fails_after = 2
+    server.chats.fails_after = 2
     with pytest.raises(openai.APIError, match="the model went away") as their_error:
         list(streamed(theirs))
     with (
-        polymux.Client(reference.url, reference.token, retry=0) as client,
+        polymux.Client(server.url, server.token, retry=0) as client,
         pytest.raises(errors.APIError, match="the model went away") as our_error,
     ):
         list(client.chat(MESSAGES, stream=True))
@@ -218,7 +197,7 @@ def test_openai_understands_failures(reference: ReferenceServer, theirs: openai.
 
 
 def test_openai_sends_what_the_contract_takes(
-    reference: ReferenceServer, theirs: openai.OpenAI
+    server: ReferenceServer, theirs: openai.OpenAI
 ) -> None:
     """Its own method builds the body; our checker reads it, and our client sends the same."""
     weather = {
@@ -232,10 +211,10 @@ def test_openai_sends_what_the_contract_takes(
         "response_format": {"type": "json_object"}, "user": "somebody",
     }  # fmt: skip
     # The path is its own, and nothing is there: without this the body would not be waited for.
-    reference.fail(404)
+    server.fail(404)
     with pytest.raises(openai.NotFoundError):
         theirs.chat.completions.create(**fields)
-    sent = reference.requests[-1].body
+    sent = server.requests[-1].body
     assert json.loads(sent) == fields
     assert contract.read_json("chat", sent).values == fields
     assert json.loads(build_request("chat", fields).body) == fields
