@@ -120,15 +120,6 @@ def test_a_file_from_standard_input(server: ReferenceServer, folder: Path) -> No
     assert (audio.file_name, audio.size_bytes) == ("stdin", 17)
 
 
-def test_nothing_is_overwritten(server: ReferenceServer, folder: Path) -> None:
-    (folder / "a-cat.png").write_bytes(b"mine")
-    (folder / "a-cat-2.png").symlink_to("nowhere")
-    words = ("generate-image", "a cat", "--output-dir", ".", "--num-outputs", "2")
-    assert call(*words, cwd=folder, server=server).stdout == b"a-cat-3.png\na-cat-4.png\n"
-    assert (folder / "a-cat.png").read_bytes() == b"mine"
-    assert not (folder / "nowhere").exists()
-
-
 @pytest.mark.parametrize("output", [b"[]", b'["ftp://127.0.0.1/a.png"]'])
 def test_nothing_to_save_is_no_success(
     server: ReferenceServer, folder: Path, output: bytes

@@ -101,17 +101,6 @@ def test_who_is_told_may_end_it(kept: Kept, status: int, monkeypatch: pytest.Mon
     assert kept.path.read_bytes() == DATA[:HALF]
 
 
-@pytest.mark.parametrize("etag", ["", 'W/"one"', "one", '"a\r\nCookie: b"', '"\xe9"'])
-def test_a_tag_that_is_none_is_not_sent(tmp_path: Path, etag: str) -> None:
-    made = Kept(tmp_path / "kept", etag)
-    there = Ranged(DATA)
-    with Server(there) as server:
-        got(server, made)
-    os.close(made.descriptor)
-    assert there.asked == [(f"bytes={HALF}-", "")]
-    assert made.path.read_bytes() == DATA
-
-
 def test_it_passes_the_guard(kept: Kept) -> None:
     with Server(Ranged(DATA)) as server:
         for url in (server.url(), "file:///etc/passwd"):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import openai
 import polymux
 import pytest
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from polymux import contract, errors
 from polymux.client.request import build_request
 from servers.reference import ReferenceServer
@@ -132,68 +131,6 @@ def theirs(server: ReferenceServer) -> Iterator[openai.OpenAI]:
     base_url = f"{server.url}/api/v1/fastllm"
     with openai.OpenAI(base_url=base_url, api_key=server.token, max_retries=0) as made:
         yield made
-
-
-def asked(client: openai.OpenAI, **more: Any) -> ChatCompletion:
-    body = {"model": "any", "messages": MESSAGES, **more}
-    return client.post("/chatcompletion", cast_to=ChatCompletion, body=body)
-
-
-def streamed(client: openai.OpenAI, **more: Any) -> openai.Stream[ChatCompletionChunk]:
-    body = {"model": "any", "messages": MESSAGES, "stream": True, **more}
-    return client.post(
-        "/chatcompletion", cast_to=ChatCompletion, body=body,
-        stream=True, stream_cls=openai.Stream[ChatCompletionChunk],
-    )  # fmt: skip
-
-
-def test_openai_and_polymux_read_the_same_answer(
-    server: ReferenceServer, theirs: openai.OpenAI
-) -> None:
-    with polymux.Client(server.url, server.token) as ours:
-        our_answer, their_answer = ours.chat(MESSAGES, model="any"), asked(theirs)
-    assert our_answer.text == their_answer.choices[0].message.content == "You said: süß and salty"
-    assert their_answer.usage is not None
-    assert our_answer.usage is not None
-    assert our_answer.usage.total_tokens == their_answer.usage.total_tokens
-    # What one of them has read, the other reads again.
-    again = polymux.ChatCompletion.decode(their_answer.model_dump_json().encode())
-    assert again.text == our_answer.text
-
-
-def test_openai_and_polymux_read_the_same_stream(
-    server: ReferenceServer, theirs: openai.OpenAI
-) -> None:
-    counts = {"stream_options": {"include_usage": True}}
-    their_chunks = list(streamed(theirs, **counts))
-    with (
-        polymux.Client(server.url, server.token) as client,
-        client.chat(MESSAGES, model="any", stream=True, **counts) as stream,
-    ):
-        our_chunks = list(stream)
-    their_texts = [one.choices[0].delta.content for one in their_chunks if one.choices]
-    assert [one.content or None for one in our_chunks][:-1] == [one or None for one in their_texts]
-    assert stream.text == "You said: süß and salty"
-    assert their_chunks[-1].usage is not None
-    assert stream.usage.total_tokens == their_chunks[-1].usage.total_tokens
-
-
-def test_openai_understands_failures(server: ReferenceServer, theirs: openai.OpenAI) -> None:
-    """Before a stream by the status, within one by an event; ours tells the same."""
-    server.fail(429, "slower, please")
-    with pytest.raises(openai.RateLimitError) as refused:
-        asked(theirs)
-    assert refused.value.request_id
-    server.chats.fails_after = 2
-    with pytest.raises(openai.APIError, match="the model went away") as their_error:
-        list(streamed(theirs))
-    with (
-        polymux.Client(server.url, server.token, retry=0) as client,
-        pytest.raises(errors.APIError, match="the model went away") as our_error,
-    ):
-        list(client.chat(MESSAGES, stream=True))
-    assert our_error.value.code == their_error.value.code == "502"
-    assert our_error.value.type == their_error.value.type == "server_error"
 
 
 def test_openai_sends_what_the_contract_takes(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,22 +26,16 @@ MAX_S = 20 * PATIENCE
 
 def within(call: Callable[[], Any]) -> Any:
     """What it gives or raises, in a thread that the tests need not wait for."""
-    outcome: list[Any] = []
+    outcome: Future[Any] = Future()
 
     def run() -> None:
         try:
-            outcome.append((call(), None))
+            outcome.set_result(call())
         except BaseException as error:
-            outcome.append((None, error))
+            outcome.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(MAX_S)
-    assert not thread.is_alive(), "it waits for ever"
-    result, error = outcome.pop()
-    if error is not None:
-        raise error
-    return result
+    threading.Thread(target=run, daemon=True).start()
+    return outcome.result(MAX_S)
 
 
 class Raising:

@@ -13,11 +13,7 @@ from polymux import errors
 from polymux.media.remux import remux
 from support import ffprobe
 from support.remuxes import (
-    PICTURE,
-    SOUND,
-    VIDEO_CODECS,
     contents,
-    frames,
     left_over,
     make,
     make_parts,
@@ -74,23 +70,6 @@ def test_video_and_audio_become_one_file(
     assert left_over(tmp_path) == []
 
 
-@pytest.mark.parametrize(("video", "container"), [("h264", "mp4"), ("hevc", "matroska")])
-def test_transport_streams_become_files(tmp_path: Path, video: str, container: str) -> None:
-    source = make(tmp_path / "a.ts", *PICTURE, *SOUND, *VIDEO_CODECS[video], "-c:a", "aac",
-                  "-output_ts_offset", "30")  # fmt: skip
-    output = tmp_path / "output"
-    made = remux([source], output, container=container)  # type: ignore[arg-type]
-    assert made.container == container
-    assert made.warnings == ()
-    offsets = []
-    for kind in "va":
-        assert contents(frames(output, kind)) == contents(frames(source, kind))
-        offsets.append(one_offset(packets(output, kind), packets(source, kind)))
-    assert offsets[0] == pytest.approx(offsets[1], abs=0.002)
-    first_s = min(packets(output, kind)[0].pts_s for kind in "va")
-    assert first_s == pytest.approx(0, abs=0.002)
-
-
 def test_a_fragmented_file_becomes_one_that_plays_while_it_loads(
     parts: Path, tmp_path: Path
 ) -> None:
@@ -113,29 +92,6 @@ def test_only_sound_or_only_pictures(parts: Path, tmp_path: Path) -> None:
     assert [stream.type for stream in made.streams] == ["video"]
     made = remux([part(parts, "vorbis")], tmp_path / "c.weba")
     assert (made.content_type, made.extension) == ("audio/webm", ".weba")
-
-
-def test_segments_with_a_clock_of_their_own_follow_each_other(parts: Path, tmp_path: Path) -> None:
-    content = b""
-    for offset in ("9", "90000", "9"):
-        segment = make(tmp_path / "segment.ts", "-i", part(parts, "h264"), "-i",
-                       part(parts, "aac"), "-c", "copy", "-output_ts_offset", offset)  # fmt: skip
-        content += segment.read_bytes()
-    (tmp_path / "joined.ts").write_bytes(content)
-    made = remux([tmp_path / "joined.ts"], tmp_path / "joined.mp4")
-    assert made.duration_s == pytest.approx(6, abs=0.2)
-    assert "clock_jumps" in [warning.code for warning in made.warnings]
-    for stream in polymux.probe(tmp_path / "joined.mp4").streams:
-        assert stream.duration_s == pytest.approx(6, abs=0.2)
-
-
-def test_a_hundred_streams(tmp_path: Path) -> None:
-    maps = [word for _ in range(100) for word in ("-map", "0:a")]
-    source = make(tmp_path / "a.mka", *SOUND, *maps, "-c:a", "flac")
-    assert len(remux([source], tmp_path / "b.mka").streams) == 1
-    with pytest.raises(errors.LimitExceededError, match="streams"):
-        remux([source], tmp_path / "c.mka", limits=polymux.Limits(streams=50))
-    assert not (tmp_path / "c.mka").exists()
 
 
 def test_what_a_container_cannot_hold_is_refused(parts: Path, tmp_path: Path) -> None:

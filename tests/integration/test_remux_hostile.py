@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
-import polymux
 import pytest
-from polymux import errors
-from polymux.media.remux import remux
 from support import programs
-from support.remuxes import PICTURE, SOUND, VIDEO_CODECS, left_over, make
+from support.remuxes import PICTURE, make
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 FULL_DISK = """
@@ -81,43 +75,3 @@ def test_a_playlist_is_refused_and_nothing_it_names_is_opened(tmp_path: Path, ki
     assert str(source) in calls
     assert "passwd" not in calls
     assert "connect(" not in calls
-
-
-def damaged(content: bytes) -> Iterator[bytes]:
-    chance = random.Random(8)
-    yield b""
-    yield bytes(100_000)
-    yield chance.randbytes(100_000)
-    yield b"just text, and no video at all\n" * 100
-    for cut in range(1, 8):
-        yield content[: len(content) * cut // 8]
-    for size in (188, 1000, 20_000):
-        blocks = [content[at : at + size] for at in range(0, len(content), size)]
-        chance.shuffle(blocks)
-        yield b"".join(blocks)
-    yield content + content
-    yield content[len(content) // 3 :]
-
-
-@pytest.mark.parametrize("suffix", [".ts", ".mkv", ".mp4", ".webm"])
-def test_damaged_input_gives_a_file_or_a_clear_error(tmp_path: Path, suffix: str) -> None:
-    codecs = (
-        (*VIDEO_CODECS["vp8"], "-c:a", "libopus")
-        if suffix == ".webm"
-        else (*VIDEO_CODECS["h264"], "-c:a", "aac")
-    )
-    whole = make(tmp_path / f"whole{suffix}", *PICTURE, *SOUND, *codecs).read_bytes()
-    source, output = tmp_path / "damaged", tmp_path / "output"
-    for content in damaged(whole):
-        source.write_bytes(content)
-        began_s = time.monotonic()
-        try:
-            made = remux([source], output)
-        except errors.MediaError:
-            assert not output.exists()
-        else:
-            assert made.bytes == output.stat().st_size < 2 * len(content) + 100_000
-            polymux.probe(output)
-            output.unlink()
-        assert time.monotonic() - began_s < 10
-        assert left_over(tmp_path) == []

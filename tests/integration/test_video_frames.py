@@ -6,14 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
 from polymux import errors
-from polymux._native import _media as media
 from polymux.engines.base import Cancelled, Request, Token
 from polymux.engines.media.engine import LOAD_FRAMES, MediaEngine
 from polymux.media.video import read_frames, write_video
@@ -82,17 +80,6 @@ def test_no_frame_is_no_video(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_writer_takes_no_more(tmp_path: Path) -> None:
-    writer = media.VideoWriter(os.fsencode(tmp_path / "a.mp4"), 64, 64, (8, 1), "vp9", 75, 1, True)
-    writer.write(bytes(64 * 64 * 3))
-    writer.close()
-    writer.close()
-    for call in (writer.finish, lambda: writer.write(bytes(64 * 64 * 3))):
-        with pytest.raises(errors.PolymuxError):
-            call()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_frames_that_fail_and_a_token_end_the_writing(tmp_path: Path) -> None:
     """Between two frames, and nothing is left."""
     token = Token()
@@ -147,17 +134,6 @@ def test_ctrl_c_ends_the_reading_of_a_long_film(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["a.mp4"]
 
 
-def test_several_are_written_at_once(tmp_path: Path) -> None:
-    def write(number: int) -> bytes:
-        path = tmp_path / f"{number}.mp4"
-        write_video(path, [one.data for one in frames(20)], **SIZE, fps=8, codec="vp9")
-        return path.read_bytes()
-
-    with ThreadPoolExecutor(3) as pool:
-        assert len({*pool.map(write, range(3))}) == 1
-    assert facts_of(tmp_path / "0.mp4")[-1] == 20
-
-
 def test_a_forked_child_does_not_touch_its_parents_video(tmp_path: Path) -> None:
     code = f"""
 import os
@@ -181,19 +157,6 @@ assert writer.finish()["frames"] == 2
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     assert facts_of(tmp_path / "a.mp4")[-1] == 2
     assert [one.name for one in tmp_path.iterdir()] == ["a.mp4"]
-
-
-def test_what_is_no_video_is_told_apart(tmp_path: Path) -> None:
-    wanted = {**SIZE, "fps": 8, "max_frames": 3}
-    (tmp_path / "text").write_bytes(b"no video at all\n" * 400)
-    with pytest.raises(errors.UnsupportedMediaError):
-        read_frames(tmp_path / "text", tmp_path / "a.rgb", **wanted)
-    with pytest.raises(errors.InputNotFoundError):
-        read_frames(tmp_path / "none", tmp_path / "a.rgb", **wanted)
-    programs.ffmpeg("-f", "lavfi", "-i", "sine=duration=1", tmp_path / "a.mp3")
-    with pytest.raises(errors.UnsupportedMediaError, match="their own video"):
-        read_frames(tmp_path / "a.mp3", tmp_path / "a.rgb", **wanted)
-    assert not (tmp_path / "a.rgb").exists()
 
 
 class _Sink:

@@ -65,26 +65,6 @@ def test_inputs_that_are_no_files(kind: str, error: type[Exception], tmp_path: P
         polymux.probe(path)
 
 
-def test_an_input_that_may_not_be_read(source: Path, tmp_path: Path) -> None:
-    source.chmod(0)
-    try:
-        call = f"polymux.convert_to_mp3({str(source)!r})"
-        assert _as_nobody(tmp_path, call) == "InputUnreadableError"
-    finally:
-        source.chmod(0o600)
-
-
-def test_a_folder_that_may_not_be_written(source: Path, tmp_path: Path) -> None:
-    folder = made("folder", tmp_path)
-    folder.chmod(0o555)
-    code = f"polymux.convert_to_mp3({str(source)!r}, {str(folder / 'out.mp3')!r})"
-    try:
-        assert _as_nobody(tmp_path, code) == "OutputFailedError"
-    finally:
-        folder.chmod(0o755)
-    assert list(folder.iterdir()) == []
-
-
 def _in_child(call: str, prepare: Callable[[], object]) -> str:
     """Name of the exception that `call` raises in a fork after `prepare`; "none" without one."""
     reader, writer = os.pipe()
@@ -102,23 +82,6 @@ def _in_child(call: str, prepare: Callable[[], object]) -> str:
     os.waitpid(child, 0)
     with os.fdopen(reader, "rb") as pipe:
         return pipe.read().decode()
-
-
-def _as_nobody(folder: Path, call: str) -> str:
-    """`_in_child` as a user who owns nothing, when these tests run as root."""
-
-    def prepare() -> None:
-        if os.geteuid() != 0:
-            return
-        for part in (folder, *folder.parents):
-            mode = part.stat().st_mode
-            if not mode & stat.S_IXOTH:
-                part.chmod(mode | stat.S_IXOTH)
-        os.setgroups([])
-        os.setgid(65_534)
-        os.setuid(65_534)
-
-    return _in_child(call, prepare)
 
 
 def test_an_output_that_is_the_input(source: Path, tmp_path: Path) -> None:
@@ -204,10 +167,8 @@ def test_a_full_disk_behind_a_file_object(source: Path) -> None:
 
 
 PLAIN_NAMES = [
-    b"--help", b"file:x", b"file:", b"concat:a|b", b"subfile,,start,0,end,9,,:x", b"pipe:0",
-    b"http:localhost", b"data:audio,wav", b"%d-frame%03d.wav", b"lavfi", b"new\nline.wav",
-    b"esc\x1b[2Jape.wav", b"not-utf-8-\xff\xfe.wav", b"trailing space ", b"$(touch canary).wav",
-    b"n" * 255,
+    b"--help", b"file:", b"concat:a|b", b"subfile,,start,0,end,9,,:x", b"pipe:0", b"http:localhost",
+    b"%d-frame%03d.wav", b"new\nline\x1b[2J-not-utf-8-\xff\xfe ", b"n" * 255,
 ]  # fmt: skip
 
 
@@ -229,25 +190,6 @@ def test_names_are_plain_names(
     assert {os.fsencode(each.name) for each in tmp_path.iterdir()} == {
         b"input.wav", name, name[:200] + b".mp3",
     }  # fmt: skip
-
-
-def test_a_path_of_4096_characters(source: Path, tmp_path: Path) -> None:
-    long_path = tmp_path / "/".join(["d" * 200] * 20) / "input.wav"
-    with pytest.raises(polymux.InputError) as caught:
-        polymux.convert_to_mp3(str(long_path))
-    assert len(str(caught.value)) < 800
-    with pytest.raises(polymux.OutputError):
-        polymux.convert_to_mp3(source, str(long_path))
-    with pytest.raises(polymux.InputError):
-        polymux.convert_to_mp3("x" * 100_000)
-
-
-def test_an_address_is_a_plain_path(source: Path) -> None:
-    address = "http://127.0.0.1:9/song.mp3"
-    with pytest.raises(polymux.InputNotFoundError):
-        polymux.convert_to_mp3(address)
-    with pytest.raises(polymux.OutputError):
-        polymux.convert_to_mp3(source, address)
 
 
 def test_sources_that_are_none() -> None:

@@ -7,10 +7,7 @@ writes and seeks that fail at the n-th call, for every n that a conversion reach
 
 from __future__ import annotations
 
-import gc
 import io
-import os
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +74,7 @@ def points(calls: int, most: int = 40) -> Iterator[int]:
     yield from range(calls - edge, calls + 1)
 
 
-@pytest.mark.parametrize("name", ["wav", "mp3", "m4a", "mka", "ogg", "flac"])
+@pytest.mark.parametrize("name", ["wav", "m4a", "ogg", "flac"])
 def test_a_source_that_fails_at_any_call(name: str, clips: Clips) -> None:
     data = clips.data(name)
     expected = polymux.convert_to_mp3(data).read()
@@ -128,72 +125,3 @@ def test_any_exception_of_a_callback_comes_out_unchanged(
     with pytest.raises(type(error)) as caught:
         polymux.convert_to_mp3(Failing(clips.data("wav"), 3, error))
     assert caught.value is error
-
-
-def test_exceptions_are_let_go(clips: Clips) -> None:
-    data = clips.data("wav")
-    error = BrokenStreamError("counted")
-    before = sys.getrefcount(error)
-    for point in (1, 2, 3):
-        with pytest.raises(BrokenStreamError):
-            polymux.convert_to_mp3(Failing(data, point, error))
-    error.__traceback__ = None
-    error.__context__ = None
-    gc.collect()
-    assert sys.getrefcount(error) <= before
-
-
-class Liar(io.BytesIO):
-    """A file whose `read` gives what no file may give."""
-
-    def __init__(self, answer: Any) -> None:
-        super().__init__()
-        self._answer = answer
-
-    def read(self, size: int | None = -1, /) -> Any:
-        return self._answer
-
-    def readinto(self, buffer: Any, /) -> Any:
-        return self._answer
-
-
-@pytest.mark.parametrize("answer", ["text", 5, None, object(), b"x" * 10_000_000, -1, 1 << 40])
-def test_a_source_that_answers_nonsense(answer: object) -> None:
-    with pytest.raises((polymux.PolymuxError, TypeError, ValueError, OSError)):
-        polymux.convert_to_mp3(Liar(answer))
-
-
-def test_a_source_that_shrinks_while_it_is_read(clips: Clips, tmp_path: Path) -> None:
-    path = tmp_path / "shrinking.wav"
-    path.write_bytes(clips.data("wav"))
-
-    class Shrinking(io.FileIO):
-        def readinto(self, buffer: Any, /) -> int | None:
-            os.truncate(path, 50_000)
-            return super().readinto(buffer)
-
-        def read(self, size: int | None = -1, /) -> Any:
-            os.truncate(path, 50_000)
-            return super().read(size)
-
-    with Shrinking(path) as file:
-        assert polymux.convert_to_mp3(file).report.duration_s < 1.0
-
-
-def test_a_closed_file(clips: Clips) -> None:
-    file = io.BytesIO(clips.data("wav"))
-    file.close()
-    with pytest.raises(ValueError, match="closed"):
-        polymux.convert_to_mp3(file)
-
-
-def test_a_callback_may_convert(clips: Clips) -> None:
-    source = clips.path("flac")
-    inner: list[bytes] = []
-
-    def on_progress(progress: polymux.Progress) -> None:
-        if not inner:
-            inner.append(polymux.convert_to_mp3(source).read())
-
-    outer = polymux.convert_to_mp3(source, on_progress=on_progress).read()
-    assert inner == [outer]
