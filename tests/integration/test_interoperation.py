@@ -16,11 +16,12 @@ import polymux
 import pytest
 from polymux import contract, errors
 from polymux.client.request import build_request
-from servers.reference import ReferenceServer
 from support.chat_model import CONTEXT_TOKENS, KEY, ChatModel, chat_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from servers.reference import ReferenceServer
 
 TOKENS = 20
 #: What makes the model answer alike each time.
@@ -125,17 +126,7 @@ def test_llama_cpp_stops_when_a_stream_is_closed(client: polymux.Client, model: 
     assert client.chat("Say hello.", **SAME).text
 
 
-@pytest.fixture
-def theirs(server: ReferenceServer) -> Iterator[openai.OpenAI]:
-    """OpenAI's client; its own path to the chats is another one, so it is told ours."""
-    base_url = f"{server.url}/api/v1/fastllm"
-    with openai.OpenAI(base_url=base_url, api_key=server.token, max_retries=0) as made:
-        yield made
-
-
-def test_openai_sends_what_the_contract_takes(
-    server: ReferenceServer, theirs: openai.OpenAI
-) -> None:
+def test_openai_sends_what_the_contract_takes(server: ReferenceServer) -> None:
     """Its own method builds the body; our checker reads it, and our client sends the same."""
     weather = {
         "type": "function",
@@ -149,7 +140,10 @@ def test_openai_sends_what_the_contract_takes(
     }  # fmt: skip
     # The path is its own, and nothing is there: without this the body would not be waited for.
     server.fail(404)
-    with pytest.raises(openai.NotFoundError):
+    with (
+        openai.OpenAI(base_url=server.url, api_key=server.token, max_retries=0) as theirs,
+        pytest.raises(openai.NotFoundError),
+    ):
         theirs.chat.completions.create(**fields)
     sent = server.requests[-1].body
     assert json.loads(sent) == fields
