@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,48 +93,16 @@ def test_a_list_of_any_length(server: ReferenceServer, folder: Path) -> None:
         assert done.stdout.count(b"\n") == 1
 
 
-class _Prefixed(BaseHTTPRequestHandler):
-    """A server of one picture, below a path of its own."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        made = [f"http://[::1]:{self.server.server_port}/pre/a.png"]
-        self._answer(json.dumps({"id": "a", "status": "succeeded", "output": made}).encode())
-
-    def do_GET(self) -> None:
-        self._answer(b"a picture")
-
-    def _answer(self, body: bytes) -> None:
-        self.server.seen.append((self.path.partition("?")[0], self.headers["authorization"]))
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class _OverIPv6(ThreadingHTTPServer):
-    address_family = socket.AF_INET6
-
-
-def test_a_server_of_ipv6_below_a_path(folder: Path) -> None:
+@pytest.mark.parametrize("end", ["", "/", "/api/v1", "/api/v1/"])
+def test_a_server_below_a_path(folder: Path, end: str) -> None:
     """The prefix stays, however the address ends; files come without the key."""
-    with _OverIPv6(("::1", 0), _Prefixed) as server:
-        server.seen = seen = []
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            for end in ("", "/", "/api/v1", "/api/v1/"):
-                seen.clear()
-                url = f"http://[::1]:{server.server_port}/pre{end}"
-                words = ("generate-image", "x", "--server", url, "--output-dir", f"d{len(end)}")
-                done = call(*words, cwd=folder, POLYMUX_API_KEY="a-key")
-                saved = folder / done.stdout.decode().strip()
-                assert saved.read_bytes() == b"a picture"
-                assert seen == [
-                    ("/pre/api/v1/modelhost/imagegeneration", "Bearer a-key"),
-                    ("/pre/a.png", None),
-                ]
-        finally:
-            server.shutdown()
+    with MisbehavingServer() as server:
+        made = {"id": "a", "status": "succeeded", "output": [f"{server.url}/pre/a.png"]}
+        server.script(steps.answer(200, json.dumps(made).encode()))
+        server.script(steps.answer(200, b"a picture", content_type="image/png"))
+        words = ("generate-image", "x", "--server", f"{server.url}/pre{end}", "--output-dir", "d")
+        call(*words, cwd=folder, POLYMUX_API_KEY="a-key")
+        assert (folder / "d/x.png").read_bytes() == b"a picture"
+        assert [(one.path, one.header("authorization")) for one in server.requests] == [
+            ("/pre/api/v1/modelhost/imagegeneration", "Bearer a-key"), ("/pre/a.png", None),
+        ]  # fmt: skip

@@ -86,10 +86,3 @@ def test_short_lengths(corpus: Corpus, tmp_path: Path, samples: int) -> None:
     result = tmp_path / "result.mp3"
     polymux.convert_to_mp3(corpus.wave(Sound(samples=samples)), result, bitrate="128k")
     assert len(by_ffmpeg(result)) == len(by_mpg123(result)) == 2 * samples
-
-
-def test_the_shift_is_found_when_there_is_one(corpus: Corpus) -> None:
-    samples = by_ffmpeg(corpus.wave(Sound("noise", 60_001)))[::2]
-    late = numpy.concatenate([numpy.zeros(37, samples.dtype), samples])
-    assert best_shift(samples, late, 3_000) == 37
-    assert best_shift(late, samples, 3_000) == -37

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import threading
@@ -34,30 +33,6 @@ def fetching(server: Server, **limits: int) -> Coroutine[Any, Any, Fetched]:
 
 def own_threads() -> list[str]:
     return [one.name for one in threading.enumerate() if one.name == "polymux-fetch"]
-
-
-def test_deadlines_hold_where_the_loop_s_executor_is_busy() -> None:
-    async def main(server: Server) -> None:
-        loop = asyncio.get_running_loop()
-        go_on = threading.Event()
-        busy = [loop.run_in_executor(None, go_on.wait) for _ in range((os.cpu_count() or 1) + 4)]
-        begun = time.monotonic()
-        try:
-            with pytest.raises(errors.RequestTimeoutError) as caught:
-                await asyncio.wait_for(fetching(server, total_ms=300), 20)
-            assert limit_of(caught.value) == "total"
-            task = asyncio.create_task(fetching(server))
-            await asyncio.sleep(0.1)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert time.monotonic() - begun < 2 * PATIENCE
-        finally:
-            go_on.set()
-            await asyncio.gather(*busy)
-
-    with Server(HELD) as server:
-        asyncio.run(main(server))
 
 
 def test_slow_addresses_hold_up_no_more_than_fetches() -> None:

@@ -1,4 +1,4 @@
-"""With others' software: our client against llama.cpp's server, openai's package against ours.
+"""With others' software: our client against llama.cpp's own server.
 
 The model has 135 million parameters and answers in 20 tokens: what is tested is the talk between
 the programs, not what the model says.
@@ -7,27 +7,22 @@ the programs, not what the model says.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
-import openai
 import polymux
 import pytest
-from polymux import contract, errors
-from polymux.client.request import build_request
+from polymux import errors
 from support.chat_model import CONTEXT_TOKENS, KEY, ChatModel, chat_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from servers.reference import ReferenceServer
 
 TOKENS = 20
 #: What makes the model answer alike each time.
 SAME: dict[str, Any] = {"max_completion_tokens": TOKENS, "temperature": 0, "seed": 1}
 PATIENCE_S = 30
-MESSAGES = [{"role": "user", "content": "süß and salty"}]
 
 
 @pytest.fixture(scope="module")
@@ -124,28 +119,3 @@ def test_llama_cpp_stops_when_a_stream_is_closed(client: polymux.Client, model: 
     assert not working
     assert remaining > before / 2, "it went on without a reader"
     assert client.chat("Say hello.", **SAME).text
-
-
-def test_openai_sends_what_the_contract_takes(server: ReferenceServer) -> None:
-    """Its own method builds the body; our checker reads it, and our client sends the same."""
-    weather = {
-        "type": "function",
-        "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
-    }
-    fields: dict[str, Any] = {
-        "messages": [{"role": "system", "content": "Be brief."}, *MESSAGES],
-        "model": "any", "temperature": 0.5, "top_p": 0.9, "max_completion_tokens": 5,
-        "stop": ["\n"], "seed": 7, "tools": [weather], "tool_choice": "auto",
-        "response_format": {"type": "json_object"}, "user": "somebody",
-    }  # fmt: skip
-    # The path is its own, and nothing is there: without this the body would not be waited for.
-    server.fail(404)
-    with (
-        openai.OpenAI(base_url=server.url, api_key=server.token, max_retries=0) as theirs,
-        pytest.raises(openai.NotFoundError),
-    ):
-        theirs.chat.completions.create(**fields)
-    sent = server.requests[-1].body
-    assert json.loads(sent) == fields
-    assert contract.read_json("chat", sent).values == fields
-    assert json.loads(build_request("chat", fields).body) == fields

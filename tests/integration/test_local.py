@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
+from polymux import contract
 from polymux.engines.media.engine import MediaEngine
 from polymux.local.home import _media
 from polymux.runtime.settings import EngineSettings
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
+PICTURE = ("a.png", b"\x89PNG\r\n\x1a\n")
+SOUND = ("a.wav", b"RIFF")
+#: Operations that need a model or another service, and what they are asked.
+ASKED: dict[str, Any] = {
+    "chat": "Hi", "free_chat": "Hi", "search_music": "waves", "generate_image": "waves",
+    "upscale_image": PICTURE, "transcribe": SOUND, "generate_video": "waves",
+    "generate_music": "waves", "identify_song": SOUND,
+    "summarize_video": "http://videos.example/1", "read_text": PICTURE,
+}  # fmt: skip
+#: What needs none, and is there where the extras of the tests are.
+ALWAYS = {"convert_to_mp3", "download_video", "download_music"}
 
 
 @pytest.fixture
@@ -86,6 +98,21 @@ def test_errors_are_those_of_a_client(tmp_path: Path, source: Path) -> None:
             local.generate_video("waves")
         with pytest.raises(polymux.BadRequestError, match="the URL is refused"):
             local.convert_to_mp3(url="http://127.0.0.1:9/a.wav")
+
+
+@pytest.mark.parametrize(
+    ("name", "stream"), [*((one, False) for one in ASKED), ("chat", True), ("free_chat", True)]
+)
+def test_what_has_no_backend_says_how_to_get_one(tmp_path: Path, name: str, stream: bool) -> None:
+    assert {one.name for one in contract.operations()} == {*ASKED, *ALWAYS}
+    with polymux.Local(tmp_path / "s", engines={}) as local:
+        with pytest.raises(polymux.NoBackendError) as refused:
+            list(getattr(local, name)(ASKED[name], **({"stream": True} if stream else {})))
+        told = str(refused.value)
+        assert (refused.value.status, refused.value.code) == (501, "no_backend")
+        assert "polymux doctor" in told or "polymux models" in told, told
+        assert "retry-after" not in refused.value.headers
+    assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
 def test_chats_and_streams() -> None:

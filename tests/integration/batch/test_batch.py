@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.batches.api import MANIFEST
-from polymux.batches.executors import ConversionExecutor
 from polymux.batches.output_store import OutputStore
 from polymux.batches.reader import report_of
-from polymux.batches.runner import Runner
 from polymux.errors import InvalidRequestError, OutputError
 from support.batch_kills import noise
 from support.batches import convert, marks
@@ -253,30 +251,6 @@ def test_a_manifest_moves_with_its_folder(tmp_path: Path, inputs: Path) -> None:
     moved = (tmp_path / "out").rename(tmp_path / "moved")
     report = convert(inputs, moved, resume=True)
     assert (report.kept, report.remade) == (5, 0)
-
-
-def test_only_so_many_are_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two for each worker, however many wait."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for number in range(80):
-        (folder / f"{number}.wav").write_bytes(noise(number, 0.01))
-    found: list[int] = []
-    do, runners = ConversionExecutor.run, []
-    made = Runner.__init__
-
-    def begun(self: Runner, *arguments: Any, **named: Any) -> None:
-        made(self, *arguments, **named)
-        runners.append(self)
-
-    def watched(self: ConversionExecutor, *arguments: Any) -> list[str]:
-        found.append(len(runners[0]._hand))
-        return do(self, *arguments)
-
-    monkeypatch.setattr(Runner, "__init__", begun)
-    monkeypatch.setattr(ConversionExecutor, "run", watched)
-    assert convert(folder, tmp_path / "out", workers=3).done == 80
-    assert 3 <= max(found) <= 6
 
 
 def test_arguments_that_are_wrong(tmp_path: Path) -> None:
