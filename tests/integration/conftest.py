@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING
 import pytest
 from servers.reference import ReferenceServer
 from support.long_sound import write_long_wave
+from support.sounds import Sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from support.corpus import Corpus
 
 
 @pytest.fixture
 def server() -> Iterator[ReferenceServer]:
     with ReferenceServer() as made:
         yield made
+
+
+@pytest.fixture
+def clip(corpus: Corpus) -> Path:
+    """Half a second of music."""
+    return corpus.wave(Sound(samples=22_050))
 
 
 @pytest.fixture(scope="session")

@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux import aio
-from support.sounds import Sound
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from support.corpus import Corpus
-
-
-@pytest.fixture
-def clip(corpus: Corpus) -> Path:
-    return corpus.wave(Sound(samples=22_050))
 
 
 def test_the_twins_agree(clip: Path, tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ def names_in(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def content(corpus: Corpus) -> bytes:
-    return corpus.wave(Sound(samples=22_050)).read_bytes()
+def content(clip: Path) -> bytes:
+    return clip.read_bytes()
 
 
 @pytest.fixture

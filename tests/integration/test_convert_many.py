@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from support.mp3_frames import check_decodable, parse
-from support.sounds import Sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from support.corpus import Corpus
-
-
-@pytest.fixture
-def clip(corpus: Corpus) -> Path:
-    return corpus.wave(Sound(samples=22_050))
 
 
 def names_in(folder: Path) -> list[str]:

@@ -109,13 +109,8 @@ def test_five_redirects_and_no_more() -> None:
 
 @pytest.mark.parametrize(
     "location",
-    [
-        "file:///etc/passwd", "FILE:/etc/passwd", "gopher://{host}/", "javascript:0", "http:/b",
-        "http:b", "http:///{host}/", "///{host}/", "http://user@{host}/", "//user:secret@{host}/",
-        "http://{host}\\@{host}/", "\\\\{host}/", "/a b", "/%zz", "/\x7f", "/\xad", "",
-        "http://127.0.0.2:{port}/", "//[::1]:{port}/", "http://localhost:{port}/",
-        "http://2130706433:{port}/", "/" + "a" * 9000,
-    ],
+    ["file:///etc/passwd", "http:b", "///{host}/", "//user:secret@{host}/", "\\\\{host}/", "/%zz",
+     "", "http://127.0.0.2:{port}/", "//[::1]:{port}/", "/" + "a" * 9000],
 )  # fmt: skip
 def test_redirects_are_judged_like_the_first_url(location: str) -> None:
     with Server(answering()) as server, Server(answering(), host="127.0.0.2") as decoy:
@@ -123,6 +118,7 @@ def test_redirects_are_judged_like_the_first_url(location: str) -> None:
         server.script = answering(302, b"", f"Location: {place}")
         error = failure(errors.URLRefusedError, server)
     assert str(error).startswith("redirect 1 is refused: ")
+    assert "secret" not in repr(error)
     assert (server.connections, decoy.connections) == (1, 0)
 
 
@@ -183,16 +179,6 @@ def test_proxies_and_netrc_of_the_machine_are_not_used(
         got(server)
         assert decoy.connections == 0
     assert "Authorization" not in dict(server.requests[0].headers)
-
-
-def test_credentials_are_refused_and_not_repeated() -> None:
-    with Server(answering()) as server:
-        policy = FetchPolicy(allowed_hosts=(server.authority,))
-        for form in ("user@", "user:secret@", ":secret@", "@"):
-            with pytest.raises(errors.URLRefusedError) as caught:
-                fetch(f"http://{form}{server.authority}/", policy=policy)
-            assert "secret" not in f"{caught.value!r}"
-    assert server.connections == 0
 
 
 @pytest.fixture(scope="module")
