@@ -15,7 +15,6 @@ import pytest
 from support.commands import PROGRAM, Terminal, call, run
 from support.long_sound import write_long_wave
 from support.mp3_frames import audio_frames, check_decodable, parse
-from support.sounds import Sound
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,16 +87,6 @@ def test_streams(folder: Path, content: bytes) -> None:
     assert done.stdout == b""
 
 
-def test_exact_and_verify(corpus: Corpus, tmp_path: Path) -> None:
-    wave = corpus.wave(Sound(samples=20 * 44_100))
-    for words, has_seams in (("--exact", False), ("--verify all --threads 2", True)):
-        options = ["-V", "2", "--overwrite", *words.split()]
-        done = convert(wave, "-o", "out.mp3", "--json", *options, cwd=tmp_path)
-        report = json_lines(done.stdout)[0]["report"]
-        assert (report["seams"] > 0) == has_seams, words
-        assert report["parted_frames"] == 0
-
-
 def test_json_lines(folder: Path) -> None:
     (folder / "noise.wav").write_bytes(b"no media at all" * 100)
     done = convert("clip.wav", "noise.wav", "missing.wav", "--json", cwd=folder, code=1)
@@ -136,22 +125,6 @@ def test_folders(folder: Path, content: bytes) -> None:
     reasons = sorted(line["reason"] for line in json_lines(again.stdout)[:-1])
     assert reasons == ["exists", "exists", "not_media", "not_media", "not_media"]
     convert("in", cwd=folder, code=1)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("clip.wav --bitrate 1", b"bitrate"),
-        ("clip.wav --bitrate loud", b"loud"),
-        ("clip.wav --start soon", b"start"),
-        ("clip.wav --limit sterams=1", b"sterams"),
-        ("clip.wav --jobs 0", b"concurrency"),
-        ("- -", b"once"),
-    ],
-)
-def test_wrong_options_end_with_2(folder: Path, words: str, said: bytes) -> None:
-    assert said in convert(*words.split(), cwd=folder, code=2).stderr
-    assert names_in(folder) == ["clip.wav"]
 
 
 def test_names_are_plain_names(folder: Path, content: bytes) -> None:

@@ -188,31 +188,6 @@ def test_ctrl_c_ends_it_within_200_ms(large: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-FULL_DISK = """
-import resource, signal, sys
-from polymux import errors
-from polymux.media.remux import remux
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
-try:
-    remux([sys.argv[1]], sys.argv[2])
-except errors.OutputFailedError as error:
-    print(error.errno)
-"""
-
-
-@pytest.mark.parametrize("part_of_ten", [0, 5, 9])
-def test_a_file_that_may_not_grow(parts: Path, tmp_path: Path, part_of_ten: int) -> None:
-    source = part(parts, "h264")
-    room = source.stat().st_size * part_of_ten // 10
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, source, tmp_path / "a.mp4", str(room)],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    assert done.stdout == "27\n"  # EFBIG
-    assert list(tmp_path.iterdir()) == []
-
-
 PLAYLISTS = {
     "hls": b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n",
     "concat": b"ffconcat version 1.0\nfile '/etc/passwd'\n",

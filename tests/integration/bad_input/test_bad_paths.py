@@ -111,19 +111,6 @@ def test_an_output_that_exists(clips: Clips, source: Path, tmp_path: Path) -> No
     assert stat.S_IMODE(destination.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("dangling", [False, True])
-def test_an_output_that_is_a_symlink(source: Path, tmp_path: Path, *, dangling: bool) -> None:
-    target, link = tmp_path / "target.mp3", tmp_path / "link.mp3"
-    if not dangling:
-        target.write_bytes(b"precious")
-    link.symlink_to(target)
-    with pytest.raises(polymux.OutputRefusedError):
-        polymux.convert_to_mp3(source, link)
-    assert target.exists() != dangling
-    assert dangling or target.read_bytes() == b"precious"
-    assert link.is_symlink()
-
-
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
 def test_outputs_that_are_no_files(kind: str, source: Path, tmp_path: Path) -> None:
     destination = made(kind, tmp_path)
@@ -164,32 +151,6 @@ def test_a_full_disk_behind_a_file_object(source: Path) -> None:
         polymux.convert_to_mp3(source, full)
     assert caught.value.errno == errno.ENOSPC
     assert not isinstance(caught.value, polymux.PolymuxError)
-
-
-PLAIN_NAMES = [
-    b"--help", b"file:", b"concat:a|b", b"subfile,,start,0,end,9,,:x", b"pipe:0", b"http:localhost",
-    b"%d-frame%03d.wav", b"new\nline\x1b[2J-not-utf-8-\xff\xfe ", b"n" * 255,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", PLAIN_NAMES, ids=repr)
-def test_names_are_plain_names(
-    name: bytes, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = os.fsdecode(name)
-    with pytest.raises(polymux.InputNotFoundError):
-        polymux.convert_to_mp3(path)
-    Path(path).write_bytes(source.read_bytes())
-    expected = polymux.convert_to_mp3(source).read()
-    assert polymux.convert_to_mp3(path).read() == expected
-    assert polymux.probe(path).container == "wav"
-    made = os.fsdecode(name[:200] + b".mp3")
-    polymux.convert_to_mp3(path, made)
-    assert Path(made).read_bytes() == expected
-    assert {os.fsencode(each.name) for each in tmp_path.iterdir()} == {
-        b"input.wav", name, name[:200] + b".mp3",
-    }  # fmt: skip
 
 
 def test_sources_that_are_none() -> None:
