@@ -64,7 +64,8 @@ def test_the_report_and_progress_tell_what_was_made(corpus: Corpus, wave: Path) 
     assert report.bytes == file.size_bytes == len(file.read()) == last.bytes_written
     assert (report.sample_rate_hz, report.channels, report.mode) == (44_100, 2, "cbr")
     assert (report.container, report.codec, report.audio_stream) == ("wav", "pcm_s16le", 0)
-    assert report.duration_s == last.position_s == pytest.approx(0.75)
+    assert report.duration_s == pytest.approx(0.75)
+    assert last.position_s == pytest.approx(0.75)
     assert report.elapsed_s > 0
     assert report.encoder.startswith("LAME ")
     assert report.warnings == ()
@@ -120,8 +121,6 @@ def test_options_out_of_range(wave: Path, chosen: dict[str, Any], names: list[st
 def test_options_of_the_wrong_type_or_name(wave: Path, name: str, value: object) -> None:
     with pytest.raises(TypeError, match=name):
         polymux.convert_to_mp3(wave, **{name: value})  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=name):
-        polymux.convert_many([wave], **{name: value})  # type: ignore[arg-type]
 
 
 def test_every_option_reaches_the_native_field() -> None:

@@ -102,6 +102,8 @@ def test_wrong_calls_fail_before_anything_is_done(clip: Path, tmp_path: Path) ->
         polymux.convert_many([clip], tmp_path / "a", concurrency=0)
     with pytest.raises(TypeError, match="concurrency"):
         polymux.convert_many([clip], tmp_path / "a", concurrency=1.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="bitrat"):
+        polymux.convert_many([clip], tmp_path / "a", bitrat=128)  # type: ignore[call-arg]
     assert names_in(tmp_path) == []
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(polymux.OutputRefusedError, match="not a folder"):

@@ -57,7 +57,8 @@ def test_disguised_stream(corpus: Corpus, tmp_path: Path, codec: str) -> None:
 def test_disguised_dts_in_the_byte_order_of_compact_discs(
     corpus: Corpus, tmp_path: Path, silence_bytes: int
 ) -> None:
-    words = array("h", compressed(tmp_path, "dts"))
+    stream = compressed(tmp_path, "dts")
+    words = array("h", stream[: len(stream) // 2 * 2])
     words.byteswap()
     path = disguise(tmp_path / "disguised.wav", bytes(silence_bytes) + words.tobytes())
     assert_identical(corpus, path)

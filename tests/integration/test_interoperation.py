@@ -6,7 +6,6 @@ the programs, not what the model says.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -58,24 +57,6 @@ def test_llama_cpp_answers_and_streams_the_same(client: polymux.Client) -> None:
     assert sum(map(bool, pieces)) > 5
     assert stream.finish_reason == whole.finish_reason
     assert stream.usage.completion_tokens == tokens  # type: ignore[union-attr]
-
-
-def test_llama_cpp_streams_to_asyncio(model: ChatModel) -> None:
-    """Two streams at once in one loop, each with the text of the other."""
-
-    async def main() -> list[str]:
-        paths = {"chat": "/v1/chat/completions"}
-        async with polymux.AsyncClient(model.url, KEY, paths=paths, retry=0) as client:
-
-            async def one() -> str:
-                async with await client.chat("Say hello.", **SAME, stream=True) as stream:
-                    return "".join([text async for text in stream.texts()])
-
-            return list(await asyncio.gather(one(), one()))
-
-    first, second = asyncio.run(main())
-    assert first
-    assert first == second
 
 
 def test_llama_cpp_refuses(client: polymux.Client, model: ChatModel) -> None:

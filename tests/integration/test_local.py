@@ -18,6 +18,7 @@ from polymux.local.home import _media
 from polymux.runtime.settings import EngineSettings
 from support.batch_kills import noise
 from support.hostile_check import PATIENCE
+from support.long_sound import write_long_wave
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -239,12 +240,14 @@ def test_results_of_an_earlier_release_have_no_end(tmp_path: Path) -> None:
     assert first.read() == b"ID3 and frames"
 
 
-def test_async(source: Path, long_wave: Path) -> None:
+def test_async(source: Path) -> None:
+    long = write_long_wave(source.parent / "long.wav", 300)
+
     async def main() -> None:
         async with polymux.AsyncLocal() as local:
             made = await asyncio.gather(*(local.convert_to_mp3(source) for _ in range(4)))
             assert len({one.read() for one in made}) == 1
-            task = asyncio.create_task(local.convert_to_mp3(long_wave))
+            task = asyncio.create_task(local.convert_to_mp3(long))
             await asyncio.sleep(0.1)
             task.cancel()
             began = time.monotonic()
