@@ -159,7 +159,7 @@ def test_a_deadline_ends_the_work(source: Path) -> None:
     backend = scripted(gate=asyncio.Event())
     with polymux.Local(backends=[backend]) as local:
         with pytest.raises(polymux.RequestTimeoutError):
-            local.convert_to_mp3(source, timeout=0.3)
+            local.convert_to_mp3(source, timeout=PATIENCE)
         for _ in range(500):
             if backend.ended:
                 break
