@@ -11,25 +11,9 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux import aio
-from support.long_sound import write_long_wave
-from support.sounds import Sound
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from support.corpus import Corpus
-
-HOUR_S = 3600
-
-
-@pytest.fixture
-def clip(corpus: Corpus) -> Path:
-    return corpus.wave(Sound(samples=22_050))
-
-
-@pytest.fixture(scope="module")
-def long_wave(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_long_wave(tmp_path_factory.mktemp("long") / "long.wav", 4 * HOUR_S)
 
 
 def test_the_twins_agree(clip: Path, tmp_path: Path) -> None:
@@ -41,23 +25,16 @@ def test_the_twins_agree(clip: Path, tmp_path: Path) -> None:
         assert on_disk.read() == file.read()
         assert await aio.probe(clip) == polymux.probe(clip)
         assert (await aio.decode_audio(clip)).samples == polymux.decode_audio(clip).samples
-
-    asyncio.run(main())
-    # A second loop in the same process: nothing may be tied to the first.
-    asyncio.run(main())
-
-
-def test_errors(clip: Path, tmp_path: Path) -> None:
-    async def main() -> None:
-        with pytest.raises(polymux.InputNotFoundError):
-            await aio.convert_to_mp3(tmp_path / "missing.wav")
+        for call in (aio.convert_to_mp3, aio.probe):
+            with pytest.raises(polymux.InputNotFoundError):
+                await call(tmp_path / "missing.wav")
         with pytest.raises(polymux.InvalidRequestError, match="bitrate"):
             await aio.convert_to_mp3(clip, bitrate=1)
         with pytest.raises(polymux.InvalidRequestError, match="bitrate"):
             aio.convert_many([clip], bitrate=1)
-        with pytest.raises(polymux.InputNotFoundError):
-            await aio.probe(tmp_path / "missing.wav")
 
+    asyncio.run(main())
+    # A second loop in the same process: nothing may be tied to the first.
     asyncio.run(main())
 
 
@@ -98,28 +75,22 @@ def test_progress_on_the_event_loop(clip: Path, kind: str) -> None:
     assert seen[-1].bytes_written == file.size_bytes
 
 
-def test_progress_comes_about_ten_times_a_second(long_wave: Path, tmp_path: Path) -> None:
-    times: list[float] = []
-
-    async def main() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.05):
-                await aio.convert_to_mp3(
-                    long_wave,
-                    tmp_path / "a.mp3",
-                    on_progress=lambda progress: times.append(progress.position_s),
-                )
-
-    asyncio.run(main())
-    assert 4 <= len(times) <= 11
-    assert times[-1] > 0
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_cancelling_leaves_nothing(long_wave: Path, tmp_path: Path) -> None:
+    """Until then progress comes about ten times a second, and the loop stays free."""
+    positions: list[float] = []
+
     async def main() -> float:
-        task = asyncio.create_task(aio.convert_to_mp3(long_wave, tmp_path / "a.mp3"))
-        await asyncio.sleep(0.3)
+        task = asyncio.create_task(
+            aio.convert_to_mp3(
+                long_wave, tmp_path / "a.mp3",
+                on_progress=lambda progress: positions.append(progress.position_s),
+            )
+        )  # fmt: skip
+        ticks, end = 0, time.monotonic() + 1.05
+        while time.monotonic() < end:
+            await asyncio.sleep(0.01)
+            ticks += 1
+        assert ticks >= 20
         assert len(list(tmp_path.iterdir())) == 1
         began = time.monotonic()
         task.cancel()
@@ -131,37 +102,20 @@ def test_cancelling_leaves_nothing(long_wave: Path, tmp_path: Path) -> None:
         return time.monotonic() - began
 
     assert asyncio.run(main()) < 2.0
+    assert 4 <= len(positions) <= 15
+    assert positions[-1] > 0
 
 
 def test_an_exception_of_the_callback_ends_the_conversion(long_wave: Path, tmp_path: Path) -> None:
-    class StopError(Exception):
-        pass
-
     async def stop(_: polymux.Progress) -> None:
-        raise StopError
+        raise LookupError
 
     async def main() -> None:
-        with pytest.raises(StopError):
+        with pytest.raises(LookupError):
             await aio.convert_to_mp3(long_wave, tmp_path / "a.mp3", on_progress=stop)
         assert list(tmp_path.iterdir()) == []
 
     asyncio.run(main())
-
-
-def test_the_event_loop_stays_free(long_wave: Path) -> None:
-    async def main() -> int:
-        ticks = 0
-        task = asyncio.create_task(aio.convert_to_mp3(long_wave))
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
-            await asyncio.sleep(0.01)
-            ticks += 1
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return ticks
-
-    assert asyncio.run(main()) >= 10
 
 
 def test_convert_many(clip: Path, tmp_path: Path) -> None:
@@ -178,28 +132,28 @@ def test_convert_many(clip: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["aclose", "cancel"])
 def test_leaving_convert_many_early(clip: Path, long_wave: Path, tmp_path: Path, way: str) -> None:
+    seen = asyncio.Event()
+
     async def loop() -> None:
         outcomes = aio.convert_many(
-            [clip, long_wave, long_wave],
-            tmp_path,
-            names=lambda source, index: f"{index}.mp3",
+            [clip, long_wave, long_wave], tmp_path, names=lambda _, index: f"{index}.mp3",
             concurrency=3,
-        )
+        )  # fmt: skip
         async with aclosing(outcomes):
             async for outcome in outcomes:
                 assert outcome.index == 0
+                seen.set()
                 if way == "aclose":
                     break
 
     async def main() -> None:
         task = asyncio.create_task(loop())
+        await asyncio.wait_for(seen.wait(), 60)
         if way == "cancel":
-            await asyncio.sleep(1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        else:
-            await task
+        await asyncio.wait([task])
         assert [path.name for path in tmp_path.iterdir() if path.name != "0.mp3"] == []
 
     asyncio.run(main())

@@ -10,21 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import steps
 from servers.misbehaving import MisbehavingServer
-from servers.reference import ReferenceServer
-from support.commands import Terminal, run, started
+from support.commands import Terminal, call, started
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from servers.reference import ReferenceServer
 
 COMPLETION = "/api/v1/fastllm/chatcompletion"
 DONE = b"data: [DONE]\n\n"
-
-
-@pytest.fixture
-def server() -> Iterator[ReferenceServer]:
-    with ReferenceServer() as server:
-        yield server
 
 
 def event(**choice: Any) -> bytes:
@@ -34,7 +28,7 @@ def event(**choice: Any) -> bytes:
 
 def said(server: ReferenceServer) -> list[list[tuple[str, str]]]:
     """Role and text of the messages of every call."""
-    bodies = [call.body.values["messages"] for call in server.calls]
+    bodies = [one.body.values["messages"] for one in server.calls]
     return [[(one["role"], one["content"]) for one in messages] for messages in bodies]
 
 
@@ -58,71 +52,59 @@ def test_the_text_from_standard_input(
     server: ReferenceServer, tmp_path: Path, words: list[str]
 ) -> None:
     text = "\ufeffGrüße,\n  [a] {b} @c\r\n\n".encode()
-    run("chat", *words, "--system", "Be kind.", cwd=tmp_path, server=server, stdin=text)
+    call("chat", *words, "--system", "Be kind.", cwd=tmp_path, server=server, stdin=text)
     assert said(server) == [[("system", "Be kind."), ("user", "Grüße,\n  [a] {b} @c")]]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"), [(b" \n", b"no text"), (b"ab\xff", b"'\\xff' at byte 2")]
-)
-def test_no_text_on_standard_input(
-    server: ReferenceServer, tmp_path: Path, text: bytes, says: bytes
-) -> None:
-    assert says in run("chat", cwd=tmp_path, server=server, stdin=text, code=2).stderr
+def test_no_text_on_standard_input(server: ReferenceServer, tmp_path: Path) -> None:
+    for text, says in ((b" \n", b"no text"), (b"ab\xff", b"'\\xff' at byte 2")):
+        assert says in call("chat", cwd=tmp_path, server=server, stdin=text, code=2).stderr
     assert server.requests == []
 
 
-def test_a_list_of_messages_after_a_system_text(server: ReferenceServer, tmp_path: Path) -> None:
+def test_a_file_of_messages(server: ReferenceServer, tmp_path: Path) -> None:
+    """What looks like the name of one that is not there is none of the words to be sent."""
     (tmp_path / "m.json").write_text('[{"role": "user", "content": "a"}]')
-    run("chat", "@m.json", "--system", "s", cwd=tmp_path, server=server)
-    assert said(server) == [[("system", "s"), ("user", "a")]]
-
-
-def test_a_file_of_messages_that_is_not_there(server: ReferenceServer, tmp_path: Path) -> None:
-    """What looks like the name of one is none of the words to be sent."""
-    done = run("chat", "@nowhere.json", cwd=tmp_path, server=server, code=5)
+    call("chat", "@m.json", "--system", "s", cwd=tmp_path, server=server)
+    done = call("chat", "@nowhere.json", cwd=tmp_path, server=server, code=5)
     assert b"nowhere.json" in done.stderr
-    assert server.requests == []
-    run("chat", "@everyone who reads nowhere.json", cwd=tmp_path, server=server)
-    assert said(server) == [[("user", "@everyone who reads nowhere.json")]]
+    call("chat", "@everyone who reads nowhere.json", cwd=tmp_path, server=server)
+    assert said(server) == [
+        [("system", "s"), ("user", "a")], [("user", "@everyone who reads nowhere.json")],
+    ]  # fmt: skip
 
 
-def test_a_whole_answer(server: ReferenceServer, tmp_path: Path) -> None:
-    done = run("chat", "hi", "--no-stream", "--n", "2", cwd=tmp_path, server=server)
+def test_whole_answers_and_chunks_as_json(server: ReferenceServer, tmp_path: Path) -> None:
+    done = call("chat", "hi", "--no-stream", "--n", "2", cwd=tmp_path, server=server)
     assert done.stdout == b"You said: hi\n\nYou said: hi\n"
     assert server.calls[0].body.get("stream") is None
-    several = run("chat", "hi", "--n", "2", "--stream", cwd=tmp_path, server=server)
+    several = call("chat", "hi", "--n", "2", "--stream", cwd=tmp_path, server=server)
     assert several.stdout == b"You said: hi\n"
-
-
-def test_chunks_as_json(server: ReferenceServer, tmp_path: Path) -> None:
-    done = run("chat", "hi", "--stream", "--json", cwd=tmp_path, server=server)
+    done = call("chat", "hi", "--stream", "--json", cwd=tmp_path, server=server)
     chunks = [json.loads(line) for line in done.stdout.splitlines()]
     texts = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
     assert "".join(texts) == "You said: hi"
 
 
 def test_the_model_that_is_set(server: ReferenceServer, tmp_path: Path) -> None:
-    run("chat", "hi", cwd=tmp_path, server=server, POLYMUX_CHAT_MODEL="mine")
-    run("chat", "hi", "--model", "other", cwd=tmp_path, server=server, POLYMUX_CHAT_MODEL="mine")
-    assert [call.body.get("model") for call in server.calls] == ["mine", "other"]
+    for more in ((), ("--model", "other")):
+        call("chat", "hi", *more, cwd=tmp_path, server=server, POLYMUX_CHAT_MODEL="mine")
+    assert [one.body.get("model") for one in server.calls] == ["mine", "other"]
 
 
 def test_thinking_and_notices_go_to_standard_error(tmp_path: Path) -> None:
-    call = {"index": 0, "function": {"name": "weather", "arguments": '{"city":'}}
+    asked = {"index": 0, "function": {"name": "weather", "arguments": '{"city":'}}
+    more = {"index": 0, "function": {"arguments": "1}"}}
     with MisbehavingServer() as server:
         server.script(
             steps.event_stream(),
             steps.send(event(delta={"reasoning": "Let me "}) + event(delta={"reasoning": "see."})),
             steps.send(event(delta={"content": "Blue"})),
-            steps.send(event(delta={"tool_calls": [call]})),
-            steps.send(
-                event(delta={"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]})
-            ),
+            steps.send(event(delta={"tool_calls": [asked]}) + event(delta={"tool_calls": [more]})),
             steps.send(event(delta={}, finish_reason="length") + DONE),
             steps.close(),
         )
-        done = run("chat", "why?", cwd=tmp_path, server=server)
+        done = call("chat", "why?", cwd=tmp_path, server=server)
     assert done.stdout == b"Blue\n"
     assert done.stderr.decode().splitlines() == [
         "Let me see.",
@@ -139,7 +121,7 @@ def test_a_terminal_is_not_driven_by_an_answer(tmp_path: Path) -> None:
         with Terminal("chat", "x", cwd=tmp_path, server=server) as terminal:
             terminal.wait_for(r"a\\x1b\]0;title\\x07\s+b\r\nc\u200dd\\x9b1m\r\n")
             assert terminal.end() == 0
-        assert run("chat", "x", cwd=tmp_path, server=server).stdout.decode() == text + "\n"
+        assert call("chat", "x", cwd=tmp_path, server=server).stdout.decode() == text + "\n"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +132,7 @@ def test_an_answer_that_breaks_off(
     server: ReferenceServer, tmp_path: Path, attribute: str, code: int, says: bytes
 ) -> None:
     setattr(server.chats, attribute, 3)
-    done = run("chat", "one two", cwd=tmp_path, server=server, code=code)
+    done = call("chat", "one two", cwd=tmp_path, server=server, code=code)
     assert done.stdout == b"You said: \n"
     assert says in done.stderr
     assert done.stderr.count(b"\n") == 1
@@ -170,34 +152,35 @@ def test_signals_end_an_answer(
     assert os.read(process.stdout.fileno(), 5) == b"word "
     process.send_signal(number)
     rest, errors = process.communicate(timeout=20)
-    assert process.returncode == code
+    assert (process.returncode, errors) == (code, b"polymux: " + says + b"\n")
     assert rest.endswith(b"\n")
-    assert errors == b"polymux: " + says + b"\n"
     server.wait_closed(server.connections[0])
 
 
 def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
+    """It goes on after an error, and after a name with the home of nobody."""
+    asked = [
+        ("first", "\r\nYou said: first\r\n"),
+        ("second", "\r\nYou said: second\r\n"),
+        ("/save talk.json", "saved talk.json"),
+        ("/save talk.json", "exists already"),
+        ("/save talk.txt", "saved talk.txt"),
+        ("/save ~nosuchuser/x", "cannot write '~nosuchuser/x'"),
+        ("/save ~/home.txt", "saved "),
+        ("/system Be long.", "the model is told: Be long."),
+        ("/clear", "forgotten"),
+        ("/usr/bin is what?", "You said: /usr/bin is what"),
+        ("/nothing", "there is no /nothing"),
+    ]
     with Terminal("chat", "--system", "Be brief.", cwd=tmp_path, server=server) as terminal:
         terminal.wait_for("/help lists")
         terminal.wait_for("> ")
-        terminal.press("first\r")
-        terminal.wait_for("\r\nYou said: first\r\n")
-        terminal.press("second\r")
-        terminal.wait_for("\r\nYou said: second\r\n")
-        terminal.press("/save talk.json\r")
-        terminal.wait_for("saved talk.json")
-        terminal.press("/save talk.json\r")
-        terminal.wait_for("exists already")
-        terminal.press("/save talk.txt\r")
-        terminal.wait_for("saved talk.txt")
-        terminal.press("/system Be long.\r")
-        terminal.wait_for("the model is told: Be long.")
-        terminal.press("/clear\r")
-        terminal.wait_for("forgotten")
-        terminal.press("/usr/bin is what?\r")
-        terminal.wait_for("You said: /usr/bin is what")
-        terminal.press("/nothing\r")
-        terminal.wait_for("there is no /nothing")
+        for words, answer in asked:
+            terminal.press(f"{words}\r")
+            terminal.wait_for(answer)
+        server.fail(400, "no such model", path=COMPLETION)
+        terminal.press("one\r")
+        terminal.wait_for(r"the server says: no such model \(status 400")
         terminal.press("/help\r")
         terminal.wait_for("/clear .*\r\n/system .*\r\n/save .*\r\n/quit ")
         # Before the prompt the terminal, and not readline, would take Ctrl-D.
@@ -212,7 +195,8 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
     ]  # fmt: skip
     saved = json.loads((tmp_path / "talk.json").read_text())
     assert [one["role"] for one in saved] == ["system", *["user", "assistant"] * 2]
-    assert (tmp_path / "talk.txt").read_text().startswith("system:\nBe brief.\n\nuser:\nfirst\n")
+    for name in ("talk.txt", "home.txt"):
+        assert (tmp_path / name).read_text().startswith("system:\nBe brief.\n\nuser:\nfirst\n")
     assert len(server.connections) == 1
 
 
@@ -278,23 +262,12 @@ def test_control_c_before_the_first_word(tmp_path: Path, begins: bool) -> None:
             assert terminal.end() == 0
 
 
-def test_an_error_does_not_end_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
-    server.fail(400, "no such model", path=COMPLETION)
-    with Terminal("chat", cwd=tmp_path, server=server) as terminal:
-        terminal.wait_for("> ")
-        terminal.press("one\r")
-        terminal.wait_for(r"the server says: no such model \(status 400")
-        terminal.press("two\r")
-        terminal.wait_for("You said: two")
-        terminal.press("/quit\r")
-        assert terminal.end() == 0
-    assert said(server) == [[("user", "two")]]
-
-
 def test_a_conversation_into_a_file(server: ReferenceServer, tmp_path: Path) -> None:
-    with (tmp_path / "out").open("wb") as out, Terminal(
-        "chat", "--no-stream", cwd=tmp_path, server=server, stdout=out.fileno()
-    ) as terminal:  # fmt: skip
+    words = ("chat", "--no-stream")
+    with (
+        (tmp_path / "out").open("wb") as out,
+        Terminal(*words, cwd=tmp_path, server=server, stdout=out.fileno()) as terminal,
+    ):
         terminal.wait_for("> ")
         terminal.press("one\r")
         terminal.wait_for("> ")
@@ -307,18 +280,3 @@ def test_a_conversation_is_no_json(server: ReferenceServer, tmp_path: Path) -> N
     with Terminal("chat", "--json", cwd=tmp_path, server=server) as terminal:
         terminal.wait_for("--json is for one answer")
         assert terminal.end() == 2
-
-
-def test_a_name_with_the_home_of_nobody(server: ReferenceServer, tmp_path: Path) -> None:
-    """A folder that is not there, and no end of the conversation."""
-    with Terminal("chat", cwd=tmp_path, server=server) as terminal:
-        terminal.wait_for("> ")
-        terminal.press("one\r")
-        terminal.wait_for("You said: one")
-        terminal.press("/save ~nosuchuser/x\r")
-        terminal.wait_for("cannot write '~nosuchuser/x'")
-        terminal.press("/save ~/x\r")
-        terminal.wait_for("saved ")
-        terminal.press("/quit\r")
-        assert terminal.end() == 0
-    assert (tmp_path / "x").read_text().startswith("user:\none\n")

@@ -7,91 +7,83 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.chat_model import model_path
-from support.commands import run
+from support.commands import call, run
 from support.weights import upscaler
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables of an environment in which two models are installed."""
-    variables = {"POLYMUX_MODELS": str(tmp_path / "models")}
-    run("models", "add", "small", model_path(), cwd=tmp_path, **variables)
-    run("models", "add", "network", upscaler(), cwd=tmp_path, **variables)
+    folder = tmp_path_factory.mktemp("models")
+    variables = {"POLYMUX_MODELS": str(folder)}
+    call("models", "add", "small", model_path(), cwd=folder, **variables)
+    call("models", "add", "network", upscaler(), cwd=folder, **variables)
     return variables
 
 
-def picture(folder: Path) -> Path:
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
     from PIL import Image, ImageDraw, ImageFont
 
     made = Image.new("RGB", (420, 90), "white")
     font = ImageFont.load_default(40)
     ImageDraw.Draw(made).text((20, 20), "POLYMUX 2026", fill="black", font=font)
-    made.save(folder / "page.png")
-    return folder / "page.png"
+    made.save(tmp_path / "page.png")
+    return tmp_path / "page.png"
 
 
-def test_text_chats_and_pictures(tmp_path: Path, models: dict[str, str]) -> None:
-    page = picture(tmp_path)
+def test_text_chats_and_pictures(tmp_path: Path, page: Path, models: dict[str, str]) -> None:
     read = run("read-text", page, "--local", cwd=tmp_path, **models)
     assert read.stdout.decode().strip() == "POLYMUX 2026"
     words = ("chat", "Name a colour.", "--local", "--max-completion-tokens", "5")
-    said = run(*words, cwd=tmp_path, **models)
-    assert said.stdout.decode().strip()
-    whole = run(*words, "--json", "--model", "small", cwd=tmp_path, **models)
+    assert call(*words, cwd=tmp_path, **models).stdout.decode().strip()
+    whole = call(*words, "--json", "--model", "small", cwd=tmp_path, **models)
     assert json.loads(whole.stdout)["model"] == "small"
     larger = ("upscale-image", page, "--model", "nightmareai/real-esrgan", "--scale", "2")
-    done = run(*larger, "--local", "--output-dir", "made", cwd=tmp_path, **models)
+    done = call(*larger, "--local", "--output-dir", "made", cwd=tmp_path, **models)
     (saved,) = done.stdout.decode().splitlines()
     assert (tmp_path / saved).stat().st_size > 1000
 
 
 def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None:
-    done = run(
-        "generate-video", "waves", "--local", "--output-dir", "v", cwd=tmp_path, code=9, **models
-    )
-    assert "nothing here can do generate_video" in done.stderr.decode()
-    assert "server" not in done.stderr.decode()
-    done = run("chat", "x", "--model", "other", "--local", cwd=tmp_path, code=6, **models)
-    assert "no such chat model" in done.stderr.decode()
-    assert "'small'" in done.stderr.decode()
+    words = ("generate-video", "waves", "--local", "--output-dir", "v")
+    said = call(*words, cwd=tmp_path, code=9, **models).stderr.decode()
+    assert "nothing here can do generate_video" in said
+    assert "server" not in said
+    words = ("chat", "x", "--model", "other", "--local")
+    said = call(*words, cwd=tmp_path, code=6, **models).stderr.decode()
+    assert "no such chat model" in said
+    assert "'small'" in said
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("chat", "x", "--local", "--server", "http://127.0.0.1:9"), "asks no server"),
-        (("chat", "x", "--local", "--retries", "1"), "asks no server"),
-        (("upscale-image", "x.png", "--local", "--no-wait", "--output-dir", "f"), "--no-wait"),
-        (("upscale-image", "x.png", "--local"), "--output-dir FOLDER"),
+        ("chat x --local --server http://127.0.0.1:9", "asks no server"),
+        ("chat x --local --retries 1", "asks no server"),
+        ("upscale-image x.png --local --no-wait --output-dir f", "--no-wait"),
+        ("upscale-image x.png --local", "--output-dir FOLDER"),
     ],
 )
-def test_what_makes_no_sense_with_it(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
-    assert told in run(*words, cwd=tmp_path, code=2).stderr.decode()
+def test_what_makes_no_sense_with_it(tmp_path: Path, words: str, told: str) -> None:
+    assert told in call(*words.split(), cwd=tmp_path, code=2).stderr.decode()
 
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("free-chat", "x", "--local"),
-        ("batch", "read-text", "a.png", "--output-dir", "out"),
-        ("convert-to-mp3", "a.wav"),
-    ],
+    ["free-chat x --local", "batch read-text a.png --output-dir out", "convert-to-mp3 a.wav"],
 )
-def test_options_that_need_a_server(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_options_that_need_a_server(words: str, tmp_path: Path) -> None:
     """Of no use without one, they are refused instead of being passed over."""
-    given = [
-        ("--ca-file", "a.pem"),
-        ("--server-proxy", "http://127.0.0.1:1"),
-        ("--retries", "0"),
-    ]
-    if words[0] == "convert-to-mp3":  # The others end at it.
-        given.append(("--timeout", "5"))
-    for option, value in given:
-        done = run(*words, option, value, cwd=tmp_path, code=2)
-        assert f"no use for {option}".encode() in done.stderr
+    given = ["--ca-file a.pem", "--server-proxy http://127.0.0.1:1", "--retries 0"]
+    if words.startswith("convert-to-mp3"):  # The others end at it.
+        given.append("--timeout 5")
+    for option in given:
+        done = call(*words.split(), *option.split(), cwd=tmp_path, code=2)
+        assert f"no use for {option.split()[0]}".encode() in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -103,10 +95,12 @@ def test_options_that_need_a_server(words: tuple[str, ...], tmp_path: Path) -> N
         ("chat", "Name a colour.", "--json"),
     ],
 )
-def test_a_deadline(tmp_path: Path, models: dict[str, str], words: tuple[str, ...]) -> None:
+def test_a_deadline(
+    tmp_path: Path, page: Path, models: dict[str, str], words: tuple[str, ...]
+) -> None:
     """No engine is ready by then."""
-    picture(tmp_path)
-    done = run(*words, "--local", "--timeout", "0.02", cwd=tmp_path, code=8, **models)
+    assert page.exists()
+    done = call(*words, "--local", "--timeout", "0.02", cwd=tmp_path, code=8, **models)
     assert "within 0.02 s (deadline 'total')" in done.stderr.decode()
     assert not done.stdout
     assert not list(tmp_path.glob("made/*"))

@@ -11,8 +11,7 @@ import polymux
 import pytest
 from polymux._native import _media
 from polymux.media import options
-from support.media import Medium
-from support.mp3_frames import audio_frames, check_decodable, parse
+from support.mp3_frames import audio_frames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,21 +24,14 @@ def wave(corpus: Corpus) -> Path:
     return corpus.path("wav_s16")
 
 
-def expected(corpus: Corpus, source: Path, *arguments: str) -> list[bytes]:
-    """The audio frames that the ffmpeg program makes."""
-    return audio_frames(corpus.reference(source, arguments))
-
-
 def test_every_destination_gets_the_same_frames(corpus: Corpus, wave: Path, tmp_path: Path) -> None:
-    frames = expected(corpus, wave, "-b:a", "128k")
     in_memory = polymux.convert_to_mp3(wave, bitrate="128k")
     assert in_memory.data is not None
     assert in_memory.path is None
-    assert audio_frames(in_memory.data) == frames
+    assert audio_frames(in_memory.data) == audio_frames(corpus.reference(wave))
 
     on_disk = polymux.convert_to_mp3(wave, tmp_path / "a.mp3", bitrate=128_000)
-    assert on_disk.path == tmp_path / "a.mp3"
-    assert on_disk.data is None
+    assert (on_disk.path, on_disk.data) == (tmp_path / "a.mp3", None)
     assert on_disk.read() == in_memory.data
 
     memory_file = io.BytesIO(b"before")
@@ -55,61 +47,30 @@ def test_every_source_gives_the_same_file(wave: Path) -> None:
     content = wave.read_bytes()
     wanted = polymux.convert_to_mp3(wave).read()
     with wave.open("rb") as file:
-        assert polymux.convert_to_mp3(file).read() == wanted
-    for source in (str(wave), content, bytearray(content), memoryview(content)):
-        assert polymux.convert_to_mp3(source).read() == wanted
-    assert polymux.convert_to_mp3(io.BytesIO(content)).read() == wanted
+        sources = (file, str(wave), content, bytearray(content), memoryview(content))
+        for source in (*sources, io.BytesIO(content)):
+            assert polymux.convert_to_mp3(source).read() == wanted
 
 
-def test_the_default_is_the_best_variable_bitrate(corpus: Corpus, wave: Path) -> None:
-    file = polymux.convert_to_mp3(wave)
-    assert audio_frames(file.read()) == expected(corpus, wave, "-q:a", "0")
-    assert file.report.mode == "vbr"
-
-
-@pytest.mark.parametrize(
-    ("chosen", "arguments"),
-    [
-        ({"bitrate": "96k"}, ("-b:a", "96k")),
-        ({"bitrate": 96_000, "abr": True}, ("-b:a", "96k", "-abr", "1")),
-        ({"vbr_quality": 4.0}, ("-q:a", "4")),
-        ({"bitrate": "64k", "sample_rate": 22_050}, ("-b:a", "64k", "-ar", "22050")),
-        ({"bitrate": "64k", "channels": 1}, ("-b:a", "64k", "-ac", "1")),
-        ({"bitrate": "64k", "preset": "fast"}, ("-b:a", "64k", "-compression_level", "7")),
-        ({"bitrate": "64k", "threads": 1}, ("-b:a", "64k")),
-    ],
-)
-def test_options_reach_the_encoder(
-    corpus: Corpus, wave: Path, chosen: dict[str, Any], arguments: tuple[str, ...]
-) -> None:
-    file = polymux.convert_to_mp3(wave, **chosen)
-    assert audio_frames(file.read()) == expected(corpus, wave, *arguments)
-
-
-def test_start_and_end(corpus: Corpus, wave: Path) -> None:
-    reference = corpus.reference(
-        wave, ("-b:a", "128k"), input_arguments=("-ss", "0.25", "-to", "1.0")
-    )
-    for start, end in ((0.25, 1), ("0.25", "0:01"), ("0:00:00.25", "1.000")):
-        file = polymux.convert_to_mp3(wave, bitrate="128k", start=start, end=end)
-        assert audio_frames(file.read()) == audio_frames(reference)
-        assert file.report.duration_s == pytest.approx(0.75)
-
-
-def test_the_report_tells_what_was_made(wave: Path) -> None:
-    file = polymux.convert_to_mp3(wave, bitrate="128k")
-    mp3, report = parse(file.read()), file.report
-    check_decodable(mp3)
-    assert report.frames == len(mp3.audio)
-    assert report.audio_bytes == sum(map(len, mp3.audio))
-    assert report.bytes == file.size_bytes == len(file.read())
+def test_the_report_and_progress_tell_what_was_made(corpus: Corpus, wave: Path) -> None:
+    seen: list[tuple[polymux.Progress, int]] = []
+    file = polymux.convert_to_mp3(
+        wave, bitrate="128k", start="0:00:00.25", end="0:01",
+        on_progress=lambda progress: seen.append((progress, threading.get_ident())),
+    )  # fmt: skip
+    reference = corpus.reference(wave, input_arguments=("-ss", "0.25", "-to", "1.0"))
+    assert audio_frames(file.read()) == audio_frames(reference)
+    report, last = file.report, seen[-1][0]
+    assert report.bytes == file.size_bytes == len(file.read()) == last.bytes_written
     assert (report.sample_rate_hz, report.channels, report.mode) == (44_100, 2, "cbr")
     assert (report.container, report.codec, report.audio_stream) == ("wav", "pcm_s16le", 0)
-    assert report.samples == 66_150
-    assert report.duration_s == 1.5
+    assert report.duration_s == pytest.approx(0.75)
+    assert last.position_s == pytest.approx(0.75)
     assert report.elapsed_s > 0
     assert report.encoder.startswith("LAME ")
     assert report.warnings == ()
+    assert last.fraction == 1.0
+    assert {thread for _, thread in seen} == {threading.get_ident()}
 
 
 def test_tags_can_be_replaced(corpus: Corpus) -> None:
@@ -136,7 +97,6 @@ def test_tags_can_be_replaced(corpus: Corpus) -> None:
         ({"start": -1}, ["start"]),
         ({"threads": -1}, ["threads"]),
         ({"verify": "some"}, ["verify", "'first-seam', 'all'"]),
-        ({"verify": "none"}, ["verify"]),
         ({"verify": "\x1b[31m"}, ["verify"]),
         ({"abr": True}, ["abr"]),
         ({"tags": {"title": "\ud800"}}, ["title"]),
@@ -151,48 +111,33 @@ def test_options_out_of_range(wave: Path, chosen: dict[str, Any], names: list[st
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    ("name", "value"),
     [
-        {"bitrate": 128.0},
-        {"bitrate": True},
-        {"vbr_quality": "2"},
-        {"preset": None},
-        {"strict": 1},
-        {"exact": 1},
-        {"exact": None},
-        {"verify": True},
-        {"overwrite": "no"},
-        {"tags": {"title": 1}},
-        {"limits": {"channels": 2}},
-        {"start": b"1"},
+        ("bitrate", 128.0), ("bitrate", True), ("vbr_quality", "2"), ("preset", None),
+        ("strict", 1), ("exact", None), ("verify", True), ("overwrite", "no"),
+        ("tags", {"title": 1}), ("limits", {"channels": 2}), ("start", b"1"), ("bitrat", 128),
     ],
-)
-def test_options_of_the_wrong_type(wave: Path, chosen: dict[str, Any]) -> None:
-    (name,) = chosen
+)  # fmt: skip
+def test_options_of_the_wrong_type_or_name(wave: Path, name: str, value: object) -> None:
     with pytest.raises(TypeError, match=name):
-        polymux.convert_to_mp3(wave, **chosen)
+        polymux.convert_to_mp3(wave, **{name: value})  # type: ignore[arg-type]
 
 
 def test_every_option_reaches_the_native_field() -> None:
+    plain = {
+        "abr": True, "preset": "best", "channels": 1, "audio_stream": 2, "cover": "none",
+        "id3v2_version": 4, "identical_file": True, "threads": 3, "exact": True, "verify": "all",
+        "strict": True,
+    }  # fmt: skip
     built = options.native_options(
-        {
-            "bitrate": 96_000, "abr": True, "preset": "best", "sample_rate": 44_100, "channels": 1,
-            "audio_stream": 2, "start": 1, "end": "2.5", "tags": {"title": "x"}, "cover": "none",
-            "id3v2_version": 4, "identical_file": True, "threads": 3, "exact": True,
-            "verify": "all", "strict": True,
-            "limits": polymux.Limits(streams=7, duration_s=8.5, tag_bytes=2**33),
-        }
-    )  # fmt: skip
-    native = (
-        built.bitrate_bps, built.abr, built.preset, built.sample_rate_hz, built.channels,
-        built.audio_stream, built.start_s, built.end_s, built.replace_tags, built.cover,
-        built.id3v2_version, built.identical_file, built.threads, built.exact, built.verify,
-        built.strict,
-    )  # fmt: skip
-    assert native == (
-        96_000, True, "best", 44_100, 1, 2, 1.0, 2.5, [("title", "x")], "none", 4, True, 3, True,
-        "all", True,
-    )  # fmt: skip
+        plain
+        | {"bitrate": 96_000, "sample_rate": 44_100, "start": 1, "end": "2.5"}
+        | {"tags": {"title": "x"}}
+        | {"limits": polymux.Limits(streams=7, duration_s=8.5, tag_bytes=2**33)}
+    )
+    assert {name: getattr(built, name) for name in plain} == plain
+    assert (built.bitrate_bps, built.sample_rate_hz) == (96_000, 44_100)
+    assert (built.start_s, built.end_s, built.replace_tags) == (1.0, 2.5, [("title", "x")])
     limits = built.limits
     assert (limits.streams, limits.duration_s, limits.tag_bytes) == (7, 8.5, 2**33)
 
@@ -208,49 +153,6 @@ def test_defaults_are_those_of_the_core() -> None:
         assert getattr(ours, name) == getattr(theirs, name), name
 
 
-def test_an_option_that_does_not_exist(wave: Path) -> None:
-    with pytest.raises(TypeError, match="bitrat"):
-        polymux.convert_to_mp3(wave, bitrat=128)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="bitrat"):
-        polymux.convert_many([wave], bitrat=128)  # type: ignore[call-arg]
-
-
-def test_progress_comes_in_this_thread_and_ends_complete(wave: Path) -> None:
-    seen: list[tuple[polymux.Progress, int]] = []
-    file = polymux.convert_to_mp3(
-        wave, on_progress=lambda progress: seen.append((progress, threading.get_ident()))
-    )
-    last = seen[-1][0]
-    assert last.fraction == 1.0
-    assert last.position_s == pytest.approx(file.report.duration_s)
-    assert last.bytes_written == file.size_bytes
-    assert {thread for _, thread in seen} == {threading.get_ident()}
-    positions = [progress.position_s for progress, _ in seen]
-    assert positions == sorted(positions)
-
-
-def test_an_exception_of_the_callback_ends_the_conversion(wave: Path, tmp_path: Path) -> None:
-    class StopError(Exception):
-        pass
-
-    def stop(_: polymux.Progress) -> None:
-        raise StopError
-
-    with pytest.raises(StopError):
-        polymux.convert_to_mp3(wave, tmp_path / "a.mp3", on_progress=stop)
-    assert list(tmp_path.glob(".*")) == []
-
-
-def test_overwriting_is_a_choice(wave: Path, tmp_path: Path) -> None:
-    target = tmp_path / "a.mp3"
-    target.write_bytes(b"old")
-    with pytest.raises(polymux.OutputExistsError, match=r"a\.mp3"):
-        polymux.convert_to_mp3(wave, target, overwrite=False)
-    assert target.read_bytes() == b"old"
-    polymux.convert_to_mp3(wave, target)
-    check_decodable(parse(target))
-
-
 def test_errors_name_the_input(tmp_path: Path) -> None:
     with pytest.raises(polymux.InputNotFoundError, match=r"missing\.wav") as caught:
         polymux.convert_to_mp3(tmp_path / "missing.wav")
@@ -263,37 +165,15 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
     noise.write_bytes(bytes(range(256)) * 100)
     with pytest.raises(polymux.MediaError, match="noise") as told:
         polymux.convert_to_mp3(noise)
-    assert "\x1b" not in str(told.value)
-    assert "\n" not in str(told.value)
+    assert not {"\x1b", "\n"} & {*str(told.value)}
     assert str(told.value).count(str(tmp_path)) == 1
 
 
-def test_no_audio(corpus: Corpus) -> None:
-    silent = corpus.build(
-        "video_only", Medium(".mp4", ("lavfi:testsrc2=s=96x64:r=12:d=1",), ("-c:v", "mpeg4"))
-    )
-    with pytest.raises(polymux.NoAudioError):
-        polymux.convert_to_mp3(silent)
-    info = polymux.probe(silent)
-    assert info.best_audio_stream is None
-    assert info.audio_streams == ()
-
-
-def test_probe(corpus: Corpus) -> None:
+def test_probe_and_decode_audio_have_options(corpus: Corpus, wave: Path) -> None:
     path = corpus.path("mkv_video")
-    info = polymux.probe(path)
-    assert "matroska" in info.container
-    assert [stream.type for stream in info.streams] == ["video", "audio"]
-    assert info.best_audio_stream == 1
-    assert info.streams[0].width == 96
-    assert info.streams[1].channel_layout == "stereo"
-    assert info.size_bytes == path.stat().st_size
-    assert info == polymux.probe(path.read_bytes())
+    assert polymux.probe(path) == polymux.probe(path.read_bytes())
     with pytest.raises(polymux.LimitExceededError):
         polymux.probe(path, limits=polymux.Limits(streams=1))
-
-
-def test_decode_audio_checks_its_options(wave: Path) -> None:
     wrong: list[dict[str, Any]] = [{"channels": 3}, {"sample_rate": 0}, {"start": 2, "end": 1}]
     for chosen in wrong:
         with pytest.raises(polymux.InvalidRequestError):

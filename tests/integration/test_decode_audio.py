@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING
 
 import polymux
 import pytest
 from support import reference
-from support.media import CONTAINERS, LAYOUTS, RATES
+from support.media import CONTAINERS
 
 if TYPE_CHECKING:
     from support.corpus import Corpus
 
-NAMES = [*CONTAINERS, *LAYOUTS, *RATES]
+#: What is done to the samples depends on their form, rate and channels, and not on the container.
+OTHERS = ["rate_8000_mono", "rate_37800_stereo", "rate_192000_stereo", "f32_96000", "flac_96_24",
+          "layout_mono", "layout_5.1", "layout_7.1", "aac_5.1", "opus_5.1"]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*CONTAINERS, *OTHERS])
 def test_sixteen_kilohertz_mono(corpus: Corpus, name: str) -> None:
     path = corpus.path(name)
     audio = polymux.decode_audio(path)
     assert (audio.sample_rate_hz, audio.channels, audio.damaged_packets) == (16_000, 1, 0)
     expected = reference.pcm(path)
+    assert audio.samples.format == "f"
     assert len(audio) == len(expected) // 4
     assert audio.samples.tobytes() == expected
 
 
-@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000, 96_000])
-@pytest.mark.parametrize("channels", [1, 2])
-@pytest.mark.parametrize("name", ["wav_s16", "m4a_aac", "ogg_vorbis", "layout_5.1"])
-def test_any_rate_and_channels(corpus: Corpus, name: str, channels: int, rate: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "rate", "channels"),
+    [("wav_s16", 44_100, 2), ("wav_s16", 8_000, 1), ("m4a_aac", 48_000, 1),
+     ("ogg_vorbis", 96_000, 2), ("layout_5.1", 22_050, 2), ("layout_5.1", 44_100, 1)],
+)  # fmt: skip
+def test_any_rate_and_channels(corpus: Corpus, name: str, rate: int, channels: int) -> None:
     path = corpus.path(name)
     audio = polymux.decode_audio(path, sample_rate=rate, channels=channels)
     assert (audio.sample_rate_hz, audio.channels) == (rate, channels)
@@ -43,11 +47,3 @@ def test_chosen_part_and_stream(corpus: Corpus) -> None:
         path, arguments=("-map", "0:0"), input_arguments=("-ss", "0.25", "-to", "1.0")
     )
     assert audio.samples.tobytes() == expected
-
-
-def test_samples_are_floats_of_the_right_size(corpus: Corpus) -> None:
-    audio = polymux.decode_audio(corpus.path("wav_s16"), sample_rate=44_100, channels=2)
-    values = array("f", audio.samples.tobytes())
-    assert audio.samples.format == "f"
-    assert len(audio) == 66_150
-    assert 0.1 < max(values) < 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import wave
+from array import array
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,18 +28,9 @@ STREAMS = {
 def disguise(path: Path, stream: bytes) -> Path:
     """Writes `stream` as the samples of a 16-bit stereo WAV file."""
     with wave.open(str(path), "wb") as writer:
-        writer.setnchannels(2)
-        writer.setsampwidth(2)
-        writer.setframerate(44_100)
+        writer.setparams((2, 2, 44_100, 0, "NONE", ""))
         writer.writeframes(stream[: len(stream) // 4 * 4])
     return path
-
-
-def swapped(stream: bytes) -> bytes:
-    """The other byte order of 16-bit words."""
-    words = bytearray(stream[: len(stream) // 2 * 2])
-    words[0::2], words[1::2] = words[1::2], words[0::2]
-    return bytes(words)
 
 
 def compressed(folder: Path, codec: str) -> bytes:
@@ -65,11 +57,14 @@ def test_disguised_stream(corpus: Corpus, tmp_path: Path, codec: str) -> None:
 def test_disguised_dts_in_the_byte_order_of_compact_discs(
     corpus: Corpus, tmp_path: Path, silence_bytes: int
 ) -> None:
-    stream = bytes(silence_bytes) + swapped(compressed(tmp_path, "dts"))
-    assert_identical(corpus, disguise(tmp_path / "disguised.wav", stream))
+    stream = compressed(tmp_path, "dts")
+    words = array("h", stream[: len(stream) // 2 * 2])
+    words.byteswap()
+    path = disguise(tmp_path / "disguised.wav", bytes(silence_bytes) + words.tobytes())
+    assert_identical(corpus, path)
 
 
-@pytest.mark.parametrize("start", ["fffb", "fff1", "56e0", "0b77", "770b", "0110", "4944"])
+@pytest.mark.parametrize("start", ["fffb", "0b77", "0110"])
 def test_samples_that_only_begin_like_a_stream(corpus: Corpus, tmp_path: Path, start: str) -> None:
-    noise = bytes((n * n * 31 + n * 7) % 251 for n in range(400_000))
+    noise = bytes((n * n * 31 + n * 7) % 251 for n in range(100_000))
     assert_identical(corpus, disguise(tmp_path / "plain.wav", bytes.fromhex(start) + noise))

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,7 +29,10 @@ def test_a_path_gets_the_body_whole(tmp_path: Path) -> None:
     path = tmp_path / "body"
     path.write_bytes(b"before")
     path.chmod(0o640)
-    with Server(answering(200, b"after" * 100_000)) as server:
+    with Server(sending(OK + b"Content-Length: 100\r\n\r\n", b"x" * 50)) as server:
+        failure(errors.ConnectionLostError, server, destination=path)
+        assert path.read_bytes() == b"before"
+        server.script = answering(200, b"after" * 100_000)
         fetched = got(server, destination=path)
     assert (fetched.path, fetched.data) == (path, None)
     assert path.read_bytes() == b"after" * 100_000
@@ -38,23 +40,12 @@ def test_a_path_gets_the_body_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_fetch_leaves_what_was_there(tmp_path: Path) -> None:
-    path = tmp_path / "body"
-    path.write_bytes(b"before")
-    with Server(sending(OK + b"Content-Length: 100\r\n\r\n", b"x" * 50)) as server:
-        failure(errors.ConnectionLostError, server, destination=path)
-    assert path.read_bytes() == b"before"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
     with Server(answering(200, b"x")) as server:
-        for place in (tmp_path, tmp_path / "link", tmp_path / "absent/body"):
-            failure(
-                errors.OutputFailedError if "absent" in place.parts else errors.OutputRefusedError,
-                server, destination=place,
-            )  # fmt: skip
+        for place in (tmp_path, tmp_path / "link"):
+            failure(errors.OutputRefusedError, server, destination=place)
+        failure(errors.OutputFailedError, server, destination=tmp_path / "absent/body")
     assert server.connections == 0
     assert not (tmp_path / "target").exists()
 
@@ -109,8 +100,6 @@ def test_progress_counts_the_body() -> None:
 
 
 INTERRUPTED = """
-
-
 import sys
 from polymux.fetch.fetcher import FetchPolicy, fetch
 print("ready", flush=True)
@@ -175,20 +164,6 @@ def test_the_twin_fetches_refuses_and_keeps_a_deadline() -> None:
         asyncio.run(asyncio.wait_for(all_three(server), 20))
 
 
-def test_the_interpreter_runs_while_a_fetch_waits() -> None:
-    turns = 0
-    with Server(sending(OK, then="stall")) as server:
-        worker = threading.Thread(
-            target=failure, args=(errors.RequestTimeoutError, server),
-            kwargs={"limits": FetchLimits(idle_ms=500)},
-        )  # fmt: skip
-        worker.start()
-        while worker.is_alive():
-            turns += 1
-            time.sleep(0.001)
-    assert turns > 100
-
-
 def test_many_at_once_and_none_leaves_anything() -> None:
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
@@ -204,37 +179,30 @@ def test_many_at_once_and_none_leaves_anything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "kind"),
+    ("setting", "name", "value", "kind"),
     [
-        ("body_bytes", -1, errors.InvalidRequestError),
-        ("total_ms", 0, errors.InvalidRequestError),
-        ("idle_ms", 1 << 40, errors.InvalidRequestError),
-        ("redirects", 21, errors.InvalidRequestError),
-        ("header_bytes", 1 << 20, errors.InvalidRequestError), ("connect_ms", 1.5, TypeError),
-        ("header_count", True, TypeError), ("rate_window_ms", "1", TypeError),
+        (FetchLimits, "body_bytes", -1, errors.InvalidRequestError),
+        (FetchLimits, "total_ms", 0, errors.InvalidRequestError),
+        (FetchLimits, "idle_ms", 1 << 40, errors.InvalidRequestError),
+        (FetchLimits, "redirects", 21, errors.InvalidRequestError),
+        (FetchLimits, "header_bytes", 1 << 20, errors.InvalidRequestError),
+        (FetchLimits, "connect_ms", 1.5, TypeError),
+        (FetchLimits, "header_count", True, TypeError),
+        (FetchLimits, "rate_window_ms", "1", TypeError),
+        (FetchPolicy, "allowed_hosts", "media.example", TypeError),
+        (FetchPolicy, "allowed_hosts", (1,), TypeError),
+        (FetchPolicy, "allowed_hosts", ("http://a/",), errors.InvalidRequestError),
+        (FetchPolicy, "allowed_networks", ("10.0.0.1/8",), errors.InvalidRequestError),
+        (FetchPolicy, "allowed_networks", ("all",), errors.InvalidRequestError),
+        (FetchPolicy, "allowed_ports", (0,), errors.InvalidRequestError),
+        (FetchPolicy, "allowed_ports", (65536,), errors.InvalidRequestError),
+        (FetchPolicy, "allowed_ports", 80, TypeError),
+        (FetchPolicy, "certificate_bundle", "\0", errors.InvalidRequestError),
     ],
-)  # fmt: skip
-def test_limits_are_checked(name: str, value: Any, kind: type[Exception]) -> None:
-    with pytest.raises(kind, match=name):
-        FetchLimits(**{name: value})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kind"),
-    [
-        ({"allowed_hosts": "media.example"}, TypeError), ({"allowed_hosts": (1,)}, TypeError),
-        ({"allowed_hosts": ("http://a/",)}, errors.InvalidRequestError),
-        ({"allowed_networks": ("10.0.0.1/8",)}, errors.InvalidRequestError),
-        ({"allowed_networks": ("all",)}, errors.InvalidRequestError),
-        ({"allowed_ports": (0,)}, errors.InvalidRequestError),
-        ({"allowed_ports": (65536,)}, errors.InvalidRequestError),
-        ({"allowed_ports": 80}, TypeError),
-        ({"certificate_bundle": "\0"}, errors.InvalidRequestError),
-    ],
-)  # fmt: skip
-def test_policies_are_checked(arguments: dict[str, Any], kind: type[Exception]) -> None:
-    with pytest.raises(kind):
-        FetchPolicy(**arguments)
+)
+def test_settings_are_checked(setting: Any, name: str, value: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=name if setting is FetchLimits else None):
+        setting(**{name: value})
 
 
 def test_defaults_are_those_of_the_core() -> None:

@@ -20,12 +20,6 @@ def found() -> dict[str, Any]:
     return decoy_network.run()[0]
 
 
-def test_the_corpus_is_large_and_names_nobody() -> None:
-    corpus = urls()
-    assert len(corpus) >= 900
-    assert len(set(corpus)) == len(corpus)
-
-
 def test_the_network_is_real(found: dict[str, Any]) -> None:
     """What plays the public side serves, and each decoy can be reached by who tries."""
     assert found["served"] == f"public from http://{PUBLIC}/"
@@ -37,7 +31,7 @@ def test_no_decoy_was_ever_connected_to(found: dict[str, Any]) -> None:
 
 
 def test_every_url_of_the_corpus_is_refused(found: dict[str, Any]) -> None:
-    assert len(found["direct"]) == len(urls())
+    assert len(found["direct"]) == len(urls()) >= 900
     assert {url: said for url, said in found["direct"].items() if said != REFUSED} == {}
     assert found["direct_s"] < 60
 
@@ -86,6 +80,8 @@ def test_no_redirect_leads_to_a_url_of_the_corpus(found: dict[str, Any]) -> None
         ("a.localhost", REFUSED),
         ("metadata.google.internal", REFUSED),
         ("nas.home.arpa", REFUSED),
+        ("rebinding by a redirect", REFUSED),
+        ("queries for local names", "0"),
     ],
 )
 def test_names(found: dict[str, Any], name: str, said: str) -> None:
@@ -96,14 +92,6 @@ def test_a_name_is_asked_once_and_its_answer_kept(found: dict[str, Any]) -> None
     """The second answer would be private, with no time to live: nobody asks for it."""
     assert found["names"]["rebinding"] == "public from http://rebinding.example/"
     assert found["names"]["queries of one fetch"] == "1"
-
-
-def test_a_redirect_asks_again_and_judges_again(found: dict[str, Any]) -> None:
-    assert found["names"]["rebinding by a redirect"] == REFUSED
-
-
-def test_local_names_are_never_asked_for(found: dict[str, Any]) -> None:
-    assert found["names"]["queries for local names"] == "0"
 
 
 def test_the_name_of_this_machine(found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""With others' software: our client against llama.cpp's server, openai's package against ours.
+"""With others' software: our client against llama.cpp's own server.
 
 The model has 135 million parameters and answers in 20 tokens: what is tested is the talk between
 the programs, not what the model says.
@@ -6,28 +6,22 @@ the programs, not what the model says.
 
 from __future__ import annotations
 
-import asyncio
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
-import openai
 import polymux
 import pytest
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from polymux import contract, errors
-from polymux.client.request import build_request
-from servers.reference import ReferenceServer
+from polymux import errors
 from support.chat_model import CONTEXT_TOKENS, KEY, ChatModel, chat_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 TOKENS = 20
 #: What makes the model answer alike each time.
 SAME: dict[str, Any] = {"max_completion_tokens": TOKENS, "temperature": 0, "seed": 1}
 PATIENCE_S = 30
-MESSAGES = [{"role": "user", "content": "süß and salty"}]
 
 
 @pytest.fixture(scope="module")
@@ -43,21 +37,16 @@ def client(model: ChatModel) -> Iterator[polymux.Client]:
         yield made
 
 
-def test_llama_cpp_answers(client: polymux.Client) -> None:
-    answer = client.chat("Say hello.", **SAME)
-    assert answer.text.strip()
-    assert answer.finish_reason in ("length", "stop")
-    assert answer.usage is not None
-    assert 0 < (answer.usage.completion_tokens or 0) <= TOKENS
-    assert answer.usage.total_tokens == (answer.usage.prompt_tokens or 0) + (
-        answer.usage.completion_tokens or 0
-    )
-    assert answer.extra["timings"]["predicted_n"] == answer.usage.completion_tokens
-
-
-def test_llama_cpp_streams_what_it_answers(client: polymux.Client) -> None:
+def test_llama_cpp_answers_and_streams_the_same(client: polymux.Client) -> None:
     """The pieces are the whole answer, and the counts come at the end."""
     whole = client.chat("Say hello.", **SAME)
+    assert whole.text.strip()
+    assert whole.finish_reason in ("length", "stop")
+    assert whole.usage is not None
+    tokens = whole.usage.completion_tokens or 0
+    assert 0 < tokens <= TOKENS
+    assert whole.usage.total_tokens == (whole.usage.prompt_tokens or 0) + tokens
+    assert whole.extra["timings"]["predicted_n"] == tokens
     counts = {"include_usage": True}
     with client.chat("Say hello.", **SAME, stream=True, stream_options=counts) as stream:
         assert stream.response is not None
@@ -67,25 +56,7 @@ def test_llama_cpp_streams_what_it_answers(client: polymux.Client) -> None:
     assert "".join(pieces) == stream.text == whole.text
     assert sum(map(bool, pieces)) > 5
     assert stream.finish_reason == whole.finish_reason
-    assert stream.usage.completion_tokens == whole.usage.completion_tokens  # type: ignore[union-attr]
-
-
-def test_llama_cpp_streams_to_asyncio(model: ChatModel) -> None:
-    """Two streams at once in one loop, each with the text of the other."""
-
-    async def main() -> list[str]:
-        paths = {"chat": "/v1/chat/completions"}
-        async with polymux.AsyncClient(model.url, KEY, paths=paths, retry=0) as client:
-
-            async def one() -> str:
-                async with await client.chat("Say hello.", **SAME, stream=True) as stream:
-                    return "".join([text async for text in stream.texts()])
-
-            return list(await asyncio.gather(one(), one()))
-
-    first, second = asyncio.run(main())
-    assert first
-    assert first == second
+    assert stream.usage.completion_tokens == tokens  # type: ignore[union-attr]
 
 
 def test_llama_cpp_refuses(client: polymux.Client, model: ChatModel) -> None:
@@ -129,113 +100,3 @@ def test_llama_cpp_stops_when_a_stream_is_closed(client: polymux.Client, model: 
     assert not working
     assert remaining > before / 2, "it went on without a reader"
     assert client.chat("Say hello.", **SAME).text
-
-
-@pytest.fixture
-def reference() -> Iterator[ReferenceServer]:
-    with ReferenceServer() as server:
-        yield server
-
-
-@pytest.fixture
-def theirs(reference: ReferenceServer) -> Iterator[openai.OpenAI]:
-    """OpenAI's client; its own path to the chats is another one, so it is told ours."""
-    base_url = f"{reference.url}/api/v1/fastllm"
-    with openai.OpenAI(base_url=base_url, api_key=reference.token, max_retries=0) as made:
-        yield made
-
-
-def asked(client: openai.OpenAI, **more: Any) -> ChatCompletion:
-    body = {"model": "any", "messages": MESSAGES, **more}
-    return client.post("/chatcompletion", cast_to=ChatCompletion, body=body)
-
-
-def streamed(client: openai.OpenAI, **more: Any) -> openai.Stream[ChatCompletionChunk]:
-    body = {"model": "any", "messages": MESSAGES, "stream": True, **more}
-    return client.post(
-        "/chatcompletion", cast_to=ChatCompletion, body=body,
-        stream=True, stream_cls=openai.Stream[ChatCompletionChunk],
-    )  # fmt: skip
-
-
-def test_openai_and_polymux_read_the_same_answer(
-    reference: ReferenceServer, theirs: openai.OpenAI
-) -> None:
-    with polymux.Client(reference.url, reference.token) as ours:
-        our_answer, their_answer = ours.chat(MESSAGES, model="any"), asked(theirs)
-    assert our_answer.text == their_answer.choices[0].message.content == "You said: süß and salty"
-    assert their_answer.usage is not None
-    assert our_answer.usage is not None
-    assert our_answer.usage.total_tokens == their_answer.usage.total_tokens
-    # What one of them has read, the other reads again.
-    again = polymux.ChatCompletion.decode(their_answer.model_dump_json().encode())
-    assert again.text == our_answer.text
-
-
-def test_openai_and_polymux_read_the_same_stream(
-    reference: ReferenceServer, theirs: openai.OpenAI
-) -> None:
-    counts = {"stream_options": {"include_usage": True}}
-    their_chunks = list(streamed(theirs, **counts))
-    with (
-        polymux.Client(reference.url, reference.token) as client,
-        client.chat(MESSAGES, model="any", stream=True, **counts) as stream,
-    ):
-        our_chunks = list(stream)
-    their_texts = [one.choices[0].delta.content for one in their_chunks if one.choices]
-    assert [one.content or None for one in our_chunks][:-1] == [one or None for one in their_texts]
-    assert stream.text == "You said: süß and salty"
-    assert their_chunks[-1].usage is not None
-    assert stream.usage.total_tokens == their_chunks[-1].usage.total_tokens
-
-
-def test_their_chunks_are_ours(reference: ReferenceServer, theirs: openai.OpenAI) -> None:
-    """What openai's classes write of a stream is a stream for our decoder."""
-    chunks = list(streamed(theirs))
-    lines = [f"data: {one.model_dump_json(exclude_unset=True)}\n\n".encode() for one in chunks]
-    stream = polymux.decode_chat_stream([*lines, b"data: [DONE]\n\n"])
-    assert [one.id for one in stream] == [one.id for one in chunks]
-    assert stream.text == "You said: süß and salty"
-    assert stream.finished
-
-
-def test_openai_understands_failures(reference: ReferenceServer, theirs: openai.OpenAI) -> None:
-    """Before a stream by the status, within one by an event; ours tells the same."""
-    reference.fail(429, "slower, please")
-    with pytest.raises(openai.RateLimitError) as refused:
-        asked(theirs)
-    assert refused.value.request_id
-    reference.chats.fails_after = 2
-    with pytest.raises(openai.APIError, match="the model went away") as their_error:
-        list(streamed(theirs))
-    with (
-        polymux.Client(reference.url, reference.token, retry=0) as client,
-        pytest.raises(errors.APIError, match="the model went away") as our_error,
-    ):
-        list(client.chat(MESSAGES, stream=True))
-    assert our_error.value.code == their_error.value.code == "502"
-    assert our_error.value.type == their_error.value.type == "server_error"
-
-
-def test_openai_sends_what_the_contract_takes(
-    reference: ReferenceServer, theirs: openai.OpenAI
-) -> None:
-    """Its own method builds the body; our checker reads it, and our client sends the same."""
-    weather = {
-        "type": "function",
-        "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
-    }
-    fields: dict[str, Any] = {
-        "messages": [{"role": "system", "content": "Be brief."}, *MESSAGES],
-        "model": "any", "temperature": 0.5, "top_p": 0.9, "max_completion_tokens": 5,
-        "stop": ["\n"], "seed": 7, "tools": [weather], "tool_choice": "auto",
-        "response_format": {"type": "json_object"}, "user": "somebody",
-    }  # fmt: skip
-    # The path is its own, and nothing is there: without this the body would not be waited for.
-    reference.fail(404)
-    with pytest.raises(openai.NotFoundError):
-        theirs.chat.completions.create(**fields)
-    sent = reference.requests[-1].body
-    assert json.loads(sent) == fields
-    assert contract.read_json("chat", sent).values == fields
-    assert json.loads(build_request("chat", fields).body) == fields

@@ -109,12 +109,14 @@ print("done")
     )
 
 
-def test_a_fork_while_others_call(sound: Path) -> None:
+def test_forks_while_others_call_and_workers_of_a_pool(sound: Path) -> None:
     """Whoever holds the lock at that moment is not in the child."""
     done(
         """
 local = polymux.Local(engines=engines)
-local.convert_to_mp3(sys.argv[1])
+def work(path):
+    return len(local.convert_to_mp3(path, timeout=20).read())
+mine = work(sys.argv[1])
 over = threading.Event()
 def call():
     while not over.is_set():
@@ -122,30 +124,17 @@ def call():
 callers = [threading.Thread(target=call) for _ in range(3)]
 for one in callers:
     one.start()
-for _ in range(5):
-    forked(lambda: local.convert_to_mp3(sys.argv[1], timeout=20))
+for _ in range(3):
+    forked(lambda: work(sys.argv[1]))
 over.set()
 for one in callers:
     one.join()
-local.close()
-print("done")
-""",
-        sound,
-    )
-
-
-def test_workers_of_a_pool(sound: Path) -> None:
-    done(
-        """
-local = polymux.Local(engines=engines)
-def work(path):
-    return len(local.convert_to_mp3(path).read())
-mine = work(sys.argv[1])
 with multiprocessing.get_context("fork").Pool(2) as pool:
     assert pool.map_async(work, [sys.argv[1]] * 6).get(30) == [mine] * 6
     pool.close()
     pool.join()
 assert work(sys.argv[1]) == mine
+local.close()
 print("done")
 """,
         sound,
@@ -187,11 +176,12 @@ print("done")
     )
 
 
-def test_a_child_of_a_program_with_a_loop(sound: Path) -> None:
+def test_a_program_with_a_loop_that_forks_and_does_not_close(sound: Path) -> None:
     done(
         """
 local = polymux.AsyncLocal(engines=engines)
 async def work():
+    assert (await local.chat("Hi", timeout=20)).text
     return await local.convert_to_mp3(sys.argv[1], timeout=20)
 first = asyncio.run(work())
 def anew():
@@ -221,36 +211,12 @@ print("done")
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_program_that_does_not_close(sound: Path, ending: str) -> None:
-    begun = """
-local = polymux.Local(engines=engines)
-made = local.convert_to_mp3(sys.argv[1])
+    """A folder of the user's stays."""
+    kept = sound.parent / "kept"
+    begun = f"""
+local = polymux.Local({str(kept) if ending == "returns" else None!r}, engines=engines)
+local.convert_to_mp3(sys.argv[1])
 assert local.chat("Hi").text
 """
     done(begun + ENDINGS[ending], sound)
-
-
-def test_a_program_with_a_loop_that_does_not_close(sound: Path) -> None:
-    done(
-        """
-local = polymux.AsyncLocal(engines=engines)
-async def main():
-    made = await local.convert_to_mp3(sys.argv[1])
-    assert (await local.chat("Hi")).text
-    return made
-assert asyncio.run(main()).path.exists()
-print("done")
-""",
-        sound,
-    )
-
-
-def test_a_folder_of_the_user_s_stays(sound: Path) -> None:
-    done(
-        """
-local = polymux.Local(os.path.join(os.path.dirname(sys.argv[1]), "kept"), engines=engines)
-made = local.convert_to_mp3(sys.argv[1])
-print("done")
-""",
-        sound,
-    )
-    assert list((sound.parent / "kept" / "media").glob("*/*.mp3"))
+    assert len(list(kept.glob("media/*/*.mp3"))) == (ending == "returns")

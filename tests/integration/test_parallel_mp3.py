@@ -11,7 +11,6 @@ import pytest
 from polymux import aio
 from polymux._native import _media
 from support.identity import CBR_128, V0, V2, Mode, abr, assert_identical, cbr, coded, vbr
-from support.long_sound import write_long_wave
 from support.mp3_frames import audio_frames, check_decodable, check_xing, parse
 from support.sounds import Sound
 
@@ -26,11 +25,9 @@ LONG = Sound(samples=40 * SECOND + 1)
 #: Long enough for several segments a thread at a constant bitrate.
 VERY_LONG = Sound(samples=160 * SECOND + 1)
 SHORT = Sound(samples=SECOND // 2)
-THREADS = (1, 2, 3, 8)
-V4, ABR_64, ABR_112, ABR_160 = vbr(4), abr(64), abr(112), abr(160)
+V4, ABR_64, ABR_160 = vbr(4), abr(64), abr(160)
 #: How many threads there can really be.
 CORES = _media.available_cores()
-HOUR_S = 3600
 
 
 @pytest.fixture
@@ -38,43 +35,31 @@ def wave(corpus: Corpus) -> Path:
     return corpus.wave(LONG)
 
 
-@pytest.fixture(scope="module")
-def hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Longer than any test waits."""
-    return write_long_wave(tmp_path_factory.mktemp("long") / "long.wav", 4 * HOUR_S)
-
-
-def made(corpus: Corpus, source: Path, mode: Mode, **options: Any) -> polymux.MediaFile:
-    """The MP3, after every frame of it was found to be ffmpeg's."""
-    return assert_identical(corpus, source, mode, more_ours=options).converted
-
-
-@pytest.mark.parametrize("mode", [CBR_128, cbr(320)], ids=str)
-def test_constant_bitrate(corpus: Corpus, wave: Path, mode: Mode) -> None:
-    files = [made(corpus, wave, mode, threads=threads) for threads in THREADS]
+def on_threads(source: Path, mode: Mode, *counts: int, **options: Any) -> list[polymux.MediaFile]:
+    """MP3s of the same bytes, one for each number of threads and one for the default."""
+    chosen: list[dict[str, Any]] = [{"threads": count} for count in counts]
+    files = [polymux.convert_to_mp3(source, **mode.ours, **options, **one) for one in (*chosen, {})]
     assert {file.read() for file in files} == {files[0].read()}
+    return files
 
 
 def test_many_segments_at_a_constant_bitrate(corpus: Corpus) -> None:
     source = corpus.wave(VERY_LONG)
-    files = {threads: made(corpus, source, CBR_128, threads=threads) for threads in THREADS}
-    assert {file.read() for file in files.values()} == {files[1].read()}
-    seams = {threads: file.report.seams for threads, file in files.items()}
-    assert seams[1] == 0
+    one, two, eight, _ = on_threads(source, CBR_128, 1, 2, 8)
+    assert audio_frames(one.read()) == audio_frames(corpus.reference(source, CBR_128.theirs))
+    assert one.report.seams == 0
     # Were no seam made, this test would compare one encoder with itself.
-    assert CORES == 1 or min(seams[threads] for threads in THREADS[1:]) > 0, seams
+    assert CORES == 1 or min(two.report.seams, eight.report.seams) > 0
 
 
-@pytest.mark.parametrize("mode", [V0, V2, V4, ABR_64, ABR_112, ABR_160], ids=str)
+@pytest.mark.parametrize("mode", [V0, V2, ABR_64, ABR_160], ids=str)
 def test_threads_change_nothing_in_other_modes(corpus: Corpus, wave: Path, mode: Mode) -> None:
     """Where the cuts are follows from the duration alone.
 
     Near LAME's upper bit limit, which V0 and 160 kbit/s reach here, rare frames may be coded
     otherwise than by one encoder.
     """
-    options: list[dict[str, Any]] = [{"threads": 1}, {"threads": 2}, {"threads": 8}, {}]
-    files = [polymux.convert_to_mp3(wave, **mode.ours, **chosen) for chosen in options]
-    assert {file.read() for file in files} == {files[0].read()}
+    files = on_threads(wave, mode, 1, 8)
     assert {file.report.seams for file in files} == {files[0].report.seams}
     ours, theirs = parse(files[0].read()), parse(corpus.reference(wave, mode.theirs))
     check_decodable(ours)
@@ -85,48 +70,22 @@ def test_threads_change_nothing_in_other_modes(corpus: Corpus, wave: Path, mode:
 
 @pytest.mark.parametrize("mode", [V4, ABR_64], ids=str)
 def test_other_modes_below_the_bit_limit(corpus: Corpus, wave: Path, mode: Mode) -> None:
-    assert made(corpus, wave, mode).report.seams > 0
+    assert assert_identical(corpus, wave, mode).converted.report.seams > 0
 
 
-@pytest.mark.parametrize(
-    "sound",
-    [
-        Sound("speech", 40 * 16_000, 16_000, "mono"),
-        Sound("speech", 40 * 22_050, 22_050),
-        Sound("noise", 20 * SECOND),
-        Sound("silence", 20 * SECOND),
-        Sound("tone", 20 * 48_000, 48_000, "mono"),
-    ],
-    ids=lambda sound: sound.stem,
-)
-def test_kinds_of_sound(corpus: Corpus, sound: Sound) -> None:
-    source = corpus.wave(sound)
-    files = [made(corpus, source, cbr(64), threads=threads) for threads in (1, 8)]
-    assert files[0].read() == files[1].read()
-
-
-@pytest.mark.parametrize("mode", [V0, V2, ABR_160], ids=str)
-def test_exact(corpus: Corpus, wave: Path, mode: Mode) -> None:
-    report = made(corpus, wave, mode, exact=True).report
-    assert (report.seams, report.absorbed_segments, report.bumped_frames) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("mode", [CBR_128, V0, ABR_160], ids=str)
+@pytest.mark.parametrize("mode", [CBR_128, cbr(320), V0, ABR_160], ids=str)
 def test_the_whole_file_exactly(corpus: Corpus, wave: Path, mode: Mode) -> None:
     file = polymux.convert_to_mp3(wave, **mode.ours, identical_file=True, exact=True)
     assert file.read() == corpus.reference(wave, mode.theirs).read_bytes()
+    if file.report.mode != "cbr":
+        report = file.report
+        assert (report.seams, report.absorbed_segments, report.bumped_frames) == (0, 0, 0)
 
 
-def test_exact_changes_nothing_at_a_constant_bitrate(corpus: Corpus, wave: Path) -> None:
-    exact = made(corpus, wave, CBR_128, exact=True, threads=2)
-    assert exact.read() == polymux.convert_to_mp3(wave, **CBR_128.ours).read()
-
-
-@pytest.mark.parametrize("verify", ["first-seam", "all"])
 @pytest.mark.parametrize(
-    ("mode", "sound"),
-    [(CBR_128, VERY_LONG), (V2, LONG), (ABR_112, LONG)],
-    ids=["cbr128", "v2", "abr112"],
+    ("mode", "sound", "verify"),
+    [(CBR_128, VERY_LONG, "first-seam"), (V2, LONG, "all")],
+    ids=["cbr128", "v2"],
 )
 def test_verify_finds_nothing(
     corpus: Corpus, mode: Mode, sound: Sound, verify: Literal["first-seam", "all"]
@@ -162,45 +121,30 @@ class WriteOnly:
 
 @pytest.mark.parametrize("mode", [CBR_128, V2], ids=str)
 def test_a_destination_that_cannot_go_back(wave: Path, mode: Mode) -> None:
-    expected = audio_frames(polymux.convert_to_mp3(wave, **mode.ours).read())
-    contents = set()
-    for threads in (1, 8):
-        destination = WriteOnly()
-        polymux.convert_to_mp3(wave, destination, **mode.ours, threads=threads)  # type: ignore[arg-type]
-        contents.add(bytes(destination.content))
-    assert len(contents) == 1
-    assert audio_frames(contents.pop()) == expected
+    destination = WriteOnly()
+    polymux.convert_to_mp3(wave, destination, **mode.ours, threads=8)  # type: ignore[arg-type]
+    expected = polymux.convert_to_mp3(wave, **mode.ours).read()
+    assert audio_frames(bytes(destination.content)) == audio_frames(expected)
 
 
 @pytest.mark.parametrize("mode", [CBR_128, V4], ids=str)
 def test_start_and_end(corpus: Corpus, wave: Path, mode: Mode) -> None:
-    files = [
-        assert_identical(
-            corpus, wave, mode,
-            more_ours={"start": 1.234, "end": 30.5, "threads": threads},
-            input_arguments=("-ss", "1.234", "-to", "30.5"),
-        ).data
-        for threads in (1, 8)
-    ]  # fmt: skip
-    assert files[0] == files[1]
+    part = {"start": 1.234, "end": 30.5}
+    compared = assert_identical(
+        corpus, wave, mode, more_ours=part, input_arguments=("-ss", "1.234", "-to", "30.5")
+    )
+    assert on_threads(wave, mode, 1, **part)[0].read() == compared.data
 
 
-@pytest.mark.parametrize("mode", [CBR_128, V2], ids=str)
-def test_a_long_file_among_short_ones(corpus: Corpus, wave: Path, mode: Mode) -> None:
+def test_a_long_file_among_short_ones(corpus: Corpus, wave: Path) -> None:
     short = corpus.wave(SHORT)
-    sources = [short, short, wave, short, short, short]
-    alone = {source: polymux.convert_to_mp3(source, **mode.ours).read() for source in (short, wave)}
-    for concurrency in (1, 2, None):
-        outcomes = list(polymux.convert_many(sources, concurrency=concurrency, **mode.ours))
+    sources = [short, short, wave, wave, short, wave]
+    alone = {source: polymux.convert_to_mp3(source, **V2.ours).read() for source in (short, wave)}
+    for concurrency in (2, None):
+        outcomes = list(polymux.convert_many(sources, concurrency=concurrency, **V2.ours))
         assert len(outcomes) == len(sources)
         for outcome in outcomes:
             assert outcome.unwrap().read() == alone[sources[outcome.index]], concurrency
-
-
-def test_long_files_at_once(wave: Path) -> None:
-    alone = polymux.convert_to_mp3(wave, bitrate=128_000).read()
-    outcomes = polymux.convert_many([wave] * 5, bitrate=128_000, concurrency=5)
-    assert {outcome.unwrap().read() for outcome in outcomes} == {alone}
 
 
 ENDLESS = [
@@ -211,12 +155,12 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize("options", ENDLESS, ids=str)
-@pytest.mark.parametrize("delay_s", [0.0, 0.01, 0.1, 0.7])
+@pytest.mark.parametrize("delay_s", [0.0, 0.3])
 def test_cancelling_leaves_no_file(
-    hours: Path, tmp_path: Path, options: dict[str, Any], delay_s: float
+    long_wave: Path, tmp_path: Path, options: dict[str, Any], delay_s: float
 ) -> None:
     async def main() -> float:
-        task = asyncio.create_task(aio.convert_to_mp3(hours, tmp_path / "out.mp3", **options))
+        task = asyncio.create_task(aio.convert_to_mp3(long_wave, tmp_path / "out.mp3", **options))
         await asyncio.sleep(delay_s)
         task.cancel()
         cancelled = time.monotonic()
@@ -229,22 +173,17 @@ def test_cancelling_leaves_no_file(
 
 
 @pytest.mark.parametrize("options", ENDLESS, ids=str)
-def test_an_exception_out_of_progress_leaves_no_file(
-    hours: Path, tmp_path: Path, options: dict[str, Any]
+def test_progress_only_grows_and_what_it_raises_leaves_no_file(
+    long_wave: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
+    positions: list[float] = []
+
     def on_progress(progress: polymux.Progress) -> None:
+        positions.append(progress.position_s)
         if progress.position_s > 30:
             raise LookupError("seen enough")
 
     with pytest.raises(LookupError, match="seen enough"):
-        polymux.convert_to_mp3(hours, tmp_path / "out.mp3", on_progress=on_progress, **options)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("options", ENDLESS, ids=str)
-def test_progress_only_grows(wave: Path, options: dict[str, Any]) -> None:
-    seen: list[polymux.Progress] = []
-    report = polymux.convert_to_mp3(wave, on_progress=seen.append, **options).report
-    positions = [progress.position_s for progress in seen]
+        polymux.convert_to_mp3(long_wave, tmp_path / "out.mp3", on_progress=on_progress, **options)
     assert positions == sorted(positions)
-    assert positions[-1] == report.duration_s
+    assert list(tmp_path.iterdir()) == []

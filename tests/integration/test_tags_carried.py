@@ -15,17 +15,10 @@ if TYPE_CHECKING:
     from support.corpus import Corpus
 
 TAGGED = ["tags_mp3", "tags_mp3_v24", "tags_m4a", "tags_flac", "tags_ogg", "cover_mkv_jpeg"]
-COVERS = [
-    ("cover_mp3_jpeg", "jpg"),
-    ("cover_mp3_png", "png"),
-    ("cover_flac_jpeg", "jpg"),
-    ("cover_flac_png", "png"),
-    ("cover_m4a_jpeg", "jpg"),
-    ("cover_m4a_png", "png"),
-    ("cover_ogg_jpeg", "jpg"),
-    ("cover_mkv_jpeg", "jpg"),
-]
+COVERS = ["cover_mp3_jpeg", "cover_mp3_png", "cover_flac_jpeg", "cover_flac_png", "cover_m4a_jpeg",
+          "cover_m4a_png", "cover_ogg_jpeg", "cover_mkv_jpeg"]  # fmt: skip
 CHAPTERED = ["chapters_m4a", "chapters_mkv", "chapters_mp3"]
+MIME = {"jpg": "image/jpeg", "png": "image/png"}
 
 
 def convert(source: Path, folder: Path, **options: Any) -> Path:
@@ -38,6 +31,12 @@ def tags_of(path: Path) -> dict[str, str]:
     return ffprobe.lower(ffprobe.describe(path)["format"].get("tags", {}))
 
 
+def cover_of(path: Path) -> polymux.Cover:
+    cover = polymux.probe(path).cover
+    assert cover is not None
+    return cover
+
+
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("name", TAGGED)
 def test_text(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
@@ -47,34 +46,29 @@ def test_text(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
     assert {key: found.get(key) for key in TAGS} == TAGS
 
 
-def test_no_text_on_request(corpus: Corpus, tmp_path: Path) -> None:
-    found = tags_of(convert(corpus.path("tags_flac"), tmp_path, tags="none"))
-    assert not set(found) & set(TAGS)
-
-
-@pytest.mark.parametrize(("name", "kind"), COVERS)
-def test_cover_bit_for_bit(corpus: Corpus, tmp_path: Path, name: str, kind: str) -> None:
-    original = cover_file(corpus.cache, kind).read_bytes()
-    result = convert(corpus.path(name), tmp_path)
-    assert ffprobe.picture(result) == original
-    cover = polymux.probe(result).cover
-    assert cover is not None
-    assert cover.data == original
-    of_input = polymux.probe(corpus.path(name)).cover
-    assert of_input is not None
-    assert cover.picture_type == of_input.picture_type
-    assert cover.description == of_input.description
-    assert cover.mime_type == {"jpg": "image/jpeg", "png": "image/png"}[kind]
-
-
-def test_no_cover_on_request(corpus: Corpus, tmp_path: Path) -> None:
+def test_nothing_on_request(corpus: Corpus, tmp_path: Path) -> None:
+    result = convert(corpus.path("cover_flac_jpeg"), tmp_path, tags="none")
+    assert not set(tags_of(result)) & set(TAGS)
     result = convert(corpus.path("cover_flac_jpeg"), tmp_path, cover="none")
     assert [stream["codec_type"] for stream in ffprobe.describe(result)["streams"]] == ["audio"]
 
 
-@pytest.mark.parametrize("version", [3, 4])
-@pytest.mark.parametrize("kind", ["jpg", "png"])
-@pytest.mark.parametrize("name", ["cover_flac_jpeg", "tags_flac"])
+@pytest.mark.parametrize("name", COVERS)
+def test_cover_bit_for_bit(corpus: Corpus, tmp_path: Path, name: str) -> None:
+    kind = "png" if name.endswith("png") else "jpg"
+    original = cover_file(corpus.cache, kind).read_bytes()
+    result = convert(corpus.path(name), tmp_path)
+    assert ffprobe.picture(result) == original
+    cover, given = cover_of(result), cover_of(corpus.path(name))
+    assert cover.data == given.data == original
+    assert (cover.picture_type, cover.description) == (given.picture_type, given.description)
+    assert cover.mime_type == MIME[kind]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "version"),
+    [("cover_flac_jpeg", "png", 3), ("tags_flac", "jpg", 3), ("tags_flac", "png", 4)],
+)
 def test_a_cover_of_ones_own(
     corpus: Corpus, tmp_path: Path, name: str, kind: str, version: int
 ) -> None:
@@ -82,12 +76,10 @@ def test_a_cover_of_ones_own(
     wanted = cover_file(corpus.cache, kind).read_bytes() + b"and more"
     given = memoryview(wanted) if kind == "png" else wanted
     result = convert(corpus.path(name), tmp_path, cover=given, id3v2_version=version)
-    cover = polymux.probe(result).cover
-    assert cover is not None
-    assert (cover.data, cover.picture_type) == (wanted, 3)
-    assert cover.mime_type == {"jpg": "image/jpeg", "png": "image/png"}[kind]
+    cover = cover_of(result)
+    assert (cover.data, cover.picture_type, cover.mime_type) == (wanted, 3, MIME[kind])
     assert ffprobe.picture(result) == wanted
-    assert tags_of(result).get("title") == tags_of(convert(corpus.path(name), tmp_path))["title"]
+    assert tags_of(result)["title"] == TAGS["title"]
 
 
 @pytest.mark.parametrize("cover", [b"", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8 ", b"\xff\xd8"])

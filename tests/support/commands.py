@@ -10,8 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import chdir, suppress
+from io import TextIOWrapper
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Self
+from unittest import mock
+
+from polymux.cli import errors, main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +62,47 @@ def run(
     if code is not None:
         assert done.returncode == code, done.stderr.decode()
     assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return done
+
+
+def call(
+    *words: str | Path,
+    cwd: Path,
+    server: Any = None,
+    stdin: bytes = b"",
+    code: int = 0,
+    may_trace: bool = False,
+    **more: str,
+) -> subprocess.CompletedProcess[bytes]:
+    """What `run` gives, without a process: for what a command says and leaves, and no more.
+
+    With `may_trace` a traceback is no failure.
+    """
+    streams = {}
+    for name in ("stdin", "stdout", "stderr"):
+        file = TemporaryFile()  # noqa: SIM115 - with a descriptor, as commands want it
+        file.write(stdin if name == "stdin" else b"")
+        file.seek(0)
+        streams[name] = TextIOWrapper(file, "utf-8")
+    with (
+        mock.patch.dict(os.environ, environment(cwd, server, **more), clear=True),
+        mock.patch.multiple(errors, _SECRETS=[], _is_here=False),  # Of a process.
+        mock.patch.multiple(sys, **streams),
+        chdir(cwd),
+    ):
+        try:
+            found = main([*map(str, words)])
+        except SystemExit as ended:
+            found = ended.code  # type: ignore[assignment]
+    said = []
+    for stream in streams.values():
+        stream.flush()
+        stream.seek(0)
+        said.append(stream.buffer.read())
+        stream.close()
+    done = subprocess.CompletedProcess(words, found, *said[1:])
+    assert done.returncode == code, done.stderr.decode()
+    assert may_trace or b"Traceback" not in done.stderr, done.stderr.decode()
     return done
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import pytest
-
 from support import (
     hostile_id3,
     hostile_mkv,
@@ -33,8 +31,3 @@ def of(identifier: str) -> list[Case]:
     if not found:
         raise LookupError(f"no hostile case has the id {identifier}")
     return found
-
-
-def each(identifier: str) -> pytest.MarkDecorator:
-    """Runs a test with the argument `case` once for every case of an id."""
-    return pytest.mark.parametrize("case", of(identifier), ids=str)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CONTAINERS = sorted(name for name in Clips.FORMATS if not name.endswith("-short"))
 ANYTHING = REFUSED | {OK, LIMIT, ENCRYPTED}
-SEEDS = 6
+SEEDS = 3
 LONG_SEEDS = 40
 
 
@@ -49,9 +49,3 @@ def test_many_mutations(
     container: str, laboratory: Laboratory, clips: Clips, tmp_path: Path
 ) -> None:
     convert_mutations(container, range(SEEDS, LONG_SEEDS), laboratory, clips, tmp_path)
-
-
-def test_the_same_seed_damages_alike_and_others_differ(clips: Clips) -> None:
-    data = clips.data("mp3")
-    assert mutate(data, 7) == mutate(data, 7)
-    assert len({mutate(data, seed) for seed in range(LONG_SEEDS)}) == LONG_SEEDS

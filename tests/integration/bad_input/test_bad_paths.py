@@ -8,7 +8,6 @@ import resource
 import signal
 import stat
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ import polymux
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from support.hostile import Clips
 
 
@@ -27,53 +28,34 @@ def source(clips: Clips, tmp_path: Path) -> Path:
     return path
 
 
-def _missing(folder: Path) -> Path:
-    return folder / "missing.wav"
-
-
-def _folder(folder: Path) -> Path:
-    path = folder / "folder"
-    path.mkdir()
-    return path
-
-
-def _pipe(folder: Path) -> Path:
-    path = folder / "pipe"
-    os.mkfifo(path)
-    return path
-
-
-def _device(folder: Path) -> Path:
-    return Path("/dev/zero")
-
-
-def _through_a_file(folder: Path) -> Path:
-    (folder / "file").write_bytes(b"")
-    return folder / "file" / "inside.wav"
-
-
-def _loop(folder: Path) -> Path:
-    path = folder / "loop"
-    path.symlink_to(path)
-    return path
-
-
-NotAFile = Callable[[Path], Path]
+def made(kind: str, folder: Path) -> Path:
+    """A path of a kind that is no plain file."""
+    path = folder / kind
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind == "through a file":
+        path.write_bytes(b"")
+        path = path / "inside.wav"
+    return Path("/dev/zero") if kind == "device" else path
 
 
 @pytest.mark.parametrize(
-    ("make", "error"),
+    ("kind", "error"),
     [
-        (_missing, polymux.InputNotFoundError),
-        (_folder, polymux.InputUnreadableError),
-        (_pipe, polymux.InputUnreadableError),
-        (_device, polymux.InputUnreadableError),
-        (_through_a_file, polymux.InputError),
-        (_loop, polymux.InputUnreadableError),
+        ("missing", polymux.InputNotFoundError),
+        ("folder", polymux.InputUnreadableError),
+        ("pipe", polymux.InputUnreadableError),
+        ("device", polymux.InputUnreadableError),
+        ("through a file", polymux.InputError),
+        ("loop", polymux.InputUnreadableError),
     ],
 )
-def test_inputs_that_are_no_files(make: NotAFile, error: type[Exception], tmp_path: Path) -> None:
-    path = make(tmp_path)
+def test_inputs_that_are_no_files(kind: str, error: type[Exception], tmp_path: Path) -> None:
+    path = made(kind, tmp_path)
     destination = tmp_path / "out.mp3"
     with pytest.raises(error) as caught:
         polymux.convert_to_mp3(path, destination)
@@ -81,31 +63,6 @@ def test_inputs_that_are_no_files(make: NotAFile, error: type[Exception], tmp_pa
     assert not destination.exists()
     with pytest.raises(error):
         polymux.probe(path)
-
-
-def test_an_input_that_may_not_be_read(source: Path, tmp_path: Path) -> None:
-    source.chmod(0)
-    try:
-        if os.access(source, os.R_OK):  # root reads everything: ask as somebody else
-            outcome = _as_nobody(tmp_path, f"polymux.convert_to_mp3({str(source)!r})")
-        else:
-            with pytest.raises(polymux.InputUnreadableError) as caught:
-                polymux.convert_to_mp3(source)
-            outcome = type(caught.value).__name__
-    finally:
-        source.chmod(0o600)
-    assert outcome == "InputUnreadableError"
-
-
-def test_a_folder_that_may_not_be_written(source: Path, tmp_path: Path) -> None:
-    folder = _folder(tmp_path)
-    folder.chmod(0o555)
-    code = f"polymux.convert_to_mp3({str(source)!r}, {str(folder / 'out.mp3')!r})"
-    try:
-        assert _as_nobody(tmp_path, code) == "OutputFailedError"
-    finally:
-        folder.chmod(0o755)
-    assert list(folder.iterdir()) == []
 
 
 def _in_child(call: str, prepare: Callable[[], object]) -> str:
@@ -127,23 +84,6 @@ def _in_child(call: str, prepare: Callable[[], object]) -> str:
         return pipe.read().decode()
 
 
-def _as_nobody(folder: Path, call: str) -> str:
-    """`_in_child` as a user who owns nothing, when these tests run as root."""
-
-    def prepare() -> None:
-        if os.geteuid() != 0:
-            return
-        for part in (folder, *folder.parents):
-            mode = part.stat().st_mode
-            if not mode & stat.S_IXOTH:
-                part.chmod(mode | stat.S_IXOTH)
-        os.setgroups([])
-        os.setgid(65_534)
-        os.setuid(65_534)
-
-    return _in_child(call, prepare)
-
-
 def test_an_output_that_is_the_input(source: Path, tmp_path: Path) -> None:
     before = source.read_bytes()
     other_name = tmp_path / "other-name.wav"
@@ -155,46 +95,25 @@ def test_an_output_that_is_the_input(source: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input.wav", "other-name.wav"]
 
 
-def test_an_output_that_exists(source: Path, tmp_path: Path) -> None:
+def test_an_output_that_exists(clips: Clips, source: Path, tmp_path: Path) -> None:
+    """It is kept where that is wanted and where the conversion fails; its mode stays."""
     destination = tmp_path / "out.mp3"
     destination.write_bytes(b"precious")
     destination.chmod(0o640)
-    with pytest.raises(polymux.OutputExistsError):
+    with pytest.raises(polymux.OutputExistsError, match=r"out\.mp3"):
         polymux.convert_to_mp3(source, destination, overwrite=False)
+    with pytest.raises(polymux.MediaError):
+        polymux.convert_to_mp3(clips.data("m4a")[:1000], destination)
     assert destination.read_bytes() == b"precious"
+    assert len(list(tmp_path.iterdir())) == 2
     polymux.convert_to_mp3(source, destination)
-    assert destination.read_bytes()[:3] == b"ID3" or destination.read_bytes()[:1] == b"\xff"
+    assert destination.read_bytes() == polymux.convert_to_mp3(source).read()
     assert stat.S_IMODE(destination.stat().st_mode) == 0o640
 
 
-def test_an_existing_output_survives_a_failure(clips: Clips, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.m4a"
-    broken.write_bytes(clips.data("m4a")[:1000])
-    destination = tmp_path / "out.mp3"
-    destination.write_bytes(b"precious")
-    with pytest.raises(polymux.MediaError):
-        polymux.convert_to_mp3(broken, destination)
-    assert destination.read_bytes() == b"precious"
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.parametrize("dangling", [False, True])
-def test_an_output_that_is_a_symlink(source: Path, tmp_path: Path, *, dangling: bool) -> None:
-    target = tmp_path / "target.mp3"
-    if not dangling:
-        target.write_bytes(b"precious")
-    link = tmp_path / "link.mp3"
-    link.symlink_to(target)
-    with pytest.raises(polymux.OutputRefusedError):
-        polymux.convert_to_mp3(source, link)
-    assert target.exists() != dangling
-    assert dangling or target.read_bytes() == b"precious"
-    assert link.is_symlink()
-
-
-@pytest.mark.parametrize("make", [_folder, _pipe, _device])
-def test_outputs_that_are_no_files(make: NotAFile, source: Path, tmp_path: Path) -> None:
-    destination = make(tmp_path)
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
+def test_outputs_that_are_no_files(kind: str, source: Path, tmp_path: Path) -> None:
+    destination = made(kind, tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(polymux.OutputRefusedError):
         polymux.convert_to_mp3(source, destination)
@@ -234,73 +153,14 @@ def test_a_full_disk_behind_a_file_object(source: Path) -> None:
     assert not isinstance(caught.value, polymux.PolymuxError)
 
 
-PLAIN_NAMES = [
-    b"-x.wav",
-    b"--help",
-    b"file:x",
-    b"file:",
-    b"concat:a|b",
-    b"subfile,,start,0,end,9,,:x",
-    b"pipe:0",
-    b"http:localhost",
-    b"data:audio,wav",
-    b"%d-frame%03d.wav",
-    b"lavfi",
-    b"new\nline.wav",
-    b"esc\x1b[2Jape.wav",
-    b"not-utf-8-\xff\xfe.wav",
-    b"trailing space ",
-    b"$(touch canary).wav",
-    b"n" * 255,
-]
-
-
-@pytest.mark.parametrize("name", PLAIN_NAMES, ids=repr)
-def test_names_are_plain_names(
-    name: bytes, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = os.fsdecode(name)
-    with pytest.raises(polymux.InputNotFoundError):
-        polymux.convert_to_mp3(path)
-    Path(path).write_bytes(source.read_bytes())
-    expected = polymux.convert_to_mp3(source).read()
-    assert polymux.convert_to_mp3(path).read() == expected
-    assert polymux.probe(path).container == "wav"
-    made = os.fsdecode(name[:200] + b".mp3")
-    polymux.convert_to_mp3(path, made)
-    assert Path(made).read_bytes() == expected
-    assert sorted(os.fsencode(path.name) for path in tmp_path.iterdir()) == sorted(
-        [b"input.wav", name, name[:200] + b".mp3"]
-    )
-
-
-def test_a_path_of_4096_characters(source: Path, tmp_path: Path) -> None:
-    long_path = tmp_path / "/".join(["d" * 200] * 20) / "input.wav"
-    with pytest.raises(polymux.InputError) as caught:
-        polymux.convert_to_mp3(str(long_path))
-    assert len(str(caught.value)) < 800
-    with pytest.raises(polymux.OutputError):
-        polymux.convert_to_mp3(source, str(long_path))
-    with pytest.raises(polymux.InputError):
-        polymux.convert_to_mp3("x" * 100_000)
-
-
-def test_an_address_is_a_plain_path(source: Path, tmp_path: Path) -> None:
-    address = "http://127.0.0.1:9/song.mp3"
-    with pytest.raises(polymux.InputNotFoundError):
-        polymux.convert_to_mp3(address)
-    with pytest.raises(polymux.OutputError):
-        polymux.convert_to_mp3(source, address)
-
-
 def test_sources_that_are_none() -> None:
     for nothing in (None, 5, ["a.wav"]):
         with pytest.raises(TypeError):
             polymux.convert_to_mp3(nothing)  # type: ignore[arg-type]
-    with pytest.raises(polymux.PolymuxError):
-        polymux.convert_to_mp3("")
-    with pytest.raises(polymux.UndecodableError):
-        polymux.convert_to_mp3(b"")
-    with pytest.raises(polymux.InvalidRequestError):
-        polymux.convert_to_mp3("nul\0inside.wav")
+    for odd, error in (
+        ("", polymux.PolymuxError),
+        (b"", polymux.UndecodableError),
+        ("nul\0inside.wav", polymux.InvalidRequestError),
+    ):
+        with pytest.raises(error):
+            polymux.convert_to_mp3(odd)

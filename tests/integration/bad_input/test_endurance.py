@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from support.hostile_check import SANITIZED
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from support.hostile import Clips
 
 MIB = 1024 * 1024
-
 MANY_CONVERSIONS = """
 import json, os, sys
 from pathlib import Path
@@ -25,11 +24,6 @@ import polymux
 
 good, broken, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 data = good.read_bytes()
-
-def status(field):
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1])
 
 def refused(*arguments, **options):
     try:
@@ -42,9 +36,11 @@ def stop(progress):
     1 / 0
 
 def measure():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    status = dict(line.split(":", 1) for line in lines)
     return {
-        "memory": status("VmRSS") * 1024,
-        "threads": status("Threads"),
+        "memory": int(status["VmRSS"].split()[0]) * 1024,
+        "threads": int(status["Threads"]),
         "descriptors": len(os.listdir("/proc/self/fd")),
     }
 
@@ -63,39 +59,23 @@ print(json.dumps(figures))
 """
 
 
-def run_conversions(count: int, clips: Clips, folder: Path) -> list[dict[str, Any]]:
-    """Figures after a quarter of `count` conversions and after all of them."""
-    broken = folder / "broken.m4a"
+@pytest.mark.parametrize(
+    ("count", "growth_mib"), [(200, 4), pytest.param(1000, 6, marks=pytest.mark.long)]
+)
+def test_many_conversions(clips: Clips, tmp_path: Path, count: int, growth_mib: float) -> None:
+    """Figures after a quarter of the conversions and after all of them."""
+    broken = tmp_path / "broken.m4a"
     broken.write_bytes(clips.data("m4a")[:2000])
     arguments = [str(clips.path("mp3-short")), str(broken), str(count)]
     # One arena: what is left of the growth is a leak and not the allocator's spread over threads.
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", MANY_CONVERSIONS, *arguments],
-        cwd=folder,
-        env=dict(os.environ, MALLOC_ARENA_MAX="1"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1200,
-    )
+        cwd=tmp_path, env=dict(os.environ, MALLOC_ARENA_MAX="1"),
+        capture_output=True, text=True, check=False, timeout=1200,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in folder.iterdir()) == ["broken.m4a", "out.mp3"]
-    figures: list[dict[str, Any]] = json.loads(done.stdout)
-    return figures
-
-
-def check_flat(figures: list[dict[str, Any]], growth_mib: float) -> None:
-    first, last = figures
-    assert last["threads"] == first["threads"], figures
-    assert last["descriptors"] == first["descriptors"], figures
-    if not SANITIZED:
-        assert last["memory"] - first["memory"] <= growth_mib * MIB, figures
-
-
-def test_200_conversions(clips: Clips, tmp_path: Path) -> None:
-    check_flat(run_conversions(200, clips, tmp_path), growth_mib=4)
-
-
-@pytest.mark.long
-def test_1000_conversions(clips: Clips, tmp_path: Path) -> None:
-    check_flat(run_conversions(1000, clips, tmp_path), growth_mib=6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.m4a", "out.mp3"]
+    first, last = json.loads(done.stdout)
+    assert last["threads"] == first["threads"], done.stdout
+    assert last["descriptors"] == first["descriptors"], done.stdout
+    assert SANITIZED or last["memory"] - first["memory"] <= growth_mib * MIB, done.stdout

@@ -7,16 +7,12 @@ writes and seeks that fail at the n-th call, for every n that a conversion reach
 
 from __future__ import annotations
 
-import gc
 import io
-import os
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from support.long_sound import write_long_wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,62 +25,40 @@ class BrokenStreamError(Exception):
     """What the streams of these tests raise."""
 
 
-class Failing:
-    """Counts the calls of a file's methods, and raises at one of them."""
+class Failing(io.BytesIO):
+    """A file that counts the calls of its methods, and raises at the n-th."""
 
-    def __init__(self, fail_at: int | None, error: BaseException | None = None) -> None:
+    def __init__(
+        self, data: bytes = b"", fail_at: int | None = None, error: BaseException | None = None
+    ) -> None:
+        super().__init__(data)
         self.calls = 0
         self._fail_at = fail_at
         self._error = error or BrokenStreamError("the n-th call")
 
     def count(self) -> None:
-        """One call more."""
         self.calls += 1
         if self.calls == self._fail_at:
             raise self._error
 
-
-class FailingSource(io.BytesIO):
-    """A file to read that fails at the n-th read, seek or tell."""
-
-    def __init__(self, data: bytes, failing: Failing) -> None:
-        super().__init__(data)
-        self._failing = failing
-
     def read(self, size: int | None = -1, /) -> bytes:
-        self._failing.count()
+        self.count()
         return super().read(size)
 
     def readinto(self, buffer: Any, /) -> int:
-        self._failing.count()
+        self.count()
         return super().readinto(buffer)
 
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        self._failing.count()
-        return super().seek(offset, whence)
-
-    def tell(self) -> int:
-        self._failing.count()
-        return super().tell()
-
-
-class FailingSink(io.BytesIO):
-    """A file to write that fails at the n-th write, seek or tell."""
-
-    def __init__(self, failing: Failing) -> None:
-        super().__init__()
-        self._failing = failing
-
     def write(self, data: Any, /) -> int:
-        self._failing.count()
+        self.count()
         return super().write(data)
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        self._failing.count()
+        self.count()
         return super().seek(offset, whence)
 
     def tell(self) -> int:
-        self._failing.count()
+        self.count()
         return super().tell()
 
 
@@ -100,133 +74,54 @@ def points(calls: int, most: int = 40) -> Iterator[int]:
     yield from range(calls - edge, calls + 1)
 
 
-@pytest.mark.parametrize("name", ["wav", "mp3", "m4a", "mka", "ogg", "flac"])
+@pytest.mark.parametrize("name", ["wav", "m4a", "ogg", "flac"])
 def test_a_source_that_fails_at_any_call(name: str, clips: Clips) -> None:
     data = clips.data(name)
     expected = polymux.convert_to_mp3(data).read()
-    whole = Failing(None)
-    assert polymux.convert_to_mp3(FailingSource(data, whole)).read() == expected
+    whole = Failing(data)
+    assert polymux.convert_to_mp3(whole).read() == expected
     assert whole.calls > 2
     for point in points(whole.calls):
         with pytest.raises(BrokenStreamError) as caught:
-            polymux.convert_to_mp3(FailingSource(data, Failing(point)))
+            polymux.convert_to_mp3(Failing(data, point))
         assert "count" in [frame.name for frame in traceback.extract_tb(caught.tb)]
     assert polymux.convert_to_mp3(data).read() == expected
 
 
 def test_a_sink_that_fails_at_any_call(clips: Clips) -> None:
     data = clips.data("wav")
-    whole = Failing(None)
-    polymux.convert_to_mp3(data, FailingSink(whole))
+    whole = Failing()
+    polymux.convert_to_mp3(data, whole)
     assert whole.calls > 1
     for point in points(whole.calls):
         with pytest.raises(BrokenStreamError):
-            polymux.convert_to_mp3(data, FailingSink(Failing(point)))
+            polymux.convert_to_mp3(data, Failing(b"", point))
 
 
 def test_a_source_that_fails_while_probed_or_decoded(clips: Clips) -> None:
     data = clips.data("m4a")
     for function in (polymux.probe, polymux.decode_audio):
-        whole = Failing(None)
-        function(FailingSource(data, whole))
+        whole = Failing(data)
+        function(whole)
         for point in points(whole.calls):
             with pytest.raises(BrokenStreamError):
-                function(FailingSource(data, Failing(point)))
+                function(Failing(data, point))
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        BrokenStreamError("own"),
-        ValueError("own"),
-        KeyboardInterrupt(),
-        SystemExit(3),
-        MemoryError(),
-    ],
+    "error", [ValueError("own"), KeyboardInterrupt(), SystemExit(3), MemoryError()], ids=repr
 )
 def test_any_exception_of_a_callback_comes_out_unchanged(
-    error: BaseException, clips: Clips, tmp_path: Path
+    error: BaseException, clips: Clips, long_wave: Path, tmp_path: Path
 ) -> None:
     def on_progress(progress: polymux.Progress) -> None:
         raise error
 
-    source = clips.path("wav")
-    long_source = write_long_wave(tmp_path / "long.wav", 600)
     with pytest.raises(type(error)) as caught:
-        polymux.convert_to_mp3(long_source, tmp_path / "out.mp3", on_progress=on_progress)
+        polymux.convert_to_mp3(long_wave, tmp_path / "out.mp3", on_progress=on_progress)
     assert caught.value is error
     assert "on_progress" in [frame.name for frame in traceback.extract_tb(caught.tb)]
-    assert list(tmp_path.iterdir()) == [long_source]
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(type(error)) as caught:
-        polymux.convert_to_mp3(FailingSource(source.read_bytes(), Failing(3, error)))
+        polymux.convert_to_mp3(Failing(clips.data("wav"), 3, error))
     assert caught.value is error
-
-
-def test_exceptions_are_let_go(clips: Clips) -> None:
-    data = clips.data("wav")
-    error = BrokenStreamError("counted")
-    before = sys.getrefcount(error)
-    for point in (1, 2, 3):
-        with pytest.raises(BrokenStreamError):
-            polymux.convert_to_mp3(FailingSource(data, Failing(point, error)))
-    error.__traceback__ = None
-    error.__context__ = None
-    gc.collect()
-    assert sys.getrefcount(error) <= before
-
-
-class Liar(io.BytesIO):
-    """A file whose `read` gives what no file may give."""
-
-    def __init__(self, data: bytes, answer: Any) -> None:
-        super().__init__(data)
-        self._answer = answer
-
-    def read(self, size: int | None = -1, /) -> Any:
-        return self._answer
-
-    def readinto(self, buffer: Any, /) -> Any:
-        return self._answer
-
-
-@pytest.mark.parametrize("answer", ["text", 5, None, object(), b"x" * 10_000_000, -1, 1 << 40])
-def test_a_source_that_answers_nonsense(answer: object) -> None:
-    with pytest.raises((polymux.PolymuxError, TypeError, ValueError, OSError)):
-        polymux.convert_to_mp3(Liar(b"", answer))
-
-
-def test_a_source_that_shrinks_while_it_is_read(clips: Clips, tmp_path: Path) -> None:
-    path = tmp_path / "shrinking.wav"
-    path.write_bytes(clips.data("wav"))
-
-    class Shrinking(io.FileIO):
-        def readinto(self, buffer: Any, /) -> int | None:
-            os.truncate(path, 50_000)
-            return super().readinto(buffer)
-
-        def read(self, size: int | None = -1, /) -> Any:
-            os.truncate(path, 50_000)
-            return super().read(size)
-
-    with Shrinking(path) as file:
-        made = polymux.convert_to_mp3(file)
-    assert made.report.duration_s < 1.0
-
-
-def test_a_closed_file(clips: Clips) -> None:
-    file = io.BytesIO(clips.data("wav"))
-    file.close()
-    with pytest.raises(ValueError, match="closed"):
-        polymux.convert_to_mp3(file)
-
-
-def test_a_callback_may_convert(clips: Clips) -> None:
-    source = clips.path("flac")
-    inner: list[bytes] = []
-
-    def on_progress(progress: polymux.Progress) -> None:
-        if not inner:
-            inner.append(polymux.convert_to_mp3(source).read())
-
-    outer = polymux.convert_to_mp3(source, on_progress=on_progress).read()
-    assert inner == [outer]

@@ -1,4 +1,4 @@
-"""`polymux batch` as a process: lists, lines, exit codes, Ctrl-C, a terminal."""
+"""`polymux batch` as a command: lists, lines, exit codes, Ctrl-C, a terminal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import re
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from servers.reference import ReferenceServer
+from polymux.cli.operation_commands import COMMANDS
+from servers import steps
+from servers.misbehaving import MisbehavingServer
 from support.batch_kills import noise
-from support.commands import PROGRAM, Shell, run, started
+from support.commands import PROGRAM, Shell, call, run, started
+
+if TYPE_CHECKING:
+    from servers.reference import ReferenceServer
+
+TO_OUT = ("in", "--output-dir", "out")
 
 
 @pytest.fixture
@@ -25,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def batch(*words: str | Path, cwd: Path, **more: Any) -> Any:
-    return run("batch", "convert-to-mp3", *words, cwd=cwd, **more)
+def batch(*words: str | Path, **more: Any) -> Any:
+    return call("batch", "convert-to-mp3", *words, **more)
 
 
 def lines(done: Any) -> list[dict[str, Any]]:
@@ -34,7 +41,8 @@ def lines(done: Any) -> list[dict[str, Any]]:
 
 
 def test_a_folder_with_options_of_the_operation(folder: Path) -> None:
-    done = batch("in", "--output-dir", "out", "--bitrate", "64k", "--channels", "1", cwd=folder)
+    words = ("batch", "convert-to-mp3", *TO_OUT, "--bitrate", "64k", "--channels", "1")
+    done = run(*words, cwd=folder)
     assert done.stdout == b""
     assert done.stderr.startswith(b"3 done in ")
     plain = polymux.convert_to_mp3(folder / "in/1.wav", bitrate="64k", channels=1).read()
@@ -43,85 +51,73 @@ def test_a_folder_with_options_of_the_operation(folder: Path) -> None:
 
 def test_json_lines_and_exit_codes(folder: Path) -> None:
     (folder / "in/broken.wav").write_bytes(b"no sound")
-    done = batch("in", "--output-dir", "out", "--json", cwd=folder, code=1)
+    done = batch(*TO_OUT, "--json", cwd=folder, code=1)
     *items, summary = lines(done)
     assert sorted(one["status"] for one in items) == ["done"] * 3 + ["failed"]
     assert (summary["status"], summary["done"], summary["failed"]) == ("summary", 3, 1)
     assert b"broken" not in done.stdout.splitlines()[-1]
-    again = batch("in", "--output-dir", "out", cwd=folder, code=2)
-    assert b"--resume" in again.stderr
-    resumed = batch("in", "--output-dir", "out", "--resume", "-q", cwd=folder, code=1)
-    assert resumed.stderr == b""
+    assert b"--resume" in batch(*TO_OUT, cwd=folder, code=2).stderr
+    assert batch(*TO_OUT, "--resume", "-q", cwd=folder, code=1).stderr == b""
+    show = ("batch", "--show", "out/polymux-batch.db")
+    shown = call(*show, "--report", "r.jsonl", cwd=folder)
+    assert b"3 done, 1 failed" in shown.stderr
+    assert b"broken.wav" in shown.stderr
+    assert len((folder / "r.jsonl").read_text().splitlines()) == 4
+    statuses = [one["status"] for one in lines(call(*show, "--json", cwd=folder))]
+    assert statuses == ["done"] * 3 + ["failed", "summary"]
     (folder / "in/broken.wav").write_bytes(noise(5))
-    mended = batch("--output-dir", "out", "--retry-failed", cwd=folder)
-    assert b"4 done" in mended.stderr
+    assert b"4 done" in batch("--output-dir", "out", "--retry-failed", cwd=folder).stderr
+    assert call("batch", "--show", "nothing.db", cwd=folder, code=5).stderr
+    assert call("batch", cwd=folder, code=2).stderr
 
 
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("in", "--output-dir", "out", "--bitrate", "1k"), 2),
-        (("in", "--output-dir", "out", "--workers", "0"), 2),
-        (("in",), 2),
-        (("--output-dir", "out"), 2),
-        (("in", "--output-dir", "out", "--report", "a.xlsx"), 2),
-        (("in", "--output-dir", "out", "--retries", "2"), 2),
-        (("-", "-", "--output-dir", "out"), 2),
-        (("in", "--output-dir", "in/0.wav/x"), 1),
+        ("in --output-dir out --bitrate 1k", 2),
+        ("in --output-dir out --workers 0", 2),
+        ("in", 2),
+        ("--output-dir out", 2),
+        ("in --output-dir out --report a.xlsx", 2),
+        ("in --output-dir out --retries 2", 2),
+        ("- - --output-dir out", 2),
+        ("in --output-dir in/0.wav/x", 1),
     ],
 )
-def test_what_is_refused_before_the_work(folder: Path, words: Any, code: int) -> None:
-    assert batch(*words, cwd=folder, code=code).stderr
+def test_what_is_refused_before_the_work(folder: Path, words: str, code: int) -> None:
+    assert batch(*words.split(), cwd=folder, code=code).stderr
     assert not (folder / "out").exists()
 
 
 def test_lists_on_standard_input(folder: Path) -> None:
     odd = os.fsencode(folder) + b"/in/line\nend\xff.wav"
     Path(os.fsdecode(odd)).write_bytes(noise(9))
-    names = [b"in/0.wav", odd]
-    done = batch("-", "-0", "--output-dir", "out", "--json", cwd=folder, stdin=b"\0".join(names))
+    names = b"\0".join([b"in/0.wav", odd])
+    done = batch("-", "-0", "--output-dir", "out", "--json", cwd=folder, stdin=names)
     assert lines(done)[-1]["done"] == 2
     assert (folder / "out/in/0.mp3").exists()
-    done = batch("-", "--output-dir", "out2", cwd=folder, stdin=b"in/1.wav\nin/2.wav\n")
+    batch("-", "--output-dir", "out2", cwd=folder, stdin=b"in/1.wav\nin/2.wav\n")
     assert (folder / "out2/in/2.mp3").exists()
 
 
-def test_texts_on_a_server(folder: Path) -> None:
+def test_texts_on_a_server(server: ReferenceServer, folder: Path) -> None:
     (folder / "texts.txt").write_text("Hello\nHello again\nHello\n")
-    with ReferenceServer() as server:
-        words = ("batch", "free-chat", "texts.txt", "--output-dir", "out", "--server", server.url)
-        run(*words, cwd=folder, POLYMUX_API_KEY=server.token)
-        assert len(server.calls) == 2  # What is the same is asked once.
+    words = ("batch", "free-chat", "texts.txt", "--output-dir", "out", "--server", server.url)
+    call(*words, cwd=folder, POLYMUX_API_KEY=server.token)
+    assert len(server.calls) == 2  # What is the same is asked once.
     assert sorted(path.name for path in (folder / "out").glob("*.txt")) == [
         "000001-hello.txt", "000002-hello-again.txt",
     ]  # fmt: skip
 
 
-def test_no_server_is_taken_from_the_environment(folder: Path) -> None:
-    with ReferenceServer() as server:
-        run("batch", "convert-to-mp3", "in", "--output-dir", "out", cwd=folder, server=server)
-        assert server.calls == []
-
-
-def test_a_wrong_key_is_one_error(folder: Path) -> None:
-    with ReferenceServer() as server:
-        done = batch("in", "--output-dir", "out", "--server", server.url, cwd=folder, code=6,
-                     POLYMUX_API_KEY="wrong-key-of-mine")  # fmt: skip
+def test_a_server_only_where_it_is_named(server: ReferenceServer, folder: Path) -> None:
+    """A wrong key for it is one error."""
+    batch(*TO_OUT, cwd=folder, server=server)
+    assert server.calls == []
+    words = ("in", "--output-dir", "out2", "--server", server.url)
+    done = batch(*words, cwd=folder, code=6, POLYMUX_API_KEY="wrong-key-of-mine")
     assert done.stderr.count(b"\n") == 1
     assert b"wrong-key" not in done.stderr
-
-
-def test_show(folder: Path) -> None:
-    (folder / "in/broken.wav").write_bytes(b"no sound")
-    batch("in", "--output-dir", "out", cwd=folder, code=1)
-    shown = run("batch", "--show", "out/polymux-batch.db", "--report", "r.jsonl", cwd=folder)
-    assert b"3 done, 1 failed" in shown.stderr
-    assert b"broken.wav" in shown.stderr
-    assert len((folder / "r.jsonl").read_text().splitlines()) == 4
-    as_json = run("batch", "--show", "out/polymux-batch.db", "--json", cwd=folder)
-    assert [one["status"] for one in lines(as_json)] == ["done"] * 3 + ["failed", "summary"]
-    assert run("batch", "--show", "nothing.db", cwd=folder, code=5).stderr
-    assert run("batch", cwd=folder, code=2).stderr
 
 
 def many(folder: Path) -> None:
@@ -134,17 +130,8 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(
     folder: Path, number: signal.Signals, code: int
 ) -> None:
     many(folder)
-    with started(
-        "batch",
-        "convert-to-mp3",
-        "in",
-        "--output-dir",
-        "out",
-        "--json",
-        "--workers",
-        "2",
-        cwd=folder,
-    ) as process:
+    words = ("batch", "convert-to-mp3", *TO_OUT, "--json", "--workers", "2")
+    with started(*words, cwd=folder) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(number)
@@ -153,14 +140,13 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(
         _, said = process.communicate(timeout=60)
     assert process.returncode == code, said.decode()
     done = {json.loads(line)["id"] for line in [first, *told.splitlines()]}
-    rows = run("batch", "--show", "out/polymux-batch.db", "--json", cwd=folder)
-    *items, summary = lines(rows)
+    *items, summary = lines(call("batch", "--show", "out/polymux-batch.db", "--json", cwd=folder))
     assert {one["id"] for one in items if one["status"] == "done"} == done
     assert 0 < summary["done"] < 403
     # None waits where it came before the manifest had more than the first ones.
     assert {one["status"] for one in items} <= {"done", "waiting"}
     assert not (folder / "out/.polymux-batch").exists()
-    batch("in", "--output-dir", "out", "--resume", cwd=folder)
+    batch(*TO_OUT, "--resume", cwd=folder)
     assert len(list((folder / "out").glob("*.mp3"))) == 403
 
 
@@ -170,24 +156,21 @@ def test_a_list_that_goes_on_keeps_nobody(folder: Path) -> None:
     with started(*words, cwd=folder, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.write(b"in/1.wav\nin/2")
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["status"] == "done"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-        assert process.stderr is not None
         assert b"Fatal" not in process.stderr.read()
     assert (folder / "out/in/1.mp3").exists()
 
 
 def test_a_second_ctrl_c_ends_at_once(folder: Path) -> None:
     """A server that never answers keeps nobody."""
-    from servers import steps
-    from servers.misbehaving import MisbehavingServer
-
     with MisbehavingServer() as server:
         server.script(steps.stall(), times=None)
-        words = ("batch", "convert-to-mp3", "in", "--output-dir", "out", "--server", server.url)
+        words = ("batch", "convert-to-mp3", *TO_OUT, "--server", server.url)
         with Shell(*PROGRAM, *words, cwd=folder) as shell:
             shell.wait_for("items")
             shell.press("\x03")
@@ -195,27 +178,22 @@ def test_a_second_ctrl_c_ends_at_once(folder: Path) -> None:
             shell.press("\x03")
             assert shell.end() == 130
             assert "Traceback" not in shell.text
-    assert b"3 done" in batch("in", "--output-dir", "out", "--resume", cwd=folder).stderr
+    assert b"3 done" in batch(*TO_OUT, "--resume", cwd=folder).stderr
 
 
 def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
     many(folder)
-    with Shell(
-        *PROGRAM, "batch", "convert-to-mp3", "in", "--output-dir", "out", cwd=folder
-    ) as shell:
+    with Shell(*PROGRAM, "batch", "convert-to-mp3", *TO_OUT, cwd=folder) as shell:
         shell.wait_for(r"\r\d+ of \d+( and more)? items  [\d.]+/s")
         shell.wait_for(r"\r\d+ of \d+ items  [\d.]+/s  \d+:\d\d left")
         assert shell.end() == 0
     assert "403 done" in shell.text
 
 
-def test_help_of_every_operation(folder: Path) -> None:
-    from polymux.cli.operation_commands import COMMANDS
-
-    assert len({one.operation for one in COMMANDS}) == 14
-    for command in COMMANDS:
-        told = run("batch", command.name, "--help", cwd=folder).stdout.decode()
-        options = set(re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE))
-        assert {"--output-dir", "--resume", "--server"} <= options
-        assert "--stream" not in options
-    assert b"--bitrate" in run("batch", "convert2mp3", "--help", cwd=folder).stdout
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_help_of_every_operation(tmp_path: Path, command: Any) -> None:
+    told = call("batch", command.name, "--help", cwd=tmp_path).stdout.decode()
+    options = set(re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE))
+    assert {"--output-dir", "--resume", "--server"} <= options
+    assert "--stream" not in options
+    assert told == call("batch", command.alias, "--help", cwd=tmp_path).stdout.decode()

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_killed_twelve_times(tmp_path: Path) -> None:
-    rounds = BatchKills(tmp_path, 160, 3)
-    rounds.run(12)
-    assert rounds.kills == 12
+def test_killed_six_times(tmp_path: Path) -> None:
+    rounds = BatchKills(tmp_path, 100, 3)
+    rounds.run(6)
+    assert rounds.kills == 6
 
 
 @pytest.mark.long

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import contract
+from polymux.batches import executors
+from polymux.batches.reader import report_of
 from polymux.batches.spec import BatchSpec
-from polymux.errors import AuthenticationError, InternalServerError, NoBackendError, OverloadedError
+from polymux.errors import AuthenticationError, NoBackendError, OverloadedError
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
+from servers.replies import json_reply
 from support.batch_kills import noise
 from support.services import Scripted
 
@@ -49,31 +52,28 @@ def test_every_operation_on_a_server(tmp_path: Path, operation: str) -> None:
             path.write_bytes(noise(number))
     fields = {"model": "philz1337x/clarity-upscaler"} if operation == "upscale_image" else {}
     with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
-        report = polymux.batch(
-            operation, inputs, output_dir=tmp_path / "out", client=client, **fields
-        )
+        given = {"output_dir": tmp_path / "out", "client": client, **fields}
+        report = polymux.batch(operation, inputs, **given)
         items = list(report.items())
         assert report.is_complete, items
         count = len(server.calls)
-        again = polymux.batch(
-            operation, inputs, output_dir=tmp_path / "out", client=client, resume=True, **fields
-        )
+        again = polymux.batch(operation, inputs, resume=True, **given)
         assert (again.kept, len(server.calls)) == (2, count)
+        if operation == "generate_image":  # Several files of one item are numbered.
+            given["output_dir"] = tmp_path / "three"
+            (item,) = polymux.batch(operation, ["A boat"], num_outputs=3, **given).items()
+            names = [path.name for path in item.outputs]
+            assert names == [f"000001-a-boat-{number}.png" for number in (1, 2, 3)]
     for item in items:
         stem = item.outputs[0].stem
         endings = [path.name.removeprefix(stem) for path in item.outputs]
         assert endings == ENDINGS[operation]
         assert all(path.stat().st_size > 0 for path in item.outputs)
-
-
-def test_several_files_of_one_item_are_numbered(tmp_path: Path) -> None:
-    with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
-        report = polymux.batch(
-            "generate_image", ["A boat"], output_dir=tmp_path, client=client, num_outputs=3
-        )
-    (item,) = report.items()
-    names = [path.name for path in item.outputs]
-    assert names == [f"000001-a-boat-{number}.png" for number in (1, 2, 3)]
+    if operation == "transcribe":
+        text, whole = (path.read_text() for path in items[0].outputs)
+        assert text == "This is a test.\n"
+        assert json.loads(whole)["text"] == "This is a test."
+        assert json.loads(whole)["chunks"]
 
 
 def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> None:
@@ -98,29 +98,22 @@ def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> No
 
 
 def test_a_server_that_refuses_one_item_for_ever_refuses_only_that(tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(30)]
     with ReferenceServer() as server, polymux.Client(server.url, server.token, retry=0) as client:
-        texts = [f"text {number}" for number in range(30)]
-        _refuse(server, "text 3")
+        reply = server._operation
+
+        async def refusing(exchange: Any) -> Any:
+            answered = await reply(exchange)
+            if "text 3'" in str(server.calls[-1].body.get("messages")):
+                return json_reply({"error": "not this one"}, 503, [("Retry-After", "0")])
+            return answered
+
+        server._operation = refusing  # type: ignore[method-assign]
         report = polymux.batch("free_chat", texts, output_dir=tmp_path, client=client, workers=2)
     (failed,) = report.items("failed")
     assert "text 3" in failed.input
     assert failed.error_code == "overloaded"
     assert report.done == 29
-
-
-def _refuse(server: ReferenceServer, text: str) -> None:
-    """Has a server answer a certain text with 503."""
-    reply = server._operation
-
-    async def refusing(exchange: Any) -> Any:
-        from servers.replies import json_reply
-
-        answered = await reply(exchange)
-        if text in str(server.calls[-1].body.get("messages")):
-            return json_reply({"error": "not this one"}, 503, [("Retry-After", "0")])
-        return answered
-
-    server._operation = refusing  # type: ignore[method-assign]
 
 
 def test_a_wrong_key_ends_it_at_once_and_spoils_nothing(tmp_path: Path) -> None:
@@ -144,14 +137,8 @@ def test_a_server_that_is_gone_for_long_ends_it(tmp_path: Path) -> None:
         server.script(steps.answer(503, b'{"error":"tomorrow"}', headers), times=None)
         with pytest.raises(OverloadedError, match="tomorrow"):
             polymux.batch("free_chat", ["a", "b"], output_dir=tmp_path, client=client)
-    states = [item.state for item in _items(tmp_path)]
-    assert "failed" not in states
-
-
-def _items(out: Path) -> list[polymux.BatchItem]:
-    from polymux.batches.reader import report_of
-
-    return list(report_of(out / "polymux-batch.db").items())
+    items = report_of(tmp_path / "polymux-batch.db").items()
+    assert "failed" not in [item.state for item in items]
 
 
 def test_failures_of_single_items(tmp_path: Path) -> None:
@@ -163,7 +150,7 @@ def test_failures_of_single_items(tmp_path: Path) -> None:
             "free_chat", ["a", "b", "c"], output_dir=tmp_path, client=client, workers=1
         )
     (failed,) = report.items("failed")
-    assert failed.error_code == InternalServerError.code or failed.error_code == "engine_failed"
+    assert failed.error_code == "engine_failed"
     assert "no luck" in (failed.error_message or "")
     assert report.done == 2
 
@@ -193,8 +180,6 @@ def test_an_engine_of_the_batch_keeps_no_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a million results none is kept twice."""
-    from polymux.batches import executors
-
     left: list[int] = []
     forget = executors.ClientExecutor._forget
 
@@ -213,14 +198,3 @@ def test_an_engine_of_the_batch_keeps_no_results(
     assert left == [0, 0, 0]
     plain = polymux.convert_to_mp3(inputs[0], bitrate="64k").read()
     assert (tmp_path / "out/0.mp3").read_bytes() == plain
-
-
-def test_texts_and_json_are_what_they_were(tmp_path: Path) -> None:
-    with ReferenceServer() as server, polymux.Client(server.url, server.token) as client:
-        (tmp_path / "a.wav").write_bytes(noise(1))
-        polymux.batch("transcribe", [tmp_path / "a.wav"], output_dir=tmp_path / "o", client=client)
-        said = client.transcribe(tmp_path / "a.wav")
-    assert (tmp_path / "o/a.txt").read_text() == said.text + "\n"
-    output = json.loads((tmp_path / "o/a.json").read_text())
-    assert output["text"] == said.text
-    assert output["chunks"]

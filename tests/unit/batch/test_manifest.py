@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.batches.manifest import Manifest
-from polymux.batches.records import Failed, Found, Output, Staged, StagedResult
-from polymux.errors import OutputExistsError, OutputFailedError
+from polymux.batches.records import Found, Staged, StagedResult
+from polymux.errors import OutputFailedError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -63,21 +63,6 @@ def test_the_next_ones_are_found_without_looking_at_all_that_are_done(manifest: 
     assert manifest.done_like(b"77", 0) == (77, [])
 
 
-def test_what_is_known_is_not_added_again(manifest: Manifest) -> None:
-    assert manifest.add([found(1), found(2), found(1)]) == (2, 20, 1)
-    assert manifest.add([found(2)]) == (0, 0, 1)
-    assert manifest.counts().total == 2
-
-
-def test_stems_are_told_apart_by_what_the_item_is(manifest: Manifest) -> None:
-    manifest.add([found(1, "a"), found(2, "a")])
-    rows = manifest._database.read(lambda one: one.execute("SELECT stem FROM items").fetchall())
-    stems = [row["stem"] for row in rows]
-    assert stems[0] == b"a"
-    assert stems[1].startswith(b"a-")
-    assert len(stems[1]) == 10
-
-
 def test_numbered_files_leave_the_names_of_others_alone(manifest: Manifest, tmp_path: Path) -> None:
     manifest.add([found(1, "a"), found(2, "a-1")])
     one = made(manifest, "-1.png")
@@ -89,33 +74,6 @@ def test_numbered_files_leave_the_names_of_others_alone(manifest: Manifest, tmp_
     assert isinstance(second, list)
     assert first[0].name == b"a-1.png"
     assert second[0].name.startswith(b"a-1-")
-
-
-def test_names_that_were_not_got_are_nobodys(manifest: Manifest, tmp_path: Path) -> None:
-    """What an item was to be called, and was not, it may not replace later."""
-    manifest.add([found(1, "a")])
-    one = made(manifest)
-    (outputs,) = manifest.write_down(made=[one])
-    assert outputs == [Output(0, b"a.mp3", ".mp3", 3, b"hash", is_own=False)]
-    (tmp_path / "a.mp3").write_text("somebody's")
-    manifest.write_down(failed=[Failed(one.task, "output_exists", "in the way", 0.1)])
-    (refused,) = manifest.write_down(made=[one])
-    assert isinstance(refused, OutputExistsError)
-    (allowed,) = manifest.write_down(made=[one], overwrite=True)
-    assert isinstance(allowed, list)
-    assert allowed[0].is_own
-
-
-def test_what_it_has_made_an_item_may_replace(manifest: Manifest, tmp_path: Path) -> None:
-    manifest.add([found(1, "a")])
-    one = made(manifest)
-    manifest.write_down(made=[one])
-    manifest.write_down(finished=[one])
-    (tmp_path / "a.mp3").write_text("edited")
-    manifest.wait_again([1])
-    (outputs,) = manifest.write_down(made=[one])
-    assert isinstance(outputs, list)
-    assert outputs[0].is_own
 
 
 def test_threads_share_it(manifest: Manifest) -> None:
