@@ -125,3 +125,15 @@ def test_any_exception_of_a_callback_comes_out_unchanged(
     with pytest.raises(type(error)) as caught:
         polymux.convert_to_mp3(Failing(clips.data("wav"), 3, error))
     assert caught.value is error
+
+
+def test_a_callback_may_convert(clips: Clips) -> None:
+    source = clips.path("flac")
+    inner: list[bytes] = []
+
+    def on_progress(progress: polymux.Progress) -> None:
+        if not inner:
+            inner.append(polymux.convert_to_mp3(source).read())
+
+    outer = polymux.convert_to_mp3(source, on_progress=on_progress).read()
+    assert inner == [outer]
