@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy
 import polymux
-from polymux._native.media import media
+from polymux._native import media
 from polymux.engines.media.engine import native_source
 from polymux.media.options import native_limits
 from support import signature_oracle

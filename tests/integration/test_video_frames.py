@@ -132,7 +132,7 @@ def test_a_forked_child_does_not_touch_its_parents_video(tmp_path: Path) -> None
     code = f"""
 import os
 from polymux import errors
-from polymux._native.media import media
+from polymux._native import media
 writer = media.VideoWriter({os.fsencode(tmp_path / "a.mp4")!r}, 64, 64, (8, 1), "vp9", 75, 2, True)
 frame = bytes(64 * 64 * 3)
 writer.write(frame)

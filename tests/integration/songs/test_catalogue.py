@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux._native.media import media
+from polymux._native import media
 from polymux._util import sqlite
 from polymux._util.sqlite import is_full
 from polymux.songs.indexer import Addition

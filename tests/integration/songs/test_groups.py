@@ -63,7 +63,7 @@ def test_of_several_files_of_a_recording_the_first_is_named(
 
 
 def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, object]]:
-    from polymux._native.media import media
+    from polymux._native import media
 
     query = media.song_query(("path", str(snippet).encode(), "a"), media.Limits())["query"]
     return catalogue._index.current().candidates(query)

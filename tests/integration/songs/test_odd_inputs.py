@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux._native.media import media
+from polymux._native import media
 from polymux.songs.indexer import Addition
 from support import catalogue_songs, programs
 from support.commands import run

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import polymux
 import pytest
-from polymux._native.media import media
+from polymux._native import media
 from support import catalogue_songs
 from support.catalogue_songs import RATE
 
