@@ -151,7 +151,7 @@ def test_a_thousand_times(server: MisbehavingServer) -> None:
 
 
 def test_hundreds_of_requests(server: MisbehavingServer) -> None:
-    """N17: exchanges, streams and fetches."""
+    """Exchanges, streams and fetches."""
     check(server, REQUESTS, 400)
 
 

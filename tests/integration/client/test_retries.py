@@ -36,7 +36,7 @@ def client_of(
 
 
 def test_as_often_as_allowed(server: MisbehavingServer) -> None:
-    """C03, C04, K15: the last error is to be seen; then never more."""
+    """The last error is to be seen; then never more."""
     with client_of(server) as client:
         server.script(steps.answer(503, b'{"error":"first"}'), times=2)
         server.script(steps.answer(429, b'{"error":"last"}', [("X-Request-ID", "r-3")]))
