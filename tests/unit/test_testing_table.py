@@ -27,7 +27,7 @@ def cases() -> list[tuple[str, str]]:
 @cache
 def names_in(path: Path) -> frozenset[str]:
     """Test functions of a Python file, or test cases of a C++ file."""
-    pattern = r"^def (\w+)\(" if path.suffix == ".py" else r'TEST_CASE\(\s*"([^"]*)"'
+    pattern = r"^(?:async )?def (\w+)\(" if path.suffix == ".py" else r'TEST_CASE\(\s*"([^"]*)"'
     return frozenset(re.findall(pattern, path.read_text(), re.MULTILINE))
 
 

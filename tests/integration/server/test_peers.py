@@ -135,7 +135,7 @@ def test_a_client_that_leaves_before_it_is_answered(
         until(lambda: running(server) == 1)
         if reset:
             reset_at_close(connection)
-    assert until(lambda: running(server) == 0, 5) < 3
+    assert until(lambda: running(server) == 0, 20) < 10
     assert server.is_alive()
 
 
