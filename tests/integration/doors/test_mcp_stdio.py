@@ -15,7 +15,7 @@ import mcp_types as types
 import polymux
 import pytest
 from mcp import Client, MCPError
-from polymux.mcp.executor import LocalExecutor, remote_executor
+from polymux.mcp.executor import LocalExecutor
 from polymux.mcp.files import Folders
 from polymux.mcp.protocol import make_server
 from polymux.mcp.stdio import StdioFrontend
@@ -263,23 +263,19 @@ def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> 
 def test_progress_and_cancelling_reach_the_server(
     folder: Path, server: PolymuxServer, backend: Scripted, mode: str
 ) -> None:
+    told: list[float] = []
+
+    async def on_progress(progress: float, total: float | None, words: str | None) -> None:
+        told.append(progress)
+
     async def main() -> None:
-        asked = polymux.AsyncClient(server.url, server.key)
         server.loop.call_soon_threadsafe(backend.gate.clear)
-        told = asyncio.Event()
-
-        async def on_progress(*_: object) -> None:
-            told.set()
-
-        async with (
-            remote_executor(asked) as desk,
-            beside(desk, Folders([], folder), mode=mode) as client,
-        ):
-            given = {"file": "here.wav"}
+        given = {"file": "here.wav"}
+        async with over_stdio(folder, "--server", server.url, mode=mode, server=server) as client:
             call = asyncio.ensure_future(
                 client.call_tool("convert_to_mp3", given, progress_callback=on_progress)
             )
-            await told.wait()
+            await asyncio.to_thread(until, lambda: backend.began)
             call.cancel()
             with suppress(asyncio.CancelledError):
                 await call
@@ -287,6 +283,7 @@ def test_progress_and_cancelling_reach_the_server(
             server.loop.call_soon_threadsafe(backend.gate.set)
             assert not (await client.call_tool("convert_to_mp3", given)).is_error
 
+    server.token = server.key  # type: ignore[attr-defined]
     run(main())
 
 
