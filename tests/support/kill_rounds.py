@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 JOBS = "/api/v1/predictions"
 ENDED_S = 2.0
-READY_S = 2.0 * PATIENCE
+READY_S = 10.0 * PATIENCE
 BROKEN = (OSError, http.client.HTTPException)
 #: What a store may hold beside the folders of its files.
 NAMES = {

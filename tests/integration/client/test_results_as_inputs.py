@@ -13,7 +13,7 @@ from polymux.client.remote_file import RemoteFile
 from polymux.local.local_file import LocalFile
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
-from support.client_calls import FINE, KINDS, called
+from support.client_calls import KINDS, called
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,11 +93,12 @@ def test_an_answer_goes_back_into_its_conversation(
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "reasoning": "hm", "refusal": None, "tool_calls": [call]}
     server.script(steps.answer(200, json.dumps({"choices": [{"message": message}]}).encode()))
-    server.script(FINE)
+    plain = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+    server.script(steps.answer(200, json.dumps(plain).encode()))
     asked = {"role": "user", "content": "x"}
     first = client.chat("x").choices[0].message
     result = {"role": "tool", "tool_call_id": "c1", "content": "5"}
-    client.free_chat((asked, first, result))
+    client.chat([asked, first, result])
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     assert json.loads(server.requests[-1].body)["messages"] == [asked, said, result]
     with pytest.raises(TypeError, match="cannot be sent as JSON"):

@@ -197,9 +197,12 @@ def count():
             pass
     return (schedule() - before) / (now - begun)
 
+clients = []
+
 def on(path):
     paths = {"free_chat": path, "chat": path, "read_text": path}
-    return polymux.Client(url, key, retry=0, timeout=60, paths=paths)
+    clients.append(polymux.Client(url, key, retry=0, timeout=60, paths=paths))
+    return clients[-1]
 
 policy = FetchPolicy(allowed_hosts=(url.removeprefix("http://"),))
 works = {

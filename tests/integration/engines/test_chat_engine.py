@@ -58,7 +58,7 @@ def test_an_answer_whole_and_streamed(chat_client: polymux.Client) -> None:
     assert len([one for one in pieces if one]) > 5
     assert stream.finished
     assert stream.usage is not None
-    usage_is_whole(stream.usage.json())
+    usage_is_whole(stream.usage)
 
 
 def test_stops_and_limits_of_any_size_mean_what_they_say(chat_client: polymux.Client) -> None:

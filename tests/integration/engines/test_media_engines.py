@@ -138,10 +138,10 @@ def test_what_is_no_picture(client: polymux.Client) -> None:
     claimed[16:24] = (100_000).to_bytes(4, "big") * 2
     claimed[29:33] = zlib.crc32(claimed[12:29]).to_bytes(4, "big")
     for data, statuses, words in (
-        (b"", (400, 415), ""),
+        (b"", (400, 415), None),
         (b"\n%PDF-1.7\n" + b"x" * 5000, (415,), "PDF"),
-        (whole[:600], (422,), ""),
-        (bytes(claimed), (413,), ""),
+        (whole[:600], (422,), None),
+        (bytes(claimed), (413,), None),
     ):
         with pytest.raises(polymux.APIStatusError, match=words) as refused:
             client.read_text(("page.png", data))

@@ -9,7 +9,6 @@ import numpy
 import polymux
 import pytest
 from polymux.engines.speech.engine import _chunk
-from support.conversions import wav
 from support.openai_door import real_speech
 
 if TYPE_CHECKING:
@@ -132,9 +131,9 @@ def test_what_holds_no_speech(
     assert (refused.value.status, refused.value.code) == (status, code)
 
 
-def test_what_is_refused(client: polymux.Client) -> None:
+def test_what_is_refused(client: polymux.Client, talk: Path) -> None:
     with pytest.raises(polymux.APIStatusError) as refused:
-        client.transcribe(("a.wav", wav(1)), language="klingon")
+        client.transcribe(talk, language="klingon")
     assert (refused.value.status, refused.value.param) == (400, "language")
     with pytest.raises(polymux.BadRequestError, match="refused"):
         client.transcribe(url="http://127.0.0.1:9/talk")

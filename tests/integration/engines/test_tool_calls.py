@@ -161,14 +161,16 @@ def test_the_tool_that_is_named_is_called(client: polymux.Client) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"tools": [tool("nothing")], "tool_choice": NAMED}, ""),
+        ({"tools": [tool("nothing")], "tool_choice": NAMED}, None),
         ({"model": "plain", "tools": [WEATHER], "tool_choice": NAMED}, "calls no tools"),
         ({"model": "plain", "tools": [WEATHER], "tool_choice": "required"}, "calls no tools"),
         ({"tool_choice": "required"}, "there are no tools"),
     ],
     ids=["another tool", "named of a plain template", "required of it", "required of none"],
 )
-def test_what_cannot_be_called(client: polymux.Client, given: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_called(
+    client: polymux.Client, given: dict[str, Any], words: str | None
+) -> None:
     with pytest.raises(polymux.BadRequestError, match=words) as caught:
         asked(client, [QUESTION], **given)
     assert caught.value.param == "tool_choice"

@@ -157,7 +157,10 @@ class Served(ServedProgram):
         connection.request("POST", CHAT, asking(said, stream=True), headers)
         answer = connection.getresponse()
         assert answer.status == 200
-        assert answer.readline().startswith(b"data: ")
+        line = answer.readline()
+        while not line.startswith(b"data: "):
+            assert line.strip() in (b"", b": keep-alive")
+            line = answer.readline()
         return connection, answer
 
     def engine(self) -> int:
