@@ -189,7 +189,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [
             "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
             "-nodes", "-days", "2", "-subj", "/CN=polymux test",
-            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem",
+            "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", "key.pem", "-out", "certificate.pem",
         ],
         cwd=folder, check=True, capture_output=True, timeout=60,
     )  # fmt: skip
