@@ -278,4 +278,4 @@ def test_probe(folder: Path, corpus: Corpus, content: bytes) -> None:
 
 
 def test_doctor(folder: Path) -> None:
-    assert b"FFmpeg" in run("doctor", cwd=folder).stdout
+    assert b"FFmpeg" in call("doctor", cwd=folder).stdout

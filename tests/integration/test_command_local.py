@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.chat_model import model_path
-from support.commands import call, run
+from support.commands import call
 from support.weights import upscaler
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_text_chats_and_pictures(tmp_path: Path, page: Path, models: dict[str, str]) -> None:
-    read = run("read-text", page, "--local", cwd=tmp_path, **models)
+    read = call("read-text", page, "--local", cwd=tmp_path, **models)
     assert read.stdout.decode().strip() == "POLYMUX 2026"
     words = ("chat", "Name a colour.", "--local", "--max-completion-tokens", "5")
     assert call(*words, cwd=tmp_path, **models).stdout.decode().strip()

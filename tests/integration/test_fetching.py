@@ -187,8 +187,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
     subprocess.run(
         [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", "/CN=polymux test", "-addext", "subjectAltName=IP:127.0.0.1",
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+            "-nodes", "-days", "2", "-subj", "/CN=polymux test",
+            "-addext", "subjectAltName=IP:127.0.0.1",
             "-keyout", "key.pem", "-out", "certificate.pem",
         ],
         cwd=folder, check=True, capture_output=True, timeout=60,
