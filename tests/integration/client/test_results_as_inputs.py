@@ -92,13 +92,17 @@ def test_an_answer_goes_back_into_its_conversation(
     """With the calls of tools that it asks for, and without its thinking."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "reasoning": "hm", "refusal": None, "tool_calls": [call]}
-    server.script(steps.answer(200, json.dumps({"choices": [{"message": message}]}).encode()))
+    plain = {"role": "assistant", "content": "a"}
+    for one in (message, plain):
+        server.script(steps.answer(200, json.dumps({"choices": [{"message": one}]}).encode()))
     server.script(FINE)
     asked = {"role": "user", "content": "x"}
-    first = client.chat("x").choices[0].message
     result = {"role": "tool", "tool_call_id": "c1", "content": "5"}
-    client.free_chat((asked, first, result))
+    first = client.chat("x").choices[0].message
+    second = client.chat([asked, first, result]).choices[0].message
+    client.free_chat((asked, second, asked))
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
-    assert json.loads(server.requests[-1].body)["messages"] == [asked, said, result]
+    sent = [json.loads(request.body)["messages"] for request in server.requests]
+    assert sent[1:] == [[asked, said, result], [asked, plain, asked]]
     with pytest.raises(TypeError, match="cannot be sent as JSON"):
         client.chat([asked, client])  # type: ignore[list-item]
