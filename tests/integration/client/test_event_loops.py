@@ -48,7 +48,7 @@ def test_a_notebook_s_loop(reference: ReferenceServer) -> None:
     loop = asyncio.new_event_loop()
     stream = loop.run_until_complete(client.chat("a b c", stream=True))
     asyncio.run(answered(client, "between"))
-    first = loop.run_until_complete(anext(stream))
+    loop.run_until_complete(anext(stream))
     asyncio.run(answered(client, "between"))
     loop.run_until_complete(read_on(stream))
     assert first.role == "assistant"

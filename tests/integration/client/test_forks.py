@@ -51,7 +51,7 @@ def join(*pids):
 
 
 def run(code: str, url: str, **how: Any) -> None:
-    client_children.run(CALLING + code, url, timeout_s=60, **how)
+    client_children.run(CALLING + code, url, **how)
 
 
 def answered_apart(server: ReferenceServer) -> None:

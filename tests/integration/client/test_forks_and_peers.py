@@ -62,6 +62,10 @@ stream.close()
 stream = begun()
 pid = linger()
 client.close()
+try:
+    list(stream)
+except polymux.PolymuxError:
+    pass
 """,
     "a stream of a loop that is closed": """
 async def main():

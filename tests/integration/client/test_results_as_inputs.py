@@ -96,10 +96,10 @@ def test_an_answer_goes_back_into_its_conversation(
     plain = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
     server.script(steps.answer(200, json.dumps(plain).encode()))
     asked = {"role": "user", "content": "x"}
-    first = client.chat("x").choices[0].message
     result = {"role": "tool", "tool_call_id": "c1", "content": "5"}
     client.chat([asked, first, result])
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
-    assert json.loads(server.requests[-1].body)["messages"] == [asked, said, result]
+    sent = [json.loads(request.body)["messages"] for request in server.requests]
+    assert sent[1:] == [[asked, said, result], [asked, plain, asked]]
     with pytest.raises(TypeError, match="cannot be sent as JSON"):
         client.chat([asked, client])  # type: ignore[list-item]

@@ -209,7 +209,7 @@ works = {
     "waits": lambda: on("/waits").free_chat("x"),
     "reads": lambda: list(on("/reads").chat("x", stream=True)),
     "uploads": lambda: on("/uploads").read_text(("a.png", b"x" * (64 << 20))),
-    "watches": lambda: list(on("/").predictions.events("a")),
+    "watches": lambda: list(clients[0].predictions.events("a")),
     "fetches": lambda: fetch(url + "/fetches", policy=policy),
 }
 seen = {}
