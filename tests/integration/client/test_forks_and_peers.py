@@ -8,6 +8,7 @@ import signal
 from servers.misbehaving import MisbehavingServer
 from support.client_calls import SILENT_STREAM
 from support.client_children import finish, start, wait_for
+from support.hostile_check import PATIENCE
 
 #: A child that uses nothing of polymux and lives until the test has seen what it wanted to see.
 PRELUDE = """
@@ -109,7 +110,7 @@ def test_the_end_of_a_call_reaches_the_server() -> None:
         try:
             for way, child in children.items():
                 wait_for(child, "ended")
-                servers[way].wait_closed(servers[way].requests[0].connection, 20)
+                servers[way].wait_closed(servers[way].requests[0].connection, 2 * PATIENCE)
         finally:
             for child in children.values():
                 child.send_signal(signal.SIGUSR1)

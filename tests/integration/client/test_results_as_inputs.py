@@ -13,7 +13,7 @@ from polymux.client.remote_file import RemoteFile
 from polymux.local.local_file import LocalFile
 from servers import media, steps
 from servers.misbehaving import MisbehavingServer
-from support.client_calls import KINDS, called
+from support.client_calls import FINE, KINDS, called
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,12 +92,15 @@ def test_an_answer_goes_back_into_its_conversation(
     """With the calls of tools that it asks for, and without its thinking."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "reasoning": "hm", "refusal": None, "tool_calls": [call]}
-    server.script(steps.answer(200, json.dumps({"choices": [{"message": message}]}).encode()))
-    plain = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
-    server.script(steps.answer(200, json.dumps(plain).encode()))
+    plain = {"role": "assistant", "content": "a"}
+    for one in (message, plain):
+        server.script(steps.answer(200, json.dumps({"choices": [{"message": one}]}).encode()))
+    server.script(FINE)
     asked = {"role": "user", "content": "x"}
     result = {"role": "tool", "tool_call_id": "c1", "content": "5"}
-    client.chat([asked, first, result])
+    first = client.chat("x").choices[0].message
+    second = client.chat([asked, first, result]).choices[0].message
+    client.free_chat((asked, second, asked))
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     sent = [json.loads(request.body)["messages"] for request in server.requests]
     assert sent[1:] == [[asked, said, result], [asked, plain, asked]]
