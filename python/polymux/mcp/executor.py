@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -115,6 +115,12 @@ class RemoteExecutor:
                 extra_body=extra,
                 on_progress=progress.told,
             )
+        except asyncio.CancelledError:
+            # A job whose name the server has told goes on without its caller.
+            if progress.job is not None:
+                with suppress(errors.PolymuxError):
+                    await asyncio.shield(self._client.predictions.cancel(progress.job))
+            raise
         except (errors.APIStatusError, errors.InvalidRequestError):
             raise
         except errors.PolymuxError as error:
@@ -153,15 +159,21 @@ async def remote_executor(client: AsyncClient) -> AsyncIterator[ToolExecutor]:
 
 
 class _Progress:
-    """Hands on how much of a job is done."""
+    """Hands on how much of a job is done.
+
+    Attributes:
+        job: Its id, once the server has told it.
+    """
 
     def __init__(self, call: Call) -> None:
+        self.job: str | None = None
         self._call = call
         self._told = -1.0
         self._tasks: set[asyncio.Task[None]] = set()
 
     def told(self, job: Prediction) -> None:
         """Of a job that goes on. Called on the event loop, and waits for nothing."""
+        self.job = job.id
         progress = job.extra.get("progress")
         if not isinstance(progress, (int, float)) or not progress > self._told:
             return

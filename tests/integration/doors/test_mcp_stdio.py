@@ -275,7 +275,7 @@ def test_progress_and_cancelling_reach_the_server(
             call = asyncio.ensure_future(
                 client.call_tool("convert_to_mp3", given, progress_callback=on_progress)
             )
-            await asyncio.to_thread(until, lambda: backend.began)
+            await asyncio.to_thread(until, lambda: backend.began and told)
             call.cancel()
             with suppress(asyncio.CancelledError):
                 await call
