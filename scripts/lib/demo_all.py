@@ -73,8 +73,8 @@ def _end(server: DemoServer, failed: list[str], *, keep: bool) -> int:
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     if keep:
-        print("the server runs until Ctrl-C", flush=True)
         with suppress(KeyboardInterrupt):
+            print("the server runs until Ctrl-C", flush=True)
             server.wait()
     else:
         print("the server ends here; scripts/demo --all --keep leaves it on")
