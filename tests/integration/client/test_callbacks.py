@@ -49,8 +49,9 @@ def test_a_progress_callback_that_raises(
         called(kind, server.url, lambda one: one.read_text(FILE, on_upload=on_upload))
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert names[-1] == "on_upload"
-    server.wait_closed(server.connections[0], 10)
-    assert not server.requests[0].body_complete
+    for connection in server.wait_connections(1, 10):
+        server.wait_closed(connection, 10)
+    assert not any(one.body_complete for one in server.requests)
 
 
 class Raising(io.RawIOBase):
@@ -101,9 +102,9 @@ def test_a_source_that_raises(
     if kind is polymux.Client:
         names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
         assert {"iterating", "read"} & {*names}
-        server.wait_connections(1)
+        server.wait_connections(1, 10)
     for connection in server.connections:
-        server.wait_closed(connection)
+        server.wait_closed(connection, 10)
     assert not any(one.body_complete for one in server.requests)
 
 

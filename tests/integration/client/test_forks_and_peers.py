@@ -110,7 +110,8 @@ def test_the_end_of_a_call_reaches_the_server() -> None:
         try:
             for way, child in children.items():
                 wait_for(child, "ended")
-                servers[way].wait_closed(servers[way].requests[0].connection, 2 * PATIENCE)
+                asked = servers[way].wait_requests(1, 20 * PATIENCE)[0]
+                servers[way].wait_closed(asked.connection, 20 * PATIENCE)
         finally:
             for child in children.values():
                 child.send_signal(signal.SIGUSR1)
