@@ -1,10 +1,8 @@
-"""The native media module, loaded when something of it is first used.
-
-A failed import is not remembered, so the next use after a repair finds the module.
-"""
+"""The native media module, loaded when something of it is first used."""
 
 from typing import TYPE_CHECKING
 
+from polymux._native.lazy import attribute_loader
 from polymux._util.text import printable, shortened
 from polymux.errors import MissingDependencyError
 
@@ -30,13 +28,4 @@ def _missing(error: ImportError) -> MissingDependencyError:
 if TYPE_CHECKING:
     from polymux._native._media import *  # noqa: F403 - the names of the stub
 else:
-
-    def __getattr__(name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        try:
-            import polymux._native._media as native
-        except ImportError as error:
-            raise _missing(error) from error
-        value = globals()[name] = getattr(native, name)
-        return value
+    __getattr__ = attribute_loader("polymux._native._media", globals(), _missing)

@@ -23,12 +23,6 @@ from polymux.songs.table import SongTable
 from polymux.songs.write_lock import WritingLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from polymux.media.inputs import Source
-    from polymux.media.options import Limits
-
-if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
