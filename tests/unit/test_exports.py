@@ -113,12 +113,17 @@ def test_sync_and_async_twins_take_the_same_arguments() -> None:
         assert taken(getattr(polymux, name)) == taken(getattr(aio, name)), name
 
 
-def taken(function: Callable[..., object]) -> set[str]:
-    """Names of the arguments, those of `EncodingOptions` one by one."""
-    names = set(inspect.signature(function).parameters)
-    if "options" in names:
-        names = names - {"options"} | set(EncodingOptions.__annotations__)
-    return names
+def taken(function: Callable[..., object]) -> tuple[list[inspect.Parameter], set[str]]:
+    """The arguments, and the names of the options of an encoding, which `**options` may hold."""
+    parameters = inspect.signature(function).parameters
+    options = set(EncodingOptions.__annotations__)
+    if "options" in parameters:
+        assert parameters["options"].annotation == "Unpack[EncodingOptions]"
+        given = options
+    else:
+        given = options & set(parameters)
+    others = [one for name, one in parameters.items() if name not in options | {"options"}]
+    return others, given
 
 
 @pytest.mark.parametrize("name", [*TWINS, "decode_chat_stream"])
