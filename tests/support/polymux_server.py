@@ -172,7 +172,6 @@ class PolymuxServer(Asked):
         make: Makes its backends, on its event loop's thread.
         settings: Instead of the defaults.
         limits: Instead of the defaults.
-        defects: Whether something shall fail that nobody foresees: tracebacks are no failure.
     """
 
     def __init__(
@@ -181,11 +180,9 @@ class PolymuxServer(Asked):
         make: Callable[[], Sequence[Backend]] | None = None,
         *,
         limits: Limits | None = None,
-        defects: bool = False,
         **settings: Any,
     ) -> None:
         self._before = InProcess()
-        self._before.defects = defects
         self.settings = replace(
             ServerSettings(),
             port=0,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import os
 import time
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -84,8 +83,7 @@ def served(
 
 
 def alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
+    with suppress(FileNotFoundError, ProcessLookupError):  # One or the other once it is gone.
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     return False
 

@@ -181,7 +181,8 @@ def test_failures_are_results_that_say_so(tmp_path: Path) -> None:
             result = await client.call_tool("search_music", {"song": "Blue Danube"})
             assert code_of(result) == "no_backend"
 
-    with PolymuxServer(tmp_path / "s", lambda: [backend], defects=True) as server:
+    with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:
+        server.expect_defects()
         run(main())
 
 
