@@ -1,4 +1,4 @@
-"""`scripts/bench handover`: what a chunk costs that is decoded already, above a list's loop."""
+"""`scripts/bench handover`: what a chunk costs above a list's loop, and a token of `Local`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import pybind11
 
 from benchmarks.contest import OURS, Case, Variant, arguments, compete
 from benchmarks.handover.bound import module
-from benchmarks.verdicts import Figure, Goal, each
+from benchmarks.measure import ROOT
+from benchmarks.verdicts import CPU, Figure, Goal, each
 
 ABOVE = Figure("ns a chunk above a list's loop", each("above_ns", 1.0))
 SPENT = Figure("ns a chunk", each("spent_ns", 1.0))
 ASYNC, BOUND = "polymux, asyncio, ready", "an object of pybind11"
+ASYNC_LOCAL = "polymux, asyncio"
 COUNT, QUICK_COUNT = 20_000, 2_000
+TOKENS, QUICK_TOKENS = 10_000, 200
 
 
 def main() -> None:
@@ -41,7 +44,20 @@ def main() -> None:
         ),
         who="way",
     )
-    compete("handover", [case], options, {"pybind11": pybind11.__version__})
+    tokens = str(QUICK_TOKENS if options.quick else TOKENS)
+
+    def local(name: str, way: str) -> Variant:
+        command = (sys.executable, "-m", "benchmarks.handover.local", way, tokens)
+        # The engine's process imports the benchmark's engine.
+        return Variant(name, command, ours=True, env={"PYTHONPATH": str(ROOT)})
+
+    of_local = Case(
+        "a token of Local, without the engine's process",
+        (local(OURS, "sync"), local(ASYNC_LOCAL, "async")),
+        (CPU,),
+        who="way",
+    )
+    compete("handover", [case, of_local], options, {"pybind11": pybind11.__version__})
 
 
 if __name__ == "__main__":
