@@ -29,17 +29,22 @@ def leaves_nothing(use: Callable[[], object], times: int = 1000) -> None:
     """Fails if each call leaves an object behind, or some KB of native memory."""
     for _ in range(max(times // 10, 20)):
         use()
+    # Another thread, such as the one that brings the tests' names, may keep something, once.
+    for _ in range(3):
+        traced, resident, descriptors = _grown(use, times)
+        # An object is 48 bytes at the least.
+        if descriptors <= 1 and (SANITIZED or (traced < times * 40 and resident < 8 << 20)):
+            return
+    raise AssertionError((traced, resident, descriptors))
+
+
+def _grown(use: Callable[[], object], times: int) -> tuple[int, ...]:
     tracemalloc.start()
     try:
         use()
         before = _figures()
         for _ in range(times):
             use()
-        after = _figures()
+        return tuple(after - one for after, one in zip(_figures(), before, strict=True))
     finally:
         tracemalloc.stop()
-    if not SANITIZED:
-        # An object is 48 bytes at the least.
-        assert after[0] - before[0] < times * 40, (before, after)
-        assert after[1] - before[1] < 8 << 20, (before, after)
-    assert after[2] - before[2] <= 1, (before, after)

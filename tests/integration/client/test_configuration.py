@@ -30,6 +30,8 @@ OTHERS = ["http://server.example:81", "https://server.example", "http://other.ex
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # A server of this user, if one runs, would offer its key.
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "config.toml"))
     return tmp_path / "config.toml"
 
