@@ -107,9 +107,8 @@ def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # 
     source = Source(file, sha256.lower(), None, url=url)
     part = Part(source, "", source.sha256, None)
     return Model(
-        name, "chat", "", license, "", "", {"model": file}, {},
-        (File(file, source.sha256, None, (part,)),),
-    )  # fmt: skip
+        name, "chat", "", license, "", {"model": file}, (File(file, source.sha256, None, (part,)),)
+    )
 
 
 class _Pull:
