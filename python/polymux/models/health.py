@@ -6,8 +6,7 @@ from typing import Any
 
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
-from polymux.models.role_assignment import assign_models, loras_of
-from polymux.models.roles import ROLES, possible
+from polymux.models.roles import ROLES, assign_models, loras_of, possible
 from polymux.models.torch_device import device
 
 

@@ -14,8 +14,7 @@ from polymux.engines.registry import ENGINES
 from polymux.models import catalogue
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
-from polymux.models.role_assignment import assign_models, loras_of
-from polymux.models.roles import needed_roles, possible
+from polymux.models.roles import assign_models, loras_of, needed_roles, possible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
