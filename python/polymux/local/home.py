@@ -380,7 +380,7 @@ def _songs(
     """The catalogue, for its owner."""
     from polymux.songs.backend import CatalogueBackend
     from polymux.songs.catalogue import Catalogue
-    from polymux.songs.links import FileAddresses
+    from polymux.songs.pages import FileAddresses
     from polymux.songs.reader import Library
     from polymux.songs.selection import served_folder
 

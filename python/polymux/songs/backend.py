@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest
     from polymux.service.store import Store
     from polymux.songs.catalogue import Catalogue
-    from polymux.songs.links import Addresses
+    from polymux.songs.pages import FileAddresses, SignedAddresses
     from polymux.songs.reader import Library
     from polymux.songs.results import CatalogueSong, Match
 
@@ -61,7 +61,7 @@ class CatalogueBackend(Backend):
         self,
         library: Library,
         media: Backend,
-        addresses: Callable[[Store], Addresses],
+        addresses: Callable[[Store], SignedAddresses | FileAddresses],
         *,
         is_own: bool = False,
     ) -> None:

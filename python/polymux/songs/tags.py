@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,10 +123,16 @@ def _picture(path: Path) -> Cover | None:
     from polymux.media.results import Cover
 
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_COVER_BYTES + 1)
+        data = read_start(path, LARGEST_COVER_BYTES + 1)
     except OSError:
         return None
     if not data or len(data) > LARGEST_COVER_BYTES:
         return None
     return Cover(_COVER_TYPES[path.suffix.lower()], "", _FRONT_COVER, data)
+
+
+def read_start(path: Path, max_bytes: int) -> bytes:
+    """The beginning of a file; of what is none, such as a pipe that nobody writes to, nothing."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(max_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
