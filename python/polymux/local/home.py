@@ -382,7 +382,7 @@ def _songs(
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.pages import FileAddresses
     from polymux.songs.reader import Library
-    from polymux.songs.selection import served_folder
+    from polymux.songs.settings import served_folder
 
     if isinstance(catalogue, Catalogue):
         library = Library.of(catalogue)

@@ -140,7 +140,7 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
 
 
 def _remedy_of_songs(operation: str) -> str:
-    from polymux.songs.selection import REMEDY
+    from polymux.songs.settings import REMEDY
     from polymux.upstreams.song_recognition import settings as recognition
     from polymux.upstreams.song_search import settings as search
 

@@ -21,7 +21,7 @@ from polymux.runtime.upstream_settings import upstreams_of
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.pages import SignedAddresses
 from polymux.songs.reader import Library
-from polymux.songs.selection import served_folder
+from polymux.songs.settings import served_folder
 from polymux.summaries.backend import SummaryBackend
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend

@@ -15,7 +15,7 @@ from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import bad_request, engine_failed, status_error
 from polymux.service.model import OperationResult, ProgressSink
-from polymux.songs.selection import REMEDY, told
+from polymux.songs.settings import REMEDY, told
 from polymux.songs.text_normalization import folded
 from polymux.songs.text_search import search_text
 

@@ -6,12 +6,12 @@ import logging
 import os
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from polymux.errors import PolymuxError
+from polymux.errors import CatalogueError, PolymuxError
 from polymux.songs.catalogue import Catalogue
 from polymux.songs.index import CatalogueIndex
-from polymux.songs.selection import DATABASE
+from polymux.songs.settings import DATABASE, REMEDY, served_folder, told
 from polymux.songs.write_lock import WritingLock
 
 if TYPE_CHECKING:
@@ -215,3 +215,47 @@ class Library:
             opened, self._opened = self._opened, None
         if opened is not None:
             opened[1].close()
+
+
+def health(wanted: Path | None = None) -> dict[str, Any]:
+    """What `polymux doctor` says of the catalogue: whether there is one, and how many songs it has.
+
+    Args:
+        wanted: The folder that a server's settings name. Default: the one that ``polymux songs``
+            uses without an argument.
+
+    Returns:
+        ``ok``, ``songs``, ``folder`` (None where there is no catalogue), ``problem`` (why it cannot
+        be read, else None) and ``remedy``.
+
+    Example:
+        >>> from polymux.songs.reader import health
+        >>> sorted(health())
+        ['folder', 'ok', 'problem', 'remedy', 'songs']
+    """
+    folder = served_folder(wanted)
+    count, problem = 0, None
+    if folder is not None:
+        library = Library(folder)
+        try:
+            count = library.count()
+        except CatalogueError as error:
+            problem = str(error)
+        finally:
+            library.close()
+    return {
+        "ok": count > 0,
+        "songs": count,
+        "folder": None if folder is None else folder.as_posix(),
+        "problem": problem,
+        "remedy": REMEDY,
+    }
+
+
+def health_lines(found: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    if found["problem"] is not None:
+        return [f"missing  the catalogue of songs: {found['problem']}"]
+    if not found["ok"]:
+        return [f"absent   songs by their sound and name ({found['remedy']})"]
+    return [f"ok       songs by their sound and name: {told(found['songs'])} in the catalogue"]
