@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,22 +66,8 @@ class Manifest:
 
     def encoded(self) -> bytes:
         """As its file has it."""
-        plain = {
-            "format": _FORMAT,
-            "name": self.name,
-            "family": self.family,
-            "license": self.license,
-            "license_source": self.license_source,
-            "license_note": self.license_note,
-            "source": self.source,
-            "folder": None if self.folder is None else os.fspath(self.folder),
-            "paths": dict(self.paths),
-            "options": dict(self.options),
-            "files": [
-                {"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in self.files
-            ],
-            "added_at": self.added_at,
-        }
+        folder = None if self.folder is None else os.fspath(self.folder)
+        plain = {"format": _FORMAT, **asdict(self), "folder": folder}
         return json.dumps(plain, indent=2).encode() + b"\n"
 
 
@@ -110,14 +96,10 @@ def read(path: Path) -> Manifest | None:
 def _decoded(plain: Any) -> Manifest:
     if plain["format"] != _FORMAT:
         raise ValueError(f"its format is {plain['format']!r}, and {_FORMAT} is what is known here")
+    known = {one.name: plain[one.name] for one in fields(Manifest)}
     files = tuple(Kept(one["name"], one["bytes"], one["sha256"]) for one in plain["files"])
-    folder = plain["folder"]
-    made = Manifest(
-        **{key: plain[key] for key in ("name", "family", "source", "license", "license_source",
-                                       "license_note", "paths", "options", "added_at")},
-        files=files,
-        folder=None if folder is None else Path(folder),
-    )  # fmt: skip
+    folder = None if plain["folder"] is None else Path(plain["folder"])
+    made = Manifest(**known | {"files": files, "folder": folder})
     _check(made)
     return made
 

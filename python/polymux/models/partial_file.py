@@ -21,7 +21,6 @@ from polymux.models.errors import writing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
-    from types import TracebackType
 
     from polymux.fetch.fetcher import FetchStart
 
@@ -148,12 +147,7 @@ class UnfinishedFile:
             self._note.unlink(missing_ok=True)
             self.path.unlink(missing_ok=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         is_empty = os.fstat(self.descriptor).st_size == 0
         os.close(self.descriptor)
         if is_empty:
