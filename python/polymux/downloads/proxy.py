@@ -20,7 +20,6 @@ from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from polymux.downloads.upstream_proxy import UpstreamProxy
@@ -120,12 +119,7 @@ class GuardedProxy:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.close()
 
     async def _serve(
