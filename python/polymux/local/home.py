@@ -385,7 +385,7 @@ def _songs(
     from polymux.songs.settings import served_folder
 
     if isinstance(catalogue, Catalogue):
-        library = Library.of(catalogue)
+        library = Library(catalogue.path, catalogue)
     else:
         place = served_folder(catalogue)
         if place is None:

@@ -174,11 +174,6 @@ class Library:
         self._lock = threading.Lock()
         self._opened: tuple[tuple[int, int], ReadCatalogue] | None = None
 
-    @classmethod
-    def of(cls, catalogue: Catalogue) -> Library:
-        """That of a catalogue that is open."""
-        return cls(catalogue.path, catalogue)
-
     def catalogue(self) -> Catalogue | None:
         """The catalogue as it is now; None where there is none.
 

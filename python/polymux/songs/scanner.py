@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, shown
@@ -22,65 +21,6 @@ _NO_MUSIC = frozenset(
 )
 #: Beginnings of what a catalogue writes into its folder.
 _OWN = (b"songs.sqlite3", b"segments", b"lock")
-
-
-def files_below(
-    folder: bytes,
-    on_error: Callable[[bytes, OSError], object] = lambda _, __: None,
-    own: str | os.PathLike[str] | None = None,
-) -> Iterator[bytes]:
-    """The files of a folder that may be music, at any depth, in the order of their names.
-
-    Left out are those whose names begin with a dot or say that they are something else. Links to
-    folders are followed, each folder is entered once: a circle of links ends.
-
-    Args:
-        folder: An absolute path.
-        on_error: Told of folders that cannot be read, and of links whose ends cannot be looked at.
-        own: The catalogue's folder, which may lie in it or be it: what the catalogue writes there
-            is left out. Default: none.
-    """
-    entered: set[tuple[int, int]] = set()
-    own_folder = None if own is None else _identity(own)
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
-        try:
-            identity = _identity(here)
-            if identity in entered:
-                continue
-            entered.add(identity)
-            with os.scandir(here) as found:
-                entries = sorted(found, key=lambda one: one.name)
-        except OSError as error:
-            on_error(here, error)
-            continue
-        folders = []
-        for entry in entries:
-            is_own = identity == own_folder and entry.name.startswith(_OWN)
-            if is_own or entry.name.startswith(b"."):
-                continue
-            try:
-                if entry.is_dir():
-                    folders.append(entry.path)
-                elif _may_be_music(entry):
-                    yield entry.path
-            except OSError as error:
-                if error.errno != errno.ELOOP:
-                    on_error(entry.path, error)
-        waiting += reversed(folders)
-
-
-def _identity(path: str | bytes | os.PathLike[str]) -> tuple[int, int]:
-    """What a folder is told from others by, whatever path leads to it."""
-    status = os.stat(path)  # noqa: PTH116 - byte for byte
-    return status.st_dev, status.st_ino
-
-
-def _may_be_music(entry: os.DirEntry[bytes]) -> bool:
-    if os.path.splitext(entry.name)[1].lower() in _NO_MUSIC:  # noqa: PTH122
-        return False
-    return entry.is_file()
 
 
 def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
@@ -131,23 +71,15 @@ def several(sources: Any) -> list[Any]:
     return list(sources)
 
 
-def is_folder(path: bytes) -> bool:
-    """Whether a path leads to a folder.
-
-    Raises:
-        OSError: It cannot be looked at.
-    """
-    return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - byte for byte
-
-
 def files_of(
-    paths: Iterable[bytes], own: str | os.PathLike[str] | None = None
+    paths: Iterable[bytes], own: str | os.PathLike[str]
 ) -> tuple[list[bytes], list[tuple[bytes, OSError]]]:
     """The files, and those of the folders, each of them once.
 
     Args:
         paths: Absolute ones. One that leads to nothing counts as a file.
-        own: As for `files_below`.
+        own: The catalogue's folder, which may lie in one of them or be it: what the catalogue
+            writes there is left out.
 
     Returns:
         The files, and what could not be looked into, with the reasons.
@@ -156,7 +88,59 @@ def files_of(
     unread: dict[bytes, OSError] = {}
     for path in paths:
         if os.path.isdir(path):  # noqa: PTH112
-            files.update(dict.fromkeys(files_below(path, unread.setdefault, own)))
+            files.update(dict.fromkeys(_files_below(path, unread.setdefault, own)))
         else:
             files[path] = None
     return list(files), list(unread.items())
+
+
+def _files_below(
+    folder: bytes, on_error: Callable[[bytes, OSError], object], own: str | os.PathLike[str]
+) -> Iterator[bytes]:
+    """The files of a folder that may be music, at any depth, in the order of their names.
+
+    Left out are those whose names begin with a dot or say that they are something else. Links to
+    folders are followed, each folder is entered once: a circle of links ends. `on_error` is told
+    of folders that cannot be read, and of links whose ends cannot be looked at.
+    """
+    entered: set[tuple[int, int]] = set()
+    own_folder = _identity(own)
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        try:
+            identity = _identity(here)
+            if identity in entered:
+                continue
+            entered.add(identity)
+            with os.scandir(here) as found:
+                entries = sorted(found, key=lambda one: one.name)
+        except OSError as error:
+            on_error(here, error)
+            continue
+        folders = []
+        for entry in entries:
+            is_own = identity == own_folder and entry.name.startswith(_OWN)
+            if is_own or entry.name.startswith(b"."):
+                continue
+            try:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif _may_be_music(entry):
+                    yield entry.path
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    on_error(entry.path, error)
+        waiting += reversed(folders)
+
+
+def _identity(path: str | bytes | os.PathLike[str]) -> tuple[int, int]:
+    """What a folder is told from others by, whatever path leads to it."""
+    status = os.stat(path)  # noqa: PTH116 - byte for byte
+    return status.st_dev, status.st_ino
+
+
+def _may_be_music(entry: os.DirEntry[bytes]) -> bool:
+    if os.path.splitext(entry.name)[1].lower() in _NO_MUSIC:  # noqa: PTH122
+        return False
+    return entry.is_file()
