@@ -184,16 +184,25 @@ def _path(named: str, folder: ModelsFolder) -> tuple[Path, str] | str:
     found = folder.find(named)
     if found is None:
         return _missing(named)
-    if found.problem:
-        return (
-            f"the model {named} is damaged ({found.problem}): 'polymux models rm {named}' removes "
-            "it, then pull or add it again"
-        )
-    if found.family != _FAMILY:
-        return f"the model {named} is for {found.family}, not for {_FAMILY}"
+    if problem := unfit(found, _FAMILY):
+        return problem
     if found.manifest.paths["model"] != ".":
         return f"the model {named} is a LoRA, which adds to a model and is none"
     return Path(found.engine_options()["model"]), _version(found)
+
+
+def unfit(model: Installed, family: str) -> str:
+    """Why an engine cannot use a model; empty where it can."""
+    if model.problem:
+        return (
+            f"the model {model.name} is damaged ({model.problem}): "
+            f"'polymux models rm {model.name}' removes it, then pull or add it again"
+        )
+    return (
+        ""
+        if model.family == family
+        else f"the model {model.name} is for {model.family}, not for {family}"
+    )
 
 
 def _missing(name: str) -> str:
