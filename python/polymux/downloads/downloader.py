@@ -250,11 +250,7 @@ class PageDownloader:
         return EngineBackend("download", _FAMILY, (FETCH_PAGE,), options, supervision=supervision)
 
     def _checked(self, folder: Path, output: Mapping[str, Any]) -> Downloaded:
-        """What the process says, where it is so: plain files in its folder.
-
-        Raises:
-            InternalServerError: It is not.
-        """
+        """What the process says, where it is so: plain files in its folder."""
         files = tuple(folder / str(name) for name in output["files"])
         cover = folder / str(output["cover"]) if output.get("cover") else None
         for path in (*files, *([] if cover is None else [cover])):
@@ -278,11 +274,7 @@ class PageDownloader:
         )
 
     async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
-        """The sound of what a page shows, as a file that was sent.
-
-        Raises:
-            APIStatusError: The site does not give it.
-        """
+        """The sound of what a page shows, as a file that was sent."""
         async with self.downloaded(url, "audio", sink) as found:
             size_bytes = found.files[-1].stat().st_size
             draft = sink.draft(size_bytes)
@@ -310,5 +302,4 @@ def plain(url: str) -> str:
 
 
 def is_installed() -> bool:
-    """Whether yt-dlp is there."""
     return find_spec("yt_dlp") is not None

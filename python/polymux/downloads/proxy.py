@@ -108,7 +108,6 @@ class GuardedProxy:
         self.port = on_loopback.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """Ends all connections."""
         for server in self._servers:
             server.close()
         for task in list(self._running):
@@ -178,11 +177,7 @@ class GuardedProxy:
         return False
 
     async def _connected(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to where a URL leads, if it may.
-
-        Raises:
-            _RefusedError: It may not, or nobody is there.
-        """
+        """A connection to where a URL leads, if it may."""
         try:
             found = await ajudged(url, policy=self._policy, limits=_LOOK_UP)
         except errors.URLRefusedError as error:
@@ -282,11 +277,7 @@ def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:
 
 
 async def _heads(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The heads of an answer, those that only inform before the last; each says that it closes.
-
-    Raises:
-        _RefusedError: It is none, or longer than any should be.
-    """
+    """The heads of an answer, those that only inform before the last; each says that it closes."""
     left_bytes = _MAX_HEAD_BYTES
     while True:
         lines = []

@@ -38,9 +38,6 @@ class UpstreamProxy(NamedTuple):
     def of(cls, url: str) -> UpstreamProxy:
         """Of an address such as ``http://user:password@proxy.example:3128``.
 
-        Args:
-            url: The address. Default for the port: 3128.
-
         Raises:
             InvalidRequestError: It is none; the error does not repeat it.
 

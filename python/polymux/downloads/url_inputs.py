@@ -168,12 +168,7 @@ def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
 
 
 def refused_address(error: errors.URLRefusedError, param: str = "url") -> RefusedAddressError:
-    """The guard's word about an address of a request, with the field concerned.
-
-    Args:
-        error: The guard's.
-        param: The field. Default: ``"url"``.
-    """
+    """The guard's word about an address of a request, with the field concerned."""
     return status_error(
         RefusedAddressError, error.message, code="url_refused", status=400, param=param
     )
@@ -262,7 +257,6 @@ class AddressedBackend(DelegatingBackend):
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches the file."""
         return self._brought(work, sink) if _lacks_file(work) else self._inner.prepared(work, sink)
 
     @asynccontextmanager

@@ -143,7 +143,6 @@ class Model:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Where it comes from, each once."""
         named = [one.origin for one in self.sources]
         folders = [one.rpartition("/")[0] for one in named]
         # Of many files that lie together at an address, the place alone.
@@ -156,7 +155,6 @@ class Model:
 
     @property
     def repositories(self) -> tuple[str, ...]:
-        """The repositories that it comes from, each once."""
         named = (
             *(one.repository for one in self.sources),
             *(one.repository for one in self.wanted),
@@ -207,7 +205,6 @@ def read(path: Path) -> tuple[Model, ...]:
 
 
 def all_models() -> tuple[Model, ...]:
-    """The models of this package's catalogue."""
     return read(FILE) + (read(further) if (further := FILE.with_name(FURTHER)).is_file() else ())
 
 

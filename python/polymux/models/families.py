@@ -51,11 +51,7 @@ def is_name(text: object) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """The name.
-
-    Raises:
-        InvalidRequestError: It cannot be one.
-    """
+    """The name; InvalidRequestError where it cannot be one."""
     if not is_name(name):
         raise InvalidRequestError(
             f"{shown(name)} cannot be a model's name: give letters, digits and . _ + - only, at "
@@ -65,11 +61,7 @@ def checked_name(name: str) -> str:
 
 
 def checked_family(family: str) -> EngineSpec:
-    """The family of that name.
-
-    Raises:
-        InvalidRequestError: There is none.
-    """
+    """The family of that name; InvalidRequestError where there is none."""
     found = FAMILIES.get(family)
     if found is None:
         raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
@@ -78,10 +70,6 @@ def checked_family(family: str) -> EngineSpec:
 
 def layout_of(path: Path, family: str | None = None) -> Layout:
     """What lies at `path`, a file or a folder.
-
-    Args:
-        path: Of the user's.
-        family: What it must be. Default: what it looks like.
 
     Raises:
         InputNotFoundError: There is nothing.
@@ -157,11 +145,7 @@ def _is_gguf(path: Path) -> bool:
 
 
 def _pieces(model: Path) -> list[str]:
-    """The file, or all pieces of a model whose first it is.
-
-    Raises:
-        InvalidRequestError: One is missing.
-    """
+    """The file, or all pieces of a model whose first it is."""
     piece = _PIECE.fullmatch(model.name)
     if piece is None:
         return [model.name]

@@ -52,17 +52,14 @@ class Installed:
 
     @property
     def name(self) -> str:
-        """As commands and settings call it."""
         return self.manifest.name
 
     @property
     def family(self) -> str:
-        """The engine that it is for."""
         return self.manifest.family
 
     @property
     def bytes(self) -> int:
-        """What its files take."""
         return sum(one.bytes for one in self.manifest.files)
 
     def engine_options(self) -> dict[str, Any]:
@@ -72,11 +69,7 @@ class Installed:
 
 
 class ModelsFolder:
-    """The folder.
-
-    Args:
-        path: Default: `polymux.config.models_folder`. It need not exist.
-    """
+    """The folder of models; it need not exist."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else models_folder()
@@ -92,15 +85,10 @@ class ModelsFolder:
         return sorted((one for one in found if one is not None), key=lambda one: one.name)
 
     def find(self, name: str) -> Installed | None:
-        """The model of that name; None where there is none."""
         return self._look(name) if is_name(name) else None
 
     def get(self, name: str) -> Installed:
-        """The same.
-
-        Raises:
-            InputNotFoundError: There is none.
-        """
+        """The model of that name; InputNotFoundError where there is none."""
         found = self.find(name)
         if found is None:
             raise InputNotFoundError(
@@ -279,11 +267,7 @@ class ModelsFolder:
 
 
 def kept_of(layout: Layout, on_progress: OnProgress | None = None) -> tuple[Kept, ...]:
-    """The files of a model with their lengths and SHA-256.
-
-    Raises:
-        OSError: One cannot be read.
-    """
+    """The files of a model with their lengths and SHA-256."""
     kept = []
     for name in layout.files:
         path = layout.folder / name
@@ -302,11 +286,7 @@ def counting(
 
 
 def sha256_of(path: Path, told: Callable[[int], object] | None = None) -> str:
-    """The SHA-256 of a file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """The SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
         for piece in pieces_of(file, told):
@@ -363,11 +343,7 @@ def _problem(manifest: Manifest, folder: Path) -> str:
 
 
 def _locked(work: Path, name: str) -> int:
-    """A lock of the workspace, held until the descriptor is closed.
-
-    Raises:
-        ModelError: Another process has it.
-    """
+    """A lock of the workspace, held until the descriptor is closed."""
     path = work / _LOCK
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

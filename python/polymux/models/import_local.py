@@ -33,14 +33,10 @@ def add(
     """Gives the user's own file or folder a name that engines know it by.
 
     Args:
-        name: What it shall be called.
         path: A GGUF file, a folder in CTranslate2's form, a ``.param`` file of ncnn, a folder with
             one of these, a folder in diffusers' form, or a LoRA's ``.safetensors`` file.
-        folder: Of models.
         family: What it is for. Default: what it looks like.
-        license: As SPDX has it, or words; noted for people.
         copy: Copy the files. Default: they stay where they are, and nothing here removes them.
-        on_progress: Called with a file's name, its bytes so far, and all of them.
 
     Raises:
         InputNotFoundError: There is nothing at `path`.

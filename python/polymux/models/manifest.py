@@ -65,7 +65,6 @@ class Manifest:
     added_at: float = field(default_factory=time.time)
 
     def encoded(self) -> bytes:
-        """As its file has it."""
         folder = None if self.folder is None else os.fspath(self.folder)
         plain = {"format": _FORMAT, **asdict(self), "folder": folder}
         return json.dumps(plain, indent=2).encode() + b"\n"
@@ -138,10 +137,5 @@ def check_file_name(name: object) -> None:
 
 
 def is_within(folder: Path, name: str) -> bool:
-    """Whether no link leads from a folder's file out of the folder.
-
-    Args:
-        folder: Of the model.
-        name: Of the file, as manifests have it.
-    """
+    """Whether no link leads from a folder's file out of the folder."""
     return (folder / name).resolve().is_relative_to(folder.resolve())

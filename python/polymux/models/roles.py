@@ -88,9 +88,6 @@ def _stem(name: str) -> str:
 def possible(roles: Container[str]) -> tuple[tuple[str, str], ...]:
     """Which operations and variants can be done, with at least one of their models.
 
-    Args:
-        roles: Those that are played.
-
     Example:
         >>> from polymux.models.roles import possible
         >>> possible({"picture:refiner", "music"})
@@ -125,15 +122,10 @@ class ModelAssignment(NamedTuple):
 
 
 def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None) -> ModelAssignment:
-    """Who plays which role.
+    """Which model has which role.
 
-    Args:
-        wanted: Role to the name or path of a model that is to play it, as settings have it. A model
-            that does not belong there is a substitute, which predictions say in their logs.
-        folder: Of models. Default: the user's.
-
-    Raises:
-        InvalidRequestError: There is no such role.
+    `wanted` has the names or paths that settings give to roles. A model that does not belong there
+    is a substitute, which predictions say in their logs.
     """
     folder = folder or ModelsFolder()
     for name in wanted:
@@ -159,11 +151,7 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
 
 
 def loras_of(folder: ModelsFolder | None = None) -> dict[str, str]:
-    """The LoRAs that are installed: name to the path of its weights.
-
-    Args:
-        folder: Of models. Default: the user's.
-    """
+    """The LoRAs that are installed: name to the path of its weights."""
     return {
         one.name: one.engine_options()["model"]
         for one in (folder or ModelsFolder()).installed()

@@ -45,15 +45,8 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
     """The options of an engine, with the model that they name, or the default one.
 
     A name of an installed model counts before a file of that name in the current folder; what has a
-    slash is a path, and left to the engine.
-
-    Args:
-        family: The engine's.
-        options: As settings have them. What they say counts before what is known of the model.
-        folder: Of models. Default: the user's.
-
-    Raises:
-        InvalidRequestError: Settings name a role that there is not.
+    slash is a path, and left to the engine. What options say counts before what is known of the
+    model.
     """
     if family not in FAMILIES:
         return Chosen(dict(options))
@@ -109,8 +102,7 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
     """What would make this machine able to do an operation; empty where nothing would.
 
     Args:
-        operation: Its name.
-        variant: Of it, ``"A"`` or another; for what generates alone.
+        variant: For what generates alone, ``"A"`` or another.
         values: Of the request, for those that name a model. Default: what requests mostly name.
 
     Example:

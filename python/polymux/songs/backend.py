@@ -235,12 +235,7 @@ class CatalogueBackend(Backend):
         }
 
     async def song(self, number: int) -> CatalogueSong | None:
-        """A song by its number, for whoever shows it; None where there is none.
-
-        Raises:
-            CatalogueError: As for `run`.
-            InternalServerError: As for `run`.
-        """
+        """A song by its number, for whoever shows it; None where there is none."""
         return await self._ask(lambda catalogue: catalogue.get(number))
 
     def health(self) -> Health:

@@ -27,11 +27,7 @@ _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def pieces(songs: Iterable[CatalogueSong], kind: str) -> Iterator[str]:
-    """The text of an export: a JSON array, or CSV (RFC 4180) with a line of names first.
-
-    Raises:
-        InvalidRequestError: There is no such format.
-    """
+    """The text of an export: a JSON array, or CSV (RFC 4180) with a line of names first."""
     if kind not in FORMATS:
         raise InvalidRequestError(f"there is no format {shown(kind)}: give json or csv")
     return _json(songs) if kind == "json" else _csv(songs)
@@ -72,13 +68,6 @@ def _harmless(value: Any) -> Any:
 def export(
     songs: Iterable[CatalogueSong], path: str | os.PathLike[str], kind: str, *, overwrite: bool
 ) -> None:
-    """Writes an export to a file, which appears when it is whole.
-
-    Raises:
-        InvalidRequestError: There is no such format.
-        OutputExistsError: The file is there, and `overwrite` is False.
-        OutputRefusedError: It is a symlink or a folder.
-        OutputFailedError: It cannot be written.
-    """
+    """Writes an export to a file, which appears when it is whole."""
     text = "".join(pieces(songs, kind))
     write_atomically(Path(path), text.encode(), overwrite=overwrite)

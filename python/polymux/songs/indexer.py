@@ -77,15 +77,8 @@ class Addition:
     """One pass over files. For one thread; its own threads only read.
 
     Args:
-        database: Of the catalogue.
-        table: Its rows.
-        index: Told of what is new.
-        workers: Files at a time; None for as many as there are cores.
         on_progress: Called for each file by the thread that runs it; what it raises ends the pass.
         cancel: Ends the pass once it is set; what was written stays.
-
-    Raises:
-        InvalidRequestError: `workers` is below 1.
     """
 
     def __init__(
@@ -111,12 +104,7 @@ class Addition:
         self._audio_s = 0.0
 
     def run(self, paths: list[bytes], unread: Sequence[tuple[bytes, OSError]] = ()) -> AddReport:
-        """Looks at all files, and writes down what is new.
-
-        Args:
-            paths: The files.
-            unread: Folders that could not be looked into: they have failed. Default: none.
-        """
+        """Looks at all files, and writes down what is new. What is in `unread` has failed."""
         self._began = time.monotonic()
         self._total = len(paths) + len(unread)
         # What is in memory or unusable becomes segments first: numbers of changes hold for those.
@@ -334,11 +322,7 @@ def _checked_workers(workers: int | None) -> int:
 
 
 def state_of(path: bytes) -> FileState | None:
-    """Size and time of a file; None where there is none.
-
-    Raises:
-        InputUnreadableError: It is no regular file, or cannot be looked at.
-    """
+    """Size and time of a file; None where there is none. InputUnreadableError for all but files."""
     try:
         status = os.stat(path)  # noqa: PTH116 - byte for byte
     except (FileNotFoundError, NotADirectoryError):

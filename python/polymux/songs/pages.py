@@ -70,10 +70,6 @@ POLICY = (
 def song_page(song: CatalogueSong, cover: str) -> bytes:
     """The page in UTF-8: title, artist, album, year and length; nothing of where its file is.
 
-    Args:
-        song: The song.
-        cover: Address of its cover.
-
     Example:
         >>> import polymux
         >>> from polymux.songs.pages import song_page
@@ -102,12 +98,7 @@ def _text(text: str) -> str:
 
 
 class Picture(NamedTuple):
-    """A cover.
-
-    Attributes:
-        content_type: What it is, by its bytes.
-        data: They.
-    """
+    """A cover, and what it is by its bytes."""
 
     content_type: str
     data: bytes
@@ -162,16 +153,7 @@ def drawn(song: CatalogueSong) -> Picture:
 
 
 def initials(song: CatalogueSong) -> str:
-    """The first letters of the first two words of its artist, else of its title.
-
-    Example:
-        >>> import polymux
-        >>> from polymux.songs.pages import initials
-        >>> with polymux.Catalogue("songs") as catalogue:
-        ...     _ = catalogue.add("song.flac")
-        ...     initials(catalogue.search("song")[0])
-        'S'
-    """
+    """The first letters of the first two words of its artist, else of its title."""
     words = (song.artist or song.title).split()
     letters = [next((char for char in word if char.isalnum()), "") for word in words]
     first = [letter for letter in letters if letter][:2]
@@ -205,13 +187,7 @@ class SignedAddresses:
 
 
 def signature(store: Store, path: str, retention_s: float) -> str:
-    """What a link to `path` has behind its question mark.
-
-    Args:
-        store: Whose secrets sign it.
-        path: Of the address.
-        retention_s: How long it works; no longer than secrets do.
-    """
+    """What a link to `path` has behind its question mark; it works no longer than secrets do."""
     return store.links.query(path, store.clock() + min(retention_s, store.links.max_lifetime_s))
 
 

@@ -44,13 +44,6 @@ class ReadCatalogue(Catalogue):
 
     The files of the index are read in the background some seconds after the first question, and
     once a day from then on, for what is damaged inside of them shows nowhere else.
-
-    Args:
-        path: The folder, with a catalogue in it.
-        min_confidence: As for `Catalogue`.
-
-    Raises:
-        CatalogueError: It cannot be opened, is damaged, or of a newer polymux.
     """
 
     def __init__(self, path: Path, *, min_confidence: float | None = None) -> None:
@@ -196,11 +189,7 @@ class Library:
             return self._opened[1]
 
     def count(self) -> int:
-        """How many songs it has; 0 where there is no catalogue.
-
-        Raises:
-            CatalogueError: It cannot be read.
-        """
+        """How many songs it has; 0 where there is no catalogue."""
         found = self.catalogue()
         return 0 if found is None else found.count()
 
@@ -215,18 +204,9 @@ class Library:
 def health(wanted: Path | None = None) -> dict[str, Any]:
     """What `polymux doctor` says of the catalogue: whether there is one, and how many songs it has.
 
-    Args:
-        wanted: The folder that a server's settings name. Default: the one that ``polymux songs``
-            uses without an argument.
-
     Returns:
         ``ok``, ``songs``, ``folder`` (None where there is no catalogue), ``problem`` (why it cannot
         be read, else None) and ``remedy``.
-
-    Example:
-        >>> from polymux.songs.reader import health
-        >>> sorted(health())
-        ['folder', 'ok', 'problem', 'remedy', 'songs']
     """
     folder = served_folder(wanted)
     count, problem = 0, None

@@ -59,11 +59,7 @@ def absolute_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
 
 
 def several(sources: Any) -> list[Any]:
-    """The sources, one or several.
-
-    Raises:
-        TypeError: It is content, not where that lies.
-    """
+    """The sources, one or several."""
     if isinstance(sources, (str, os.PathLike)):
         return [sources]
     if isinstance(sources, (bytes, bytearray, memoryview)):

@@ -103,17 +103,7 @@ def made_folder(folder: Path) -> Path:
 
 
 def checked_confidence(value: float | None) -> float | None:
-    """The least confidence of a song that is named; None for what the core was measured with.
-
-    Raises:
-        TypeError: It is no number.
-        InvalidRequestError: It is not from 0.5 to 0.99.
-
-    Example:
-        >>> from polymux.songs.settings import checked_confidence
-        >>> checked_confidence(0.9), checked_confidence(None)
-        (0.9, None)
-    """
+    """The least confidence of a song that is named; None for what the core was measured with."""
     if value is None:
         return None
     least = number("min_confidence", value)

@@ -68,7 +68,6 @@ class SongRow(NamedTuple):
         return FileState(self.size_bytes, self.mtime_ns)
 
     def song(self) -> CatalogueSong:
-        """As callers know it."""
         return CatalogueSong(
             id=self.id,
             path=Path(os.fsdecode(self.path)),
@@ -102,9 +101,6 @@ class SongTable:
     """Reads and writes rows.
 
     What writes belongs into one of the database's transactions.
-
-    Args:
-        database: Where they are.
     """
 
     def __init__(self, database: Database) -> None:
@@ -113,7 +109,6 @@ class SongTable:
         self._write = database.writer.rows
 
     def get(self, number: int) -> SongRow | None:
-        """A song by its number."""
         return next(self._of("WHERE songs.id = ?", number), None)
 
     def at(self, path: bytes) -> SongRow | None:
@@ -274,7 +269,6 @@ class SongTable:
         self._write("UPDATE songs SET size_bytes = ?, mtime_ns = ? WHERE id = ?", (*state, row.id))
 
     def remove(self, row: SongRow) -> None:
-        """Removes a song."""
         self._unname(row.id)
         self._write("DELETE FROM songs WHERE id = ?", (row.id,))
         self._forget_recording(row.recording)
@@ -301,11 +295,9 @@ class SongTable:
         self._write("INSERT OR IGNORE INTO roots VALUES (?)", (folder,))
 
     def remove_root(self, folder: bytes) -> None:
-        """Forgets a folder."""
         self._write("DELETE FROM roots WHERE path = ?", (folder,))
 
     def count(self) -> int:
-        """Of songs."""
         found: int = self._read("SELECT count(*) FROM songs")[0][0]
         return found
 

@@ -37,12 +37,7 @@ class SongTags(NamedTuple):
 
 
 def tags_of(path: bytes, info: MediaInfo) -> SongTags:
-    """What a file's tags say, and for want of a title its name.
-
-    Args:
-        path: The file's, byte for byte.
-        info: As `polymux.probe` gives it.
-    """
+    """What a file's tags say, and for want of a title its name."""
     tags: dict[str, str] = {}
     # Ogg and Opus have them on the stream, all others on the container; the stream knows best.
     streams = [one.tags for one in info.streams if one.index == info.best_audio_stream]
@@ -103,12 +98,7 @@ def cover_beside(path: bytes) -> bytes | None:
 
 
 def read_cover(song: CatalogueSong) -> Cover | None:
-    """The picture that a song's `cover` speaks of; None where there is none of at most 10 MiB.
-
-    Raises:
-        InputError: The song's file cannot be read, or is gone.
-        MediaError: It is no longer a recording.
-    """
+    """The picture that a song's `cover` speaks of; None where there is none of at most 10 MiB."""
     if song.cover is None:
         return None
     if song.cover == EMBEDDED:

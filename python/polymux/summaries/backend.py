@@ -50,7 +50,6 @@ class SummaryBackend(Backend):
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
     def bind(self, service: ServiceAccess) -> None:
-        """Keeps the service whose backends it asks."""
         self._service = service
 
     def refuse(self, work: OperationRequest) -> None:

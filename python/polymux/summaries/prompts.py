@@ -52,25 +52,14 @@ _MIN_SHARE = 0.6
 
 
 class Chapter(NamedTuple):
-    """A part that a video's maker has named.
-
-    Attributes:
-        start_s: Where it begins.
-        title: As it is called.
-    """
+    """A part that a video's maker has named."""
 
     start_s: float
     title: str
 
 
 class Part(NamedTuple):
-    """What a model reads at once.
-
-    Attributes:
-        start_s: Where it begins.
-        title: Of its chapter; empty without one.
-        text: What is said.
-    """
+    """What a model reads at once; `title` is that of its chapter, empty without one."""
 
     start_s: float
     title: str
@@ -235,11 +224,7 @@ def parts_of(
 ) -> list[Part]:
     """A transcript in order, cut at chapters, and where those are long at ends of sentences.
 
-    Args:
-        said: What is said.
-        chapters: In order; none where there are none.
-        most: Size of the longest part; a word is never cut, but for one that is longer.
-        size_of: Measures a text. Default: by its characters.
+    A word is never cut, but for one that is longer than `most`, as `size_of` measures it.
 
     Example:
         >>> from polymux.summaries.captions import SpokenText
