@@ -150,8 +150,11 @@ class PageDownloader:
         """
         url = plain(url)
         if not is_search:
-            # Its process would be told no as well, seconds later.
-            await self._judge(url)
+            try:
+                # Its process would be told no as well, seconds later.
+                await ajudged(url, policy=self._policy, limits=_LOOK_UP)
+            except errors.PolymuxError as error:
+                raise failure_of(error) from None
         async with self._places:
             folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))
             try:
@@ -159,12 +162,6 @@ class PageDownloader:
                 yield await self._in_time(folder, values, sink)
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-    async def _judge(self, url: str) -> None:
-        try:
-            await ajudged(url, policy=self._policy, limits=_LOOK_UP)
-        except errors.PolymuxError as error:
-            raise failure_of(error) from None
 
     async def _in_time(
         self, folder: Path, values: Mapping[str, Any], sink: ProgressSink

@@ -195,7 +195,7 @@ def read(path: Path) -> tuple[Model, ...]:
         plain = tomllib.loads(path.read_text("utf-8"))
         sources = {key: Source(**one) for key, one in plain.get("source", {}).items()}
         models: dict[str, Model] = {}
-        for one in plain["model"]:
+        for one in plain.get("model", ()):
             made = _model(one, sources, models)
             models[made.name] = made
     except (OSError, ValueError, TypeError, LookupError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,21 +40,18 @@ def _json(songs: Iterable[CatalogueSong]) -> Iterator[str]:
     yield "\n]\n" if before != "[\n" else "[]\n"
 
 
+class _Echo:
+    """What a writer of CSV writes to, to give back the line."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
 def _csv(songs: Iterable[CatalogueSong]) -> Iterator[str]:
-    line = io.StringIO()
-    writer = csv.DictWriter(line, COLUMNS)
-
-    def taken() -> str:
-        text = line.getvalue()
-        line.seek(0)
-        line.truncate()
-        return text
-
-    writer.writeheader()
-    yield taken()
+    writer = csv.DictWriter(_Echo(), COLUMNS)
+    yield writer.writeheader()
     for song in songs:
-        writer.writerow({name: _harmless(value) for name, value in song.to_dict().items()})
-        yield taken()
+        yield writer.writerow({name: _harmless(value) for name, value in song.to_dict().items()})
 
 
 def _harmless(value: Any) -> Any:
