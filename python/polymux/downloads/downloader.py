@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.downloads.engine import FETCH_PAGE
-from polymux.downloads.proxy import GuardedProxy
+from polymux.downloads.proxy import LOOK_UP, GuardedProxy
 from polymux.downloads.url_inputs import failure_of, refused_address
 from polymux.downloads.ytdlp import site_failed
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.fetch.fetcher import FetchLimits, ajudged
+from polymux.fetch.fetcher import ajudged
 from polymux.service.errors import engine_failed, status_error
 from polymux.service.model import LOCAL, OperationRequest, Upload
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from polymux.service.temporary_files import TempFile
 
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
-_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 _LOAD_S = 60.0
 _SILENCE_S = 60.0
 #: What its process may hold, and each that it starts: pages unpack to any size, and lists of parts
@@ -152,7 +151,7 @@ class PageDownloader:
         if not is_search:
             try:
                 # Its process would be told no as well, seconds later.
-                await ajudged(url, policy=self._policy, limits=_LOOK_UP)
+                await ajudged(url, policy=self._policy, limits=LOOK_UP)
             except errors.PolymuxError as error:
                 raise failure_of(error) from None
         async with self._places:

@@ -30,7 +30,8 @@ _CONNECT_S = 10.0
 _PIECE_BYTES = 64 << 10
 _MAX_CONNECTIONS = 64
 _FORBIDDEN = 403
-_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
+#: Of a name that is judged.
+LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 #: Of a connection to the proxy itself: never handed on (RFC 9110, 7.6.1).
 _HOP_FIELDS = frozenset(
     (b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"upgrade", b"te")
@@ -179,7 +180,7 @@ class GuardedProxy:
     async def _connected(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to where a URL leads, if it may."""
         try:
-            found = await ajudged(url, policy=self._policy, limits=_LOOK_UP)
+            found = await ajudged(url, policy=self._policy, limits=LOOK_UP)
         except errors.URLRefusedError as error:
             if len(self.refusals) < 20:
                 self.refusals.append(str(error))

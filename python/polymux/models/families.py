@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name, shown
-from polymux.engines.registry import ENGINES, EngineSpec, loaded
+from polymux.engines.registry import ENGINES, loaded
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 from polymux.models.diffusion_folders import has_pickles, pickles
 
@@ -60,14 +60,6 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_family(family: str) -> EngineSpec:
-    """The family of that name; InvalidRequestError where there is none."""
-    found = FAMILIES.get(family)
-    if found is None:
-        raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
-    return found
-
-
 def layout_of(path: Path, family: str | None = None) -> Layout:
     """What lies at `path`, a file or a folder.
 
@@ -76,8 +68,8 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
         InputUnreadableError: It may not be read.
         InvalidRequestError: It is no model, or none of that family; the message says what lacks.
     """
-    if family is not None:
-        checked_family(family)
+    if family is not None and family not in FAMILIES:
+        raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
     name = display_name(os.fspath(path))
     try:
         if not path.exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -120,23 +121,18 @@ def _gently(act: Callable[[], Result]) -> Result:
 
     No thread may take its priority back, so it is not that of the caller, who has more to do.
     """
-    done: list[Result] = []
-    failed: list[BaseException] = []
+    done: Future[Result] = Future()
 
     def run() -> None:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _GENTLE)
         try:
-            done.append(act())
+            done.set_result(act())
         except BaseException as error:
-            failed.append(error)
+            done.set_exception(error)
 
-    thread = threading.Thread(target=run, name="polymux-songs-read", daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
+    threading.Thread(target=run, name="polymux-songs-read", daemon=True).start()
+    return done.result()
 
 
 class _NeverWriting(WritingLock):
