@@ -13,8 +13,7 @@ from polymux.engines.diffusion.backend import DiffusionBackend
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.media.engine import LOAD_PICTURES, MEASURE_PICTURE, REMUX
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.models.role_assignment import ModelAssignment
-from polymux.models.roles import ROLES
+from polymux.models.roles import ROLES, ModelAssignment
 from polymux.service.model import OperationResult, OutputFile
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import polymux
-from polymux.songs.selection import SongSettings
+from polymux.songs.settings import SongSettings
 
 from support import catalogue_songs, programs
 from support.polymux_server import PolymuxServer, form

@@ -13,7 +13,7 @@ from polymux._util.settings import TableReader, check, read_toml, rule, rules_of
 from polymux.downloads.settings import DownloadSettings
 from polymux.errors import InvalidRequestError
 from polymux.ray.settings import RaySettings
-from polymux.songs.selection import SongSettings
+from polymux.songs.settings import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings

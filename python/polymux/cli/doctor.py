@@ -23,7 +23,7 @@ from polymux.models import health as generation_health
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
 from polymux.server.settings.settings import read_settings
-from polymux.songs import health as songs_health
+from polymux.songs import reader
 from polymux.upstreams.song_recognition.settings import PROVIDERS as RECOGNITION_PROVIDERS
 from polymux.upstreams.song_search.settings import PROVIDERS as SEARCH_PROVIDERS
 
@@ -150,8 +150,8 @@ def _generation(config: str | None) -> dict[str, Any]:
 
 def _songs(config: str | None) -> dict[str, Any]:
     if config is None:
-        return songs_health.songs()
-    return songs_health.songs(read_settings(Path(config)).songs.catalogue)
+        return reader.health()
+    return reader.health(read_settings(Path(config)).songs.catalogue)
 
 
 def _song_search() -> dict[str, Any]:
@@ -271,7 +271,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         "('pip install polymux[mcp]')"
     )
     lines += downloads_health.lines(found["downloads"])
-    lines += songs_health.lines(found["songs"])
+    lines += reader.health_lines(found["songs"])
     for what, others in (
         ("search", found["song_search"]),
         ("recognition", found["song_recognition"]),

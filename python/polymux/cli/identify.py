@@ -95,7 +95,7 @@ def _is_meant(options: argparse.Namespace) -> bool:
 
 def _is_empty(options: argparse.Namespace) -> bool:
     """Only `--local` was said, and nobody has made the default catalogue."""
-    from polymux.songs.selection import served_folder
+    from polymux.songs.settings import served_folder
 
     listens = getattr(options, "listen_s", None) is not None
     return not listens and served_folder(options.catalogue) is None

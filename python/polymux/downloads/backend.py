@@ -45,7 +45,6 @@ class DownloadBackend(Backend):
             search_text(str(work.values["query"]), "query")
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Fetches, and makes one file of it."""
         if work.operation == "download_video":
             return await self._video(work, sink)
         return await self._music(work, sink)
@@ -90,11 +89,7 @@ class DownloadBackend(Backend):
 
 
 def height_of(resolution: Any) -> int | None:
-    """Lines of a resolution; None for the best (`contracts.md` G.2.9).
-
-    Raises:
-        BadRequestError: It is none.
-    """
+    """Lines of a resolution; None for the best (`contracts.md` G.2.9)."""
     text = str(resolution or "").strip().lower()
     if text in ("", "best"):
         return None

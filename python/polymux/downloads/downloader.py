@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.downloads.engine import FETCH_PAGE
-from polymux.downloads.proxy import GuardedProxy
+from polymux.downloads.proxy import LOOK_UP, GuardedProxy
 from polymux.downloads.url_inputs import failure_of, refused_address
 from polymux.downloads.ytdlp import site_failed
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.fetch.fetcher import FetchLimits, ajudged
+from polymux.fetch.fetcher import ajudged
 from polymux.service.errors import engine_failed, status_error
 from polymux.service.model import LOCAL, OperationRequest, Upload
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from polymux.service.temporary_files import TempFile
 
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
-_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 _LOAD_S = 60.0
 _SILENCE_S = 60.0
 #: What its process may hold, and each that it starts: pages unpack to any size, and lists of parts
@@ -150,8 +149,11 @@ class PageDownloader:
         """
         url = plain(url)
         if not is_search:
-            # Its process would be told no as well, seconds later.
-            await self._judge(url)
+            try:
+                # Its process would be told no as well, seconds later.
+                await ajudged(url, policy=self._policy, limits=LOOK_UP)
+            except errors.PolymuxError as error:
+                raise failure_of(error) from None
         async with self._places:
             folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder))
             try:
@@ -159,12 +161,6 @@ class PageDownloader:
                 yield await self._in_time(folder, values, sink)
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-    async def _judge(self, url: str) -> None:
-        try:
-            await ajudged(url, policy=self._policy, limits=_LOOK_UP)
-        except errors.PolymuxError as error:
-            raise failure_of(error) from None
 
     async def _in_time(
         self, folder: Path, values: Mapping[str, Any], sink: ProgressSink
@@ -250,11 +246,7 @@ class PageDownloader:
         return EngineBackend("download", _FAMILY, (FETCH_PAGE,), options, supervision=supervision)
 
     def _checked(self, folder: Path, output: Mapping[str, Any]) -> Downloaded:
-        """What the process says, where it is so: plain files in its folder.
-
-        Raises:
-            InternalServerError: It is not.
-        """
+        """What the process says, where it is so: plain files in its folder."""
         files = tuple(folder / str(name) for name in output["files"])
         cover = folder / str(output["cover"]) if output.get("cover") else None
         for path in (*files, *([] if cover is None else [cover])):
@@ -278,11 +270,7 @@ class PageDownloader:
         )
 
     async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
-        """The sound of what a page shows, as a file that was sent.
-
-        Raises:
-            APIStatusError: The site does not give it.
-        """
+        """The sound of what a page shows, as a file that was sent."""
         async with self.downloaded(url, "audio", sink) as found:
             size_bytes = found.files[-1].stat().st_size
             draft = sink.draft(size_bytes)
@@ -310,5 +298,4 @@ def plain(url: str) -> str:
 
 
 def is_installed() -> bool:
-    """Whether yt-dlp is there."""
     return find_spec("yt_dlp") is not None

@@ -69,9 +69,6 @@ class DownloadEngine(Engine):
         """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``max_bytes``, ``max_s``.
 
         ``certificates`` is a file of those that sites are trusted by; else the package's own.
-
-        Raises:
-            NoBackendError: yt-dlp is missing.
         """
         self._library = loaded_library(options)
         self._options = options
@@ -333,11 +330,7 @@ def tags_of(info: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _one(info: Any) -> dict[str, Any]:
-    """What the page shows: of a list, the first.
-
-    Raises:
-        NotFoundError: Nothing.
-    """
+    """What the page shows: of a list, the first. NotFoundError where that is nothing."""
     while isinstance(info, dict) and "entries" in info:
         info = next((one for one in info["entries"] or () if one), None)
     if not isinstance(info, dict):

@@ -18,20 +18,12 @@ _REMEDY = "pip install --upgrade 'polymux[download]'"
 def downloads(today: datetime.date | None = None) -> dict[str, Any]:
     """Whether pages can be read, how old what reads them is, and what bounds it.
 
-    Args:
-        today: Default: the day.
-
     Returns:
         ``ok``, ``version``, ``age_days``, ``old``, ``browsers`` (whether curl-cffi is there, by
         which sites are asked that let nothing but browsers through), ``javascript`` (whether deno
         is there, which some sites need), ``way_out`` (what keeps it to its only one:
         ``"network namespace"``, ``"ports"`` where Landlock bounds those of TCP and nothing else,
         ``"open"`` where nothing does, None where nobody could find out) and ``remedy``.
-
-    Example:
-        >>> from polymux.downloads.health import downloads
-        >>> sorted(downloads())[:3]
-        ['age_days', 'browsers', 'javascript']
     """
     version = _version("yt-dlp")
     age_days = None if version is None else _age_days(version, today or datetime.date.today())

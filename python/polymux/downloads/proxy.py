@@ -20,7 +20,6 @@ from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from polymux.downloads.upstream_proxy import UpstreamProxy
@@ -31,7 +30,8 @@ _CONNECT_S = 10.0
 _PIECE_BYTES = 64 << 10
 _MAX_CONNECTIONS = 64
 _FORBIDDEN = 403
-_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
+#: Of a name that is judged.
+LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 #: Of a connection to the proxy itself: never handed on (RFC 9110, 7.6.1).
 _HOP_FIELDS = frozenset(
     (b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"upgrade", b"te")
@@ -109,7 +109,6 @@ class GuardedProxy:
         self.port = on_loopback.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """Ends all connections."""
         for server in self._servers:
             server.close()
         for task in list(self._running):
@@ -120,12 +119,7 @@ class GuardedProxy:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.close()
 
     async def _serve(
@@ -184,13 +178,9 @@ class GuardedProxy:
         return False
 
     async def _connected(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to where a URL leads, if it may.
-
-        Raises:
-            _RefusedError: It may not, or nobody is there.
-        """
+        """A connection to where a URL leads, if it may."""
         try:
-            found = await ajudged(url, policy=self._policy, limits=_LOOK_UP)
+            found = await ajudged(url, policy=self._policy, limits=LOOK_UP)
         except errors.URLRefusedError as error:
             if len(self.refusals) < 20:
                 self.refusals.append(str(error))
@@ -288,11 +278,7 @@ def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:
 
 
 async def _heads(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The heads of an answer, those that only inform before the last; each says that it closes.
-
-    Raises:
-        _RefusedError: It is none, or longer than any should be.
-    """
+    """The heads of an answer, those that only inform before the last; each says that it closes."""
     left_bytes = _MAX_HEAD_BYTES
     while True:
         lines = []

@@ -38,9 +38,6 @@ class UpstreamProxy(NamedTuple):
     def of(cls, url: str) -> UpstreamProxy:
         """Of an address such as ``http://user:password@proxy.example:3128``.
 
-        Args:
-            url: The address. Default for the port: 3128.
-
         Raises:
             InvalidRequestError: It is none; the error does not repeat it.
 
@@ -53,12 +50,11 @@ class UpstreamProxy(NamedTuple):
             parts = urlsplit(url)
             port = parts.port or _USUAL_PORT
         except ValueError:
-            raise _no_proxy() from None
+            parts, port = urlsplit(""), 0
         plain = url.isascii() and url.isprintable() and " " not in url
-        if not plain or parts.scheme != "http" or not parts.hostname:
-            raise _no_proxy()
-        if parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise _no_proxy()
+        more = parts.path not in ("", "/") or parts.query or parts.fragment
+        if not plain or parts.scheme != "http" or not parts.hostname or more:
+            raise InvalidRequestError("must be as http://proxy.example:3128")
         login = ""
         if parts.username is not None:
             name, password = unquote(parts.username), unquote(parts.password or "")
@@ -94,7 +90,3 @@ class UpstreamProxy(NamedTuple):
                 raise ConnectionResetError("the proxy gives no answer") from None
             raise
         return reader, writer
-
-
-def _no_proxy() -> InvalidRequestError:
-    return InvalidRequestError("must be as http://proxy.example:3128")

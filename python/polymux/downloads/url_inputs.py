@@ -22,23 +22,12 @@ from polymux.service.model import Estimate, Upload
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
-    from typing import Protocol
 
+    from polymux.downloads.downloader import PageDownloader
     from polymux.fetch.fetcher import Fetched, FetchPolicy
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
     from polymux.service.temporary_files import TempFile
-
-    class PageReader(Protocol):
-        """What knows how to get media out of pages."""
-
-        @property
-        def has_proxy(self) -> bool:
-            """Whether it reaches them by a way of its own."""
-
-        async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
-            """The sound of what a page shows."""
-
 
 #: Of a job's progress, what bringing its file is.
 _SHARE = 0.3
@@ -77,7 +66,7 @@ class UrlFetcher:
         *,
         total_s: float = 1800.0,
         at_once: int = 8,
-        pages: PageReader | None = None,
+        pages: PageDownloader | None = None,
     ) -> None:
         self._policy = policy
         self._limits = FetchLimits(body_bytes=max_bytes, total_ms=round(total_s * 1000))
@@ -102,7 +91,7 @@ class UrlFetcher:
             fetched = await self._fetched(url, draft, sink)
             if isinstance(fetched, errors.PolymuxError):
                 first: errors.PolymuxError | None = fetched
-            elif await asyncio.to_thread(_is_page, draft):
+            elif is_page(await asyncio.to_thread(_start, draft)):
                 first = None
             else:
                 sink.log(f"fetched {fetched.body_bytes} bytes from the address")
@@ -179,12 +168,7 @@ def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
 
 
 def refused_address(error: errors.URLRefusedError, param: str = "url") -> RefusedAddressError:
-    """The guard's word about an address of a request, with the field concerned.
-
-    Args:
-        error: The guard's.
-        param: The field. Default: ``"url"``.
-    """
+    """The guard's word about an address of a request, with the field concerned."""
     return status_error(
         RefusedAddressError, error.message, code="url_refused", status=400, param=param
     )
@@ -213,10 +197,9 @@ def _is_out_of_reach(error: errors.PolymuxError) -> bool:
     return isinstance(error, errors.ConnectError) and not isinstance(error, errors.TLSError)
 
 
-def _is_page(draft: TempFile) -> bool:
+def _start(draft: TempFile) -> bytes:
     with draft.path.open("rb") as file:
-        start = file.read(_LOOKED_AT_BYTES)
-    return is_page(start)
+        return file.read(_LOOKED_AT_BYTES)
 
 
 def is_page(start: bytes) -> bool:
@@ -274,7 +257,6 @@ class AddressedBackend(DelegatingBackend):
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches the file."""
         return self._brought(work, sink) if _lacks_file(work) else self._inner.prepared(work, sink)
 
     @asynccontextmanager

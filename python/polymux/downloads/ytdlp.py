@@ -31,9 +31,6 @@ _AS_BROWSER = {"generic": {"impersonate": [""]}}
 def loaded_library(options: Mapping[str, Any]) -> Any:
     """The package `yt_dlp`, without plugins, and with what bounds it here; for its process alone.
 
-    Args:
-        options: `polymux.downloads.engine.DownloadEngine.load`'s.
-
     Raises:
         NoBackendError: yt-dlp is missing.
     """
@@ -91,14 +88,8 @@ def start_no_programs() -> None:
 def extracted(library: Any, url: str, sink: EngineSink, token: Token) -> Any:
     """What is known of a page's media; a site that wants a browser is asked again as by one.
 
-    Not at once: sites refuse what claims to be a browser, too, and more of them
-    (yt-dlp, issue 11335).
-
-    Args:
-        library: A `yt_dlp.YoutubeDL`; from then on it asks for pages as a browser does.
-        url: The page's.
-        sink: For a line of the job's log.
-        token: Cancels between both.
+    From then on `library`, a `yt_dlp.YoutubeDL`, asks for pages as a browser does. Not at once:
+    sites refuse what claims to be a browser, too, and more of them (yt-dlp, issue 11335).
 
     Raises:
         YoutubeDLError: yt-dlp's, as it is.
@@ -152,10 +143,6 @@ _VIDEO_ON_DEMAND = re.compile(r"(?m)^#EXT-X-PLAYLIST-TYPE:\s*VOD\b")
 
 def finished(library: Any, part: dict[str, Any]) -> dict[str, Any]:
     """A format or captions that end, as they are to be fetched: with the list that was looked at.
-
-    Args:
-        library: A `yt_dlp.YoutubeDL`.
-        part: What it has chosen, with all that it asks by.
 
     Raises:
         APIStatusError: It comes by a way that is not taken (415).

@@ -47,8 +47,8 @@ def upscale_bytes(options: Mapping[str, Any]) -> int:
 
 def diffusion_bytes(options: Mapping[str, Any]) -> int:
     """Of the largest model and what works with it; models that rest are given up for it."""
+    from polymux.models.diffusion_folders import weight_bytes
     from polymux.models.torch_device import number_bytes
-    from polymux.models.weights import weight_bytes
 
     each = number_bytes(str(options.get("device", "auto")), str(options.get("dtype", "auto")))
     sizes = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from polymux import errors
-from polymux.models.role_assignment import why_missing
-from polymux.models.roles import ROLES, needed_roles
+from polymux.models.roles import ROLES, needed_roles, why_missing
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import status_error
 

@@ -55,23 +55,19 @@ class FetchStart(NamedTuple):
 
 
 class Unfinished(Protocol):
-    """A file that keeps what has come of a body, for `fetch_rest` to go on with."""
+    """A file that keeps what has come of a body, for `fetch_rest` to go on with.
 
-    @property
-    def descriptor(self) -> int:
-        """Open for writing. The body is written where it stands, and it stays open."""
+    Attributes:
+        descriptor: Open for writing. The body is written where it stands, and it stays open.
+        have_bytes: What has come, from the beginning; 0 for nothing.
+        whole_bytes: The length of all; None where nobody knows it.
+        etag: The entity tag of what has come; empty where it has none, or is not to be sent.
+    """
 
-    @property
-    def have_bytes(self) -> int:
-        """What has come, from the beginning; 0 for nothing."""
-
-    @property
-    def whole_bytes(self) -> int | None:
-        """The length of all; None where nobody knows it."""
-
-    @property
-    def etag(self) -> str:
-        """The entity tag of what has come; empty where it has none, or is not to be sent."""
+    descriptor: int
+    have_bytes: int
+    whole_bytes: int | None
+    etag: str
 
     def begins(self, start: FetchStart) -> None:
         """Called before the first byte of the body: with an offset of 0 what was there is to go.
@@ -84,7 +80,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polymux._native import _core
-    from polymux._util.atomic_file import PendingFile
     from polymux.media.inputs import Destination
 
     #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
@@ -362,9 +357,6 @@ class _Call:
         from polymux._util.atomic_file import PendingFile
 
         pending = PendingFile(self._path, overwrite=True)
-        return self._to_file(pending, token, waited_ms)
-
-    def _to_file(self, pending: PendingFile, token: _core.CancelToken, waited_ms: int) -> Fetched:
         try:
             fetched = self._fetched(("descriptor", pending.descriptor), token, waited_ms)
             pending.commit()

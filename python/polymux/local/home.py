@@ -380,12 +380,12 @@ def _songs(
     """The catalogue, for its owner."""
     from polymux.songs.backend import CatalogueBackend
     from polymux.songs.catalogue import Catalogue
-    from polymux.songs.links import FileAddresses
+    from polymux.songs.pages import FileAddresses
     from polymux.songs.reader import Library
-    from polymux.songs.selection import served_folder
+    from polymux.songs.settings import served_folder
 
     if isinstance(catalogue, Catalogue):
-        library = Library.of(catalogue)
+        library = Library(catalogue.path, catalogue)
     else:
         place = served_folder(catalogue)
         if place is None:

@@ -8,37 +8,26 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, shown
-from polymux.models import manifest
 from polymux.models.errors import ModelError
-from polymux.models.families import FAMILIES, is_name
-from polymux.models.manifest import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 #: The catalogue of this package.
 FILE = Path(__file__).with_name("catalogue.toml")
 #: Beside it: the models of diffusion.
 FURTHER = "catalogue-diffusion.toml"
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
-_MEMBER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+/-]{0,299}")
-_BEGINNING = re.compile(r"[0-9a-f]{0,64}")
 _MAX_FOLDERS = 4
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _SHOWN_DIGITS = 12
 _QUERY = re.compile("[?#].*", re.DOTALL)
-_PROJECT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_VERSION = re.compile(r"[0-9][0-9a-z.]*")
-_WHEEL = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){4,5}\.whl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +47,9 @@ class Source:
         git_oid: Git's SHA-1 of it as a blob, which repositories tell of small files.
     """
 
-    file: str
-    sha256: str
-    bytes: int | None
+    file: str = ""
+    sha256: str = ""
+    bytes: int | None = None
     project: str = ""
     version: str = ""
     url: str = ""
@@ -132,10 +121,10 @@ class Model:
         title: A few words.
         license: As SPDX has it, or words.
         license_source: Where that is said.
-        license_note: What to know beyond it; mostly empty.
         paths: Which of its files the engine's options of these names are; ``"."`` is its folder.
-        options: Further options that the engine needs for it.
         files: What it consists of, as far as its bytes are known.
+        license_note: What to know beyond it; mostly empty.
+        options: Further options that the engine needs for it.
         wanted: What else it consists of, as repositories will tell.
         about_bytes: What it takes with that, about; None where all is known.
     """
@@ -145,16 +134,15 @@ class Model:
     title: str
     license: str
     license_source: str
-    license_note: str
     paths: Mapping[str, str]
-    options: Mapping[str, Any]
     files: tuple[File, ...]
+    license_note: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     wanted: tuple[Wanted, ...] = ()
     about_bytes: int | None = None
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Where it comes from, each once."""
         named = [one.origin for one in self.sources]
         folders = [one.rpartition("/")[0] for one in named]
         # Of many files that lie together at an address, the place alone.
@@ -167,7 +155,6 @@ class Model:
 
     @property
     def repositories(self) -> tuple[str, ...]:
-        """The repositories that it comes from, each once."""
         named = (
             *(one.repository for one in self.sources),
             *(one.repository for one in self.wanted),
@@ -199,30 +186,25 @@ def _sum(counts: list[int | None]) -> int | None:
 def read(path: Path) -> tuple[Model, ...]:
     """The models in a catalogue file, the first of each family the one that is recommended.
 
+    The package's own files are checked by its tests; here only what would be a path elsewhere.
+
     Raises:
-        ModelError: Something in the file is wrong; the message says what.
+        ModelError: It cannot be read, or what stands there is no model.
     """
-    name = display_name(str(path))
     try:
         plain = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        sources = {key: Source(**one) for key, one in plain.get("source", {}).items()}
+        models: dict[str, Model] = {}
+        for one in plain.get("model", ()):
+            made = _model(one, sources, models)
+            models[made.name] = made
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        name = display_name(str(path))
         raise ModelError(f"the catalogue {name} cannot be read: {error}") from error
-    table = Table(f"the catalogue {name}", plain)
-    sources = {}
-    for key, one in table.take("source", dict, {}).items():
-        sources[key] = _source(Table(f"{table.where}: source.{key}", one))
-    models: list[Model] = []
-    for number, one in enumerate(table.take("model", list, []), 1):
-        models.append(_model(Table(f"{table.where}: model {number}", one), sources, models))
-    table.end()
-    names = [one.name for one in models]
-    for twice in {one for one in names if names.count(one) > 1}:
-        table.fail(f"{twice} stands there twice")
-    return tuple(models)
+    return tuple(models.values())
 
 
 def all_models() -> tuple[Model, ...]:
-    """The models of this package's catalogue."""
     return read(FILE) + (read(further) if (further := FILE.with_name(FURTHER)).is_file() else ())
 
 
@@ -236,119 +218,25 @@ def recommended(family: str) -> Model | None:
     return next((one for one in all_models() if one.family == family), None)
 
 
-def _source(table: Table) -> Source:
-    if table.has("repository"):
-        made = Source(
-            file="",
-            sha256="",
-            bytes=None,
-            repository=table.text("repository", _REPOSITORY),
-            revision=table.text("revision", _REVISION),
-        )
-        table.end()
-        return made
-    is_wheel = not table.has("url")
-    made = Source(
-        file=table.text("file", _WHEEL if is_wheel else _FILE_NAME),
-        sha256=table.text("sha256", _SHA256),
-        bytes=table.size(),
-        project=table.text("project", _PROJECT) if is_wheel else "",
-        version=table.text("version", _VERSION) if is_wheel else "",
-        url="" if is_wheel else table.text("url"),
-    )
-    if made.url and not made.url.startswith(("https://", "http://")):
-        table.fail(f"url={shown(made.url)} begins with neither https:// nor http://")
-    table.end()
-    return made
+def _model(
+    table: dict[str, Any], sources: Mapping[str, Source], before: Mapping[str, Model]
+) -> Model:
+    shared = table.pop("with", None)
+    files = [] if shared is None else list(before[shared["model"]].files)
+    if shared is not None:
+        files = [one for one in files if one.name not in shared["without"]]
+    files += [_file(one, sources) for one in table.pop("file", ())]
+    wanted = tuple(_wanted(one, sources) for one in table.pop("wanted", ()))
+    return Model(**table, files=tuple(files), wanted=wanted)
 
 
-def _model(table: Table, sources: Mapping[str, Source], before: Sequence[Model]) -> Model:
-    name = table.take("name", str)
-    if not is_name(name):
-        table.fail(f"{shown(name)} cannot be a model's name")
-    table.where = f"{table.where} ({name})"
-    family = table.take("family", str)
-    if family not in FAMILIES:
-        table.fail(f"there is no family {shown(family)}")
-    shared = _shared(table, before) if table.has("with") else ()
-    made = Model(
-        name=name,
-        family=family,
-        title=table.take("title", str),
-        license=table.take("license", str),
-        license_source=table.take("license_source", str),
-        license_note=table.text("license_note"),
-        paths=table.take("paths", dict),
-        options=table.take("options", dict, {}),
-        files=shared
-        + tuple(
-            _file(Table(f"{table.where}: file {number}", one), sources)
-            for number, one in enumerate(table.take("file", list, []), 1)
-        ),
-        wanted=tuple(
-            _wanted(Table(f"{table.where}: wanted {number}", one), sources)
-            for number, one in enumerate(table.take("wanted", list, []), 1)
-        ),
-        about_bytes=table.size("about_bytes") if table.has("about_bytes") else None,
-    )
-    table.end()
-    _check_model(table, made)
-    return made
-
-
-def _shared(table: Table, before: Sequence[Model]) -> tuple[File, ...]:
-    """The files of a model further up that this one has too."""
-    inner = Table(f"{table.where}: with", table.take("with", dict))
-    name, without = inner.take("model", str), inner.take("without", list, [])
-    inner.end()
-    found = next((one for one in before if one.name == name), None)
-    if found is None:
-        inner.fail(f"there is no model {shown(name)} before it")
-    if not set(without) <= {one.name for one in found.files}:
-        inner.fail(f"without={shown(without)} is none of the files of {name}")
-    return tuple(one for one in found.files if one.name not in without)
-
-
-def _check_model(table: Table, made: Model) -> None:
-    names = [one.name for one in made.files] + [one.name for one in made.wanted if one.name]
-    if not names and not made.wanted:
-        table.fail("file must be there, or wanted")
-    if bool(made.wanted) != (made.about_bytes is not None):
-        table.fail("about_bytes belongs to what is wanted, and must be there with it")
-    if manifest.FILE_NAME in names:
-        table.fail(f"{manifest.FILE_NAME} is the manifest's name")
-    if len(set(names)) < len(names):
-        table.fail("two files have one name")
-    for key, value in made.paths.items():
-        if value not in (".", *names):
-            table.fail(f"paths.{key}={shown(value)} is none of its files")
-    if "model" not in made.paths:
-        table.fail("paths.model must be there")
-
-
-def _wanted(table: Table, sources: Mapping[str, Source]) -> Wanted:
-    source = _source_of(table, sources)
-    if not source.repository:
-        table.fail("only what a repository has can be wanted without its hash")
-    is_file = table.has("name")
-    path = table.text("path", None if is_file else re.compile(r"\.|" + _MEMBER.pattern))
-    begins = table.text("sha256_begins", _BEGINNING)
-    made = Wanted(source.repository, source.revision, path, table.text("name"), begins)
+def _wanted(table: dict[str, Any], sources: Mapping[str, Source]) -> Wanted:
+    source = sources[table.pop("source")]
+    made = Wanted(source.repository, source.revision, **table)
     for one in (made.path, made.name):
-        if one not in ("", ".") and not is_plain_path(one):
-            table.fail(f"{shown(one)} is no plain path")
-    if is_file and made.path in ("", "."):
-        table.fail("path must be that of a file")
-    table.end()
+        if one not in ("", "."):
+            _checked_path(one)
     return made
-
-
-def _source_of(table: Table, sources: Mapping[str, Source]) -> Source:
-    key = table.take("source", str)
-    source = sources.get(key)
-    if source is None:
-        table.fail(f"there is no source {shown(key)}")
-    return source
 
 
 def is_plain_path(text: str) -> bool:
@@ -363,36 +251,24 @@ def is_plain_path(text: str) -> bool:
     return len(parts) <= _MAX_FOLDERS and all(_FILE_NAME.fullmatch(one) for one in parts)
 
 
-def _file(table: Table, sources: Mapping[str, Source]) -> File:
-    name, sha256, size = table.text("name"), table.text("sha256", _SHA256), table.size()
-    if not is_plain_path(name):
-        table.fail(f"name={shown(name)} is not of its form")
-    if table.has("part"):
-        parts = []
-        for number, one in enumerate(table.take("part", list), 1):
-            inner = Table(f"{table.where}: part {number}", one)
-            found = _part(inner, sources, inner.text("sha256", _SHA256), inner.size())
-            inner.end()
-            parts.append(found)
-    else:
-        parts = [_part(table, sources, sha256, size, name)]
-    table.end()
-    if not parts or sum(one.bytes or 0 for one in parts) != size:
-        table.fail(f"the parts of {name} are not as long as the whole")
-    return File(name, sha256, size, tuple(parts))
+def _checked_path(text: str) -> str:
+    if not is_plain_path(text):
+        raise ValueError(f"{shown(text)} is no plain path")
+    return text
 
 
-def _part(
-    table: Table, sources: Mapping[str, Source], sha256: str, size: int, name: str = ""
-) -> Part:
-    source = _source_of(table, sources)
-    member = ""
-    if not source.url:
-        member = table.text("member", _MEMBER, name if source.repository else "")
-        if any(one in ("", ".", "..") for one in member.split("/")):
-            table.fail(f"member={shown(member)} is no plain path")
-    elif source.sha256 != sha256:
-        table.fail(f"it is the whole of {source.file}, whose SHA-256 is another")
+def _file(table: dict[str, Any], sources: Mapping[str, Source]) -> File:
+    name, sha256, size = _checked_path(table["name"]), table["sha256"], table["bytes"]
+    # Without parts it is a whole source, or one member of it.
+    parts = table.get("part", [{"member": name} | table])
+    return File(name, sha256, size, tuple(_part(one, sources) for one in parts))
+
+
+def _part(table: Mapping[str, Any], sources: Mapping[str, Source]) -> Part:
+    source, sha256, size = sources[table["source"]], table["sha256"], table["bytes"]
+    if source.url:
+        return Part(source, "", sha256, size)
+    member = table["member"]
     if source.repository:
         file = member.rpartition("/")[2]
         source = replace(source, file=file, sha256=sha256, bytes=size, path=member)

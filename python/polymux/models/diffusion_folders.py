@@ -13,6 +13,7 @@ import json
 import os
 import re
 import struct
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import display_name
@@ -81,12 +82,7 @@ def weights_of(name: str) -> Weights | None:
 def needed_names(names: Iterable[str], prefer: tuple[str, ...]) -> list[str]:
     """Of the files of one folder those that its part is loaded from: small ones, and one variant.
 
-    Args:
-        names: Of the files, without a folder.
-        prefer: Variants, the best first; one that is not there is passed over.
-
-    Returns:
-        In alphabetical order; pickles, ONNX, Flax and other variants are not among them.
+    `prefer` has variants, the best first. Pickles, ONNX, Flax and other variants are left out.
     """
     known = {name: weights_of(name) for name in names}
     variants = {one.variant for one in known.values() if one is not None and not one.is_list}
@@ -149,11 +145,7 @@ def files_of(folder: Path) -> tuple[str, ...] | None:
 
 
 def variant_of(folder: Path) -> str | None:
-    """The variant that a loader has to be told; None where each part has plain weights.
-
-    Args:
-        folder: Of a pipeline, or of a part.
-    """
+    """The variant that a loader of a pipeline or part has to be told; None for plain weights."""
     for place in (folder, *sorted(one for one in folder.iterdir() if one.is_dir())):
         if place.name in APART:
             continue
@@ -239,6 +231,47 @@ def tensors(path: Path) -> dict[str, Any]:
     if not isinstance(plain, dict):
         raise InvalidRequestError(f"{_shown(path)} is no file of safetensors")
     return {name: one for name, one in plain.items() if name != "__metadata__"}
+
+
+def weight_bytes(path: Path, number_bytes: int) -> int:
+    """What the weights of a model take once they are loaded.
+
+    Args:
+        path: A folder in diffusers' form; of several variants, the one that is loaded counts.
+        number_bytes: Of each number in memory, whatever it is in the file.
+
+    Raises:
+        InvalidRequestError: A file is no safetensors.
+        OSError: A file cannot be read.
+    """
+    if not path.is_dir():
+        return 0
+    if (path / CHECKPOINT).is_file():
+        return _numbers(path / CHECKPOINT) * number_bytes
+    variant = variant_of(path) or ""
+    count = 0
+    for file in path.rglob("*.safetensors"):
+        found = weights_of(file.name)
+        if (
+            found is None
+            or file.parent.name in APART
+            or not _is_loaded(file, found.variant, variant)
+        ):
+            continue
+        count += _numbers(file)
+    return count * number_bytes
+
+
+def _numbers(file: Path) -> int:
+    return sum(prod(one["shape"]) for one in tensors(file).values())
+
+
+def _is_loaded(file: Path, own: str, variant: str) -> bool:
+    """Whether it is of the variant that is loaded, or plain where that is not beside it."""
+    if own == variant:
+        return True
+    beside = (weights_of(one.name) for one in file.parent.iterdir())
+    return own == "" and all(one is None or one.variant != variant for one in beside)
 
 
 def _json(path: Path) -> dict[str, Any]:

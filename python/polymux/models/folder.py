@@ -8,9 +8,9 @@ import os
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from polymux._util.atomic_file import write_atomically
+from polymux._util.atomic_file import sync_folder, write_atomically
 from polymux._util.text import display_name
 from polymux.config import models_folder
 from polymux.errors import InputNotFoundError, OutputExistsError, OutputRefusedError, PolymuxError
@@ -20,7 +20,7 @@ from polymux.models.families import FAMILIES, checked_name, is_name, layout_of
 from polymux.models.manifest import Kept, Manifest, is_within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from polymux.models.families import Layout
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     OnProgress = Callable[[str, int, int | None], object]
 
 _PIECE_BYTES = 1 << 20
+_LARGEST_BYTES = 1 << 63
 _LOCK = "lock"
 
 
@@ -51,17 +52,14 @@ class Installed:
 
     @property
     def name(self) -> str:
-        """As commands and settings call it."""
         return self.manifest.name
 
     @property
     def family(self) -> str:
-        """The engine that it is for."""
         return self.manifest.family
 
     @property
     def bytes(self) -> int:
-        """What its files take."""
         return sum(one.bytes for one in self.manifest.files)
 
     def engine_options(self) -> dict[str, Any]:
@@ -71,11 +69,7 @@ class Installed:
 
 
 class ModelsFolder:
-    """The folder.
-
-    Args:
-        path: Default: `polymux.config.models_folder`. It need not exist.
-    """
+    """The folder of models; it need not exist."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else models_folder()
@@ -91,15 +85,10 @@ class ModelsFolder:
         return sorted((one for one in found if one is not None), key=lambda one: one.name)
 
     def find(self, name: str) -> Installed | None:
-        """The model of that name; None where there is none."""
         return self._look(name) if is_name(name) else None
 
     def get(self, name: str) -> Installed:
-        """The same.
-
-        Raises:
-            InputNotFoundError: There is none.
-        """
+        """The model of that name; InputNotFoundError where there is none."""
         found = self.find(name)
         if found is None:
             raise InputNotFoundError(
@@ -205,11 +194,7 @@ class ModelsFolder:
         with writing(target):
             write_atomically(files / manifests.FILE_NAME, manifest.encoded(), overwrite=True)
             files.rename(target)
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_folder(self.path)
         shutil.rmtree(work, ignore_errors=True)
         return self.get(manifest.name)
 
@@ -271,12 +256,7 @@ class ModelsFolder:
         damaged = []
         done, total = 0, model.bytes
         for one in kept:
-            before = done
-
-            def told(count: int, name: str = one.name, before: int = before) -> None:
-                if on_progress is not None:
-                    on_progress(name, before + count, total)
-
+            told = counting(on_progress, one.name, total, done)
             try:
                 if sha256_of(model.folder / one.name, told) != one.sha256:
                     damaged.append(one.name)
@@ -287,37 +267,56 @@ class ModelsFolder:
 
 
 def kept_of(layout: Layout, on_progress: OnProgress | None = None) -> tuple[Kept, ...]:
-    """The files of a model with their lengths and SHA-256.
-
-    Raises:
-        OSError: One cannot be read.
-    """
+    """The files of a model with their lengths and SHA-256."""
     kept = []
     for name in layout.files:
         path = layout.folder / name
         size = path.stat().st_size
-
-        def told(count: int, name: str = name, size: int = size) -> None:
-            if on_progress is not None:
-                on_progress(name, count, size)
-
-        kept.append(Kept(name, size, sha256_of(path, told)))
+        kept.append(Kept(name, size, sha256_of(path, counting(on_progress, name, size))))
     return tuple(kept)
 
 
-def sha256_of(path: Path, told: Callable[[int], object] | None = None) -> str:
-    """The SHA-256 of a file.
+def counting(
+    on_progress: OnProgress | None, name: str, total: int, before: int = 0
+) -> Callable[[int], object] | None:
+    """Reports the bytes of a file that are done, as `pieces_of` tells them."""
+    if on_progress is None:
+        return None
+    return lambda count: on_progress(name, before + count, total)
 
-    Raises:
-        OSError: It cannot be read.
-    """
-    digest, count = hashlib.sha256(), 0
+
+def sha256_of(path: Path, told: Callable[[int], object] | None = None) -> str:
+    """The SHA-256 of a file."""
+    digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
-        while piece := file.read(_PIECE_BYTES):
+        for piece in pieces_of(file, told):
             digest.update(piece)
-            count += len(piece)
-            if told is not None:
-                told(count)
+    return digest.hexdigest()
+
+
+def pieces_of(
+    file: IO[bytes],
+    told: Callable[[int], object] | None = None,
+    max_bytes: int = _LARGEST_BYTES,
+) -> Iterator[bytes]:
+    """What is read from a file, at most `max_bytes`; `told` is called with how much was used."""
+    count = 0
+    while piece := file.read(min(_PIECE_BYTES, max_bytes - count)):
+        yield piece
+        count += len(piece)
+        if told is not None:
+            told(count)
+
+
+def write_new(target: Path, pieces: Iterable[bytes]) -> str:
+    """Writes a file that must not exist, and syncs it; its SHA-256."""
+    digest = hashlib.sha256()
+    with target.open("xb") as file:
+        for piece in pieces:
+            digest.update(piece)
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
     return digest.hexdigest()
 
 
@@ -344,11 +343,7 @@ def _problem(manifest: Manifest, folder: Path) -> str:
 
 
 def _locked(work: Path, name: str) -> int:
-    """A lock of the workspace, held until the descriptor is closed.
-
-    Raises:
-        ModelError: Another process has it.
-    """
+    """A lock of the workspace, held until the descriptor is closed."""
     path = work / _LOCK
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

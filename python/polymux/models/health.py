@@ -6,8 +6,7 @@ from typing import Any
 
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
-from polymux.models.role_assignment import assign_models, loras_of
-from polymux.models.roles import ROLES, possible
+from polymux.models.roles import ROLES, assign_models, loras_of, possible
 from polymux.models.torch_device import device
 
 
@@ -16,17 +15,10 @@ def generation(
 ) -> dict[str, Any]:
     """Who plays which role, what lacks, and what torch would work on. No model is loaded.
 
-    Args:
-        wanted: Role to the name or path of its model, as settings have it. Default: none named.
-        folder: Of models. Default: the user's.
-
     Returns:
         ``ok`` (whether at least one operation can be done), ``installed`` (the engine's package),
         ``remedy``, ``device`` (its members as a table), ``operations``, ``roles`` (name to
         ``title``, ``model``, ``instead_of`` and ``problem``) and ``loras``.
-
-    Raises:
-        InvalidRequestError: Settings name a role that there is not.
     """
     folder = folder or ModelsFolder()
     found = assign_models(wanted or {}, folder)

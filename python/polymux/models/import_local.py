@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from polymux._util.text import display_name
 from polymux.errors import InputUnreadableError, InvalidRequestError
 from polymux.models.errors import writing
 from polymux.models.families import checked_name, layout_of
-from polymux.models.folder import kept_of
+from polymux.models.folder import counting, kept_of, pieces_of, write_new
 from polymux.models.manifest import Kept, Manifest, check_file_name, is_within
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
     from polymux.models.families import Layout
     from polymux.models.folder import Installed, ModelsFolder, OnProgress
-
-_PIECE_BYTES = 1 << 20
 
 
 def add(
@@ -36,14 +33,10 @@ def add(
     """Gives the user's own file or folder a name that engines know it by.
 
     Args:
-        name: What it shall be called.
         path: A GGUF file, a folder in CTranslate2's form, a ``.param`` file of ncnn, a folder with
             one of these, a folder in diffusers' form, or a LoRA's ``.safetensors`` file.
-        folder: Of models.
         family: What it is for. Default: what it looks like.
-        license: As SPDX has it, or words; noted for people.
         copy: Copy the files. Default: they stay where they are, and nothing here removes them.
-        on_progress: Called with a file's name, its bytes so far, and all of them.
 
     Raises:
         InputNotFoundError: There is nothing at `path`.
@@ -108,24 +101,16 @@ def _hashed(layout: Layout, on_progress: OnProgress | None) -> tuple[Kept, ...]:
 def _copied(layout: Layout, files: Path, on_progress: OnProgress | None) -> tuple[Kept, ...]:
     kept = []
     for name in layout.files:
-        digest, count = hashlib.sha256(), 0
         try:
             source = (layout.folder / name).open("rb", buffering=0)
         except OSError as error:
             raise _unreadable(layout, error) from error
-        with writing(files / name):
-            (files / name).parent.mkdir(parents=True, exist_ok=True)
-        with source, writing(files / name), (files / name).open("xb") as target:
-            total = os.fstat(source.fileno()).st_size
-            while piece := source.read(_PIECE_BYTES):
-                digest.update(piece)
-                target.write(piece)
-                count += len(piece)
-                if on_progress is not None:
-                    on_progress(name, count, total)
-            target.flush()
-            os.fsync(target.fileno())
-        kept.append(Kept(name, count, digest.hexdigest()))
+        target = files / name
+        with source, writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            told = counting(on_progress, name, os.fstat(source.fileno()).st_size)
+            digest = write_new(target, pieces_of(source, told))
+            kept.append(Kept(name, target.stat().st_size, digest))
     return tuple(kept)
 
 

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from polymux._util.text import display_name, shown
+from polymux._util.text import display_name
 from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES
 
@@ -65,23 +65,8 @@ class Manifest:
     added_at: float = field(default_factory=time.time)
 
     def encoded(self) -> bytes:
-        """As its file has it."""
-        plain = {
-            "format": _FORMAT,
-            "name": self.name,
-            "family": self.family,
-            "license": self.license,
-            "license_source": self.license_source,
-            "license_note": self.license_note,
-            "source": self.source,
-            "folder": None if self.folder is None else os.fspath(self.folder),
-            "paths": dict(self.paths),
-            "options": dict(self.options),
-            "files": [
-                {"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in self.files
-            ],
-            "added_at": self.added_at,
-        }
+        folder = None if self.folder is None else os.fspath(self.folder)
+        plain = {"format": _FORMAT, **asdict(self), "folder": folder}
         return json.dumps(plain, indent=2).encode() + b"\n"
 
 
@@ -110,14 +95,10 @@ def read(path: Path) -> Manifest | None:
 def _decoded(plain: Any) -> Manifest:
     if plain["format"] != _FORMAT:
         raise ValueError(f"its format is {plain['format']!r}, and {_FORMAT} is what is known here")
+    known = {one.name: plain[one.name] for one in fields(Manifest)}
     files = tuple(Kept(one["name"], one["bytes"], one["sha256"]) for one in plain["files"])
-    folder = plain["folder"]
-    made = Manifest(
-        **{key: plain[key] for key in ("name", "family", "source", "license", "license_source",
-                                       "license_note", "paths", "options", "added_at")},
-        files=files,
-        folder=None if folder is None else Path(folder),
-    )  # fmt: skip
+    folder = None if plain["folder"] is None else Path(plain["folder"])
+    made = Manifest(**known | {"files": files, "folder": folder})
     _check(made)
     return made
 
@@ -156,58 +137,5 @@ def check_file_name(name: object) -> None:
 
 
 def is_within(folder: Path, name: str) -> bool:
-    """Whether no link leads from a folder's file out of the folder.
-
-    Args:
-        folder: Of the model.
-        name: Of the file, as manifests have it.
-    """
+    """Whether no link leads from a folder's file out of the folder."""
     return (folder / name).resolve().is_relative_to(folder.resolve())
-
-
-class Table:
-    """A table of the file, whose members are taken one by one, checked; what is left is wrong."""
-
-    def __init__(self, where: str, plain: object) -> None:
-        self.where = where
-        if not isinstance(plain, dict):
-            self.fail("must be a table")
-        self._left = dict(plain)
-
-    def fail(self, what: str) -> NoReturn:
-        """Says what is wrong, and where.
-
-        Raises:
-            ModelError: Always.
-        """
-        raise ModelError(f"{self.where}: {what}")
-
-    def take(self, key: str, kind: type[Any], default: Any = None) -> Any:
-        """A member of that type; one without a default must be there."""
-        value = self._left.pop(key, default)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            self.fail(f"{key} must be there, and of the type {kind.__name__}")
-        return value
-
-    def text(self, key: str, form: re.Pattern[str] | None = None, default: str = "") -> str:
-        """A text of that form; without a default it must be there and not be empty."""
-        value: str = self.take(key, str, default)
-        if form is not None and not form.fullmatch(value):
-            self.fail(f"{key}={shown(value)} is not of its form")
-        return value
-
-    def size(self, key: str = "bytes") -> int:
-        """A count of bytes."""
-        value: int = self.take(key, int)
-        if not 0 < value < 1 << 50:
-            self.fail(f"{key}={value} is no size of a file")
-        return value
-
-    def has(self, key: str) -> bool:
-        """Whether there is such a member, not taken yet."""
-        return key in self._left
-
-    def end(self) -> None:
-        """Fails where members are left."""
-        if self._left:
-            self.fail(f"{', '.join(sorted(self._left))} is not known")

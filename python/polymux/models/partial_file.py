@@ -21,7 +21,6 @@ from polymux.models.errors import writing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
-    from types import TracebackType
 
     from polymux.fetch.fetcher import FetchStart
 
@@ -128,32 +127,19 @@ class UnfinishedFile:
         self.have_bytes = 0
 
     def move_to(self, target: Path) -> None:
-        """Gives it its place, when its hash was found right.
-
-        Raises:
-            OutputFailedError: It cannot be written.
-        """
+        """Gives it its place, when its hash was found right."""
         with writing(target):
             os.fsync(self.descriptor)
             self.path.replace(target)
             self._note.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Removes it, so that the next pull begins anew.
-
-        Raises:
-            OutputFailedError: It cannot be removed.
-        """
+        """Removes it, so that the next pull begins anew."""
         with writing(self.path):
             self._note.unlink(missing_ok=True)
             self.path.unlink(missing_ok=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         is_empty = os.fstat(self.descriptor).st_size == 0
         os.close(self.descriptor)
         if is_empty:
@@ -161,15 +147,7 @@ class UnfinishedFile:
 
 
 def tidy(folder: Path, digests: Collection[str]) -> None:
-    """Makes the folder of unfinished files, and removes what is none of these files there.
-
-    Args:
-        folder: Of the workspace.
-        digests: What the files are named by.
-
-    Raises:
-        OutputFailedError: It cannot be written.
-    """
+    """Makes the folder of unfinished files, and removes what is none of those with these hashes."""
     names = {*digests, *(f"{one}{_NOTE}" for one in digests)}
     with writing(folder):
         if folder.is_symlink():

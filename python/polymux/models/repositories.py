@@ -73,7 +73,6 @@ def base_url() -> str:
 
 
 def address(source: Source) -> str:
-    """Where a repository's file is fetched from."""
     revision, path = quote(source.revision, safe=""), quote(source.path)
     return f"{base_url()}/{source.repository}/resolve/{revision}/{path}"
 
@@ -90,10 +89,6 @@ def policy_of(policy: FetchPolicy | None) -> FetchPolicy:
 
 def resolved(model: Model, policy: FetchPolicy | None = None) -> Model:
     """The model with all its files, lengths and hashes, as its repositories tell them.
-
-    Args:
-        model: Of the catalogue; one that is pinned comes back as it is, and nothing is asked.
-        policy: What may be fetched beyond the public Internet. Default: nothing.
 
     Raises:
         ModelError: A repository is not there, is closed, tells nonsense, has pickles alone, or has
@@ -133,11 +128,6 @@ def _current(file: File, trees: dict[tuple[str, str], Tree]) -> File:
 
 def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -> Tree:
     """What is in a repository.
-
-    Args:
-        repository: Such as ``"owner/model"``.
-        revision: A commit, or a branch.
-        policy: What may be fetched beyond the public Internet. Default: nothing.
 
     Raises:
         ModelError: It is not there, is closed, or tells nonsense.
@@ -202,11 +192,7 @@ def closed(repository: str) -> str:
 
 
 def _entry(repository: str, plain: Any) -> Entry | None:
-    """A file of the list; None for what is no file.
-
-    Raises:
-        ModelError: It is none, or its path leads out of the repository.
-    """
+    """A file of the list; None for what is no file."""
     path = plain.get("path") if isinstance(plain, dict) else None
     if not isinstance(path, str):
         raise ModelError(f"the list of {repository} is none of files")

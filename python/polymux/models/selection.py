@@ -14,8 +14,7 @@ from polymux.engines.registry import ENGINES
 from polymux.models import catalogue
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
-from polymux.models.role_assignment import assign_models, loras_of
-from polymux.models.roles import needed_roles, possible
+from polymux.models.roles import assign_models, loras_of, needed_roles, possible, unfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,15 +45,8 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
     """The options of an engine, with the model that they name, or the default one.
 
     A name of an installed model counts before a file of that name in the current folder; what has a
-    slash is a path, and left to the engine.
-
-    Args:
-        family: The engine's.
-        options: As settings have them. What they say counts before what is known of the model.
-        folder: Of models. Default: the user's.
-
-    Raises:
-        InvalidRequestError: Settings name a role that there is not.
+    slash is a path, and left to the engine. What options say counts before what is known of the
+    model.
     """
     if family not in FAMILIES:
         return Chosen(dict(options))
@@ -74,8 +66,8 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
         return Chosen(dict(options))
     if found is None:
         return Chosen(dict(options), problem)
-    if found.problem or found.family != family:
-        return Chosen(dict(options), _unfit(found, family))
+    if problem := unfit(found, family):
+        return Chosen(dict(options), problem)
     own = {name: one for name, one in options.items() if name != "model"}
     named = {"aliases": [found.name]} if family == "chat" else {}
     return Chosen({**named, **found.engine_options(), **own})
@@ -110,8 +102,7 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
     """What would make this machine able to do an operation; empty where nothing would.
 
     Args:
-        operation: Its name.
-        variant: Of it, ``"A"`` or another; for what generates alone.
+        variant: For what generates alone, ``"A"`` or another.
         values: Of the request, for those that name a model. Default: what requests mostly name.
 
     Example:
@@ -141,7 +132,7 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
 
 
 def _remedy_of_songs(operation: str) -> str:
-    from polymux.songs.selection import REMEDY
+    from polymux.songs.settings import REMEDY
     from polymux.upstreams.song_recognition import settings as recognition
     from polymux.upstreams.song_search import settings as search
 
@@ -150,31 +141,22 @@ def _remedy_of_songs(operation: str) -> str:
 
 
 def _remedy_of(family: str) -> str:
-    about = FAMILIES[family]
-    steps = []
-    if not about.is_installed:
-        steps.append(_install(about.extra))
-    if ModelsFolder().default(family) is None:
-        steps.append(f"no {family} model is installed: {_pull(family)}")
-    if not steps:
-        steps.append(
-            f"what the engine {family} needs is installed, so name it in the settings "
-            f"([engines.{family}]), or begin again without any"
-        )
-    return "; ".join(steps)
+    found = ModelsFolder().default(family)
+    return _steps(family, [] if found else [f"no {family} model is installed: {_pull(family)}"])
 
 
 def _remedy_of_roles(roles: tuple[str, ...]) -> str:
-    about = FAMILIES["diffusion"]
-    steps = [] if about.is_installed else [_install(about.extra)]
     problems = assign_models({}).problems
-    steps += [problems[role] for role in roles if role in problems]
-    if not steps:
-        steps.append(
-            "what the engine diffusion needs is installed, so name it in the settings "
-            "([engines.diffusion]), or begin again without any"
-        )
-    return "; ".join(steps)
+    return _steps("diffusion", [problems[role] for role in roles if role in problems])
+
+
+def _steps(family: str, problems: list[str]) -> str:
+    about = FAMILIES[family]
+    steps = problems if about.is_installed else [_install(about.extra), *problems]
+    return "; ".join(steps) or (
+        f"what the engine {family} needs is installed, so name it in the settings "
+        f"([engines.{family}]), or begin again without any"
+    )
 
 
 def _install(extra: str) -> str:
@@ -198,12 +180,3 @@ def _not_installed(family: str, wanted: str) -> str:
         f"there is no {family} model {display_name(wanted)}: neither is one of that name installed "
         f"('polymux models list' shows those), nor is it a path ({FAMILIES[family].model_form})"
     )
-
-
-def _unfit(model: Installed, family: str) -> str:
-    if model.problem:
-        return (
-            f"the model {model.name} is damaged ({model.problem}): "
-            f"'polymux models rm {model.name}' removes it, then pull or add it again"
-        )
-    return f"the model {model.name} is for {model.family}, not for {family}"

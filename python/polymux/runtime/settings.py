@@ -21,7 +21,7 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.ray.settings import RaySettings
 from polymux.runtime.upstream_settings import UpstreamSettings, without_keys
 from polymux.service.routes import Route
-from polymux.songs.selection import SongSettings
+from polymux.songs.settings import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings

@@ -15,7 +15,7 @@ from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import bad_request, engine_failed, status_error
 from polymux.service.model import OperationResult, ProgressSink
-from polymux.songs.selection import REMEDY, told
+from polymux.songs.settings import REMEDY, told
 from polymux.songs.text_normalization import folded
 from polymux.songs.text_search import search_text
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest
     from polymux.service.store import Store
     from polymux.songs.catalogue import Catalogue
-    from polymux.songs.links import Addresses
+    from polymux.songs.pages import FileAddresses, SignedAddresses
     from polymux.songs.reader import Library
     from polymux.songs.results import CatalogueSong, Match
 
@@ -61,7 +61,7 @@ class CatalogueBackend(Backend):
         self,
         library: Library,
         media: Backend,
-        addresses: Callable[[Store], Addresses],
+        addresses: Callable[[Store], SignedAddresses | FileAddresses],
         *,
         is_own: bool = False,
     ) -> None:
@@ -235,12 +235,7 @@ class CatalogueBackend(Backend):
         }
 
     async def song(self, number: int) -> CatalogueSong | None:
-        """A song by its number, for whoever shows it; None where there is none.
-
-        Raises:
-            CatalogueError: As for `run`.
-            InternalServerError: As for `run`.
-        """
+        """A song by its number, for whoever shows it; None where there is none."""
         return await self._ask(lambda catalogue: catalogue.get(number))
 
     def health(self) -> Health:

@@ -17,7 +17,7 @@ from polymux.songs.export import export
 from polymux.songs.index import CatalogueIndex
 from polymux.songs.indexer import Addition, is_there
 from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport, Match, RunnerUp
-from polymux.songs.scanner import absolute_path, files_of, is_folder, named_path, several
+from polymux.songs.scanner import absolute_path, files_of, named_path, several
 from polymux.songs.settings import catalogue_folder, checked_confidence, made_folder
 from polymux.songs.table import SongTable
 from polymux.songs.write_lock import WritingLock
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from polymux.songs.results import AddProgress, AddReport
 
     FilePath: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
+
+#: Recordings that are removed while they are found.
+_MAX_TRIES = 5
 
 
 class Catalogue:
@@ -119,10 +122,9 @@ class Catalogue:
         """
         self._check_process()
         paths = [named_path(one) for one in several(sources)]
-        folders = [one for one in paths if is_folder(one)]
         with self._writing.held():
             with self._database.transaction():
-                for one in folders:
+                for one in filter(os.path.isdir, paths):
                     self._table.add_root(one)
             begun = Addition(self._database, self._table, self._index, workers, on_progress, cancel)
             return begun.run(*files_of(paths, self.path))
@@ -249,7 +251,8 @@ class Catalogue:
         """
         self._check_process()
         least = checked_confidence(min_confidence)
-        return self.identify_query(query_of(source, limits), min_confidence=least)
+        query: bytes = media.song_query(native_source(source), native_limits(limits))["query"]
+        return self.identify_query(query, min_confidence=least)
 
     def identify_query(
         self,
@@ -271,7 +274,41 @@ class Catalogue:
         """
         self._check_process()
         least = self._min_confidence if min_confidence is None else min_confidence
-        return identify_query(self._index, self._table, query, go_on, least)
+        gone: list[int] = []
+        for _ in range(_MAX_TRIES):
+            found = self._index.current().identify(query, gone, go_on, least)
+            if found is None:
+                return None
+            song = self._song(found["song_id"])
+            if song is not None:
+                return Match(
+                    song,
+                    found["offset_s"],
+                    found["tempo"] if found["change"] == "speed" else 1.0,
+                    found["tempo"],
+                    found["pitch"],
+                    found["confidence"],
+                    self._runner_up(found["others"], song),
+                )
+            gone.append(found["song_id"])
+        return None
+
+    def _song(self, recording: int) -> CatalogueSong | None:
+        """The song of a recording's group that is known longest.
+
+        Which of several files of one recording a noisy snippet is most like is chance; the song
+        that is named shall be the same each time.
+        """
+        row = self._table.first_like(recording)
+        return None if row is None else row.song()
+
+    def _runner_up(self, others: list[dict[str, Any]], song: CatalogueSong) -> RunnerUp | None:
+        """The best of what is no other file of the same recording."""
+        for found in others:
+            other = self._song(found["song_id"])
+            if other is not None and other.group_id != song.group_id:
+                return RunnerUp(other, found["confidence"])
+        return None
 
     def search(self, text: str, limit: int = 5) -> list[CatalogueSong]:
         """Finds songs by title, artist, or both, in any order and with errors of typing.
@@ -398,79 +435,3 @@ class Catalogue:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-
-#: Recordings that are removed while they are found.
-_MAX_TRIES = 5
-
-
-def query_of(source: Source, limits: Limits | None) -> bytes:
-    """What a piece of sound is asked for by.
-
-    Raises:
-        PolymuxError: It cannot be opened.
-    """
-    native, checked = native_source(source), native_limits(limits)
-    found: bytes = media.song_query(native, checked)["query"]
-    return found
-
-
-def identify_query(
-    index: CatalogueIndex,
-    table: SongTable,
-    query: bytes,
-    go_on: Callable[[], object] | None = None,
-    min_confidence: float | None = None,
-) -> Match | None:
-    """Names the song that described sound is of; None where the catalogue has none.
-
-    Args:
-        index: Is asked.
-        table: Of its songs.
-        query: What the native ``song_query`` has made.
-        go_on: Called now and then meanwhile; what it raises ends the search. Default: none.
-        min_confidence: Of the song that is named. Default: the core's own.
-    """
-    gone: list[int] = []
-    for _ in range(_MAX_TRIES):
-        found = index.current().identify(query, gone, go_on, min_confidence)
-        if found is None:
-            return None
-        song = _song(table, found["song_id"])
-        if song is not None:
-            return _match(table, found, song)
-        gone.append(found["song_id"])
-    return None
-
-
-def _song(table: SongTable, recording: int) -> CatalogueSong | None:
-    """The song of a recording's group that is known longest.
-
-    Which of several files of one recording a noisy snippet is most like is chance; the song that is
-    named shall be the same each time.
-    """
-    row = table.first_like(recording)
-    return None if row is None else row.song()
-
-
-def _runner_up(
-    table: SongTable, others: list[dict[str, Any]], song: CatalogueSong
-) -> RunnerUp | None:
-    """The best of what is no other file of the same recording."""
-    for found in others:
-        other = _song(table, found["song_id"])
-        if other is not None and other.group_id != song.group_id:
-            return RunnerUp(other, found["confidence"])
-    return None
-
-
-def _match(table: SongTable, found: dict[str, Any], song: CatalogueSong) -> Match:
-    return Match(
-        song,
-        found["offset_s"],
-        found["tempo"] if found["change"] == "speed" else 1.0,
-        found["tempo"],
-        found["pitch"],
-        found["confidence"],
-        _runner_up(table, found["others"], song),
-    )

@@ -218,6 +218,5 @@ class Database:
         return problems
 
     def close(self) -> None:
-        """Closes both."""
         self.reader.close()
         self.writer.close()

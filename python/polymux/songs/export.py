@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +26,7 @@ _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def pieces(songs: Iterable[CatalogueSong], kind: str) -> Iterator[str]:
-    """The text of an export: a JSON array, or CSV (RFC 4180) with a line of names first.
-
-    Raises:
-        InvalidRequestError: There is no such format.
-    """
+    """The text of an export: a JSON array, or CSV (RFC 4180) with a line of names first."""
     if kind not in FORMATS:
         raise InvalidRequestError(f"there is no format {shown(kind)}: give json or csv")
     return _json(songs) if kind == "json" else _csv(songs)
@@ -45,21 +40,18 @@ def _json(songs: Iterable[CatalogueSong]) -> Iterator[str]:
     yield "\n]\n" if before != "[\n" else "[]\n"
 
 
+class _Echo:
+    """What a writer of CSV writes to, to give back the line."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
 def _csv(songs: Iterable[CatalogueSong]) -> Iterator[str]:
-    line = io.StringIO()
-    writer = csv.DictWriter(line, COLUMNS)
-
-    def taken() -> str:
-        text = line.getvalue()
-        line.seek(0)
-        line.truncate()
-        return text
-
-    writer.writeheader()
-    yield taken()
+    writer = csv.DictWriter(_Echo(), COLUMNS)
+    yield writer.writeheader()
     for song in songs:
-        writer.writerow({name: _harmless(value) for name, value in song.to_dict().items()})
-        yield taken()
+        yield writer.writerow({name: _harmless(value) for name, value in song.to_dict().items()})
 
 
 def _harmless(value: Any) -> Any:
@@ -72,13 +64,6 @@ def _harmless(value: Any) -> Any:
 def export(
     songs: Iterable[CatalogueSong], path: str | os.PathLike[str], kind: str, *, overwrite: bool
 ) -> None:
-    """Writes an export to a file, which appears when it is whole.
-
-    Raises:
-        InvalidRequestError: There is no such format.
-        OutputExistsError: The file is there, and `overwrite` is False.
-        OutputRefusedError: It is a symlink or a folder.
-        OutputFailedError: It cannot be written.
-    """
+    """Writes an export to a file, which appears when it is whole."""
     text = "".join(pieces(songs, kind))
     write_atomically(Path(path), text.encode(), overwrite=overwrite)

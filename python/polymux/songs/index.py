@@ -66,11 +66,7 @@ class CatalogueIndex:
         self.damaged: list[str] = []
 
     def current(self) -> SongIndex:
-        """The native index, with all that the database has at this moment.
-
-        Raises:
-            CatalogueError: It cannot be read or made.
-        """
+        """The native index, with all that the database has at this moment."""
         with self._lock, self._reported():
             try:
                 return self._brought_up()
@@ -123,11 +119,7 @@ class CatalogueIndex:
             ) from error
 
     def publish(self) -> None:
-        """Makes segments of all that is in memory alone. By whoever holds the lock.
-
-        Raises:
-            CatalogueError: They cannot be written.
-        """
+        """Makes segments of all that is in memory alone. By whoever holds the lock."""
         for _ in range(_MAX_REBUILDS):
             native = self.current()
             with self._lock, self._reported():
@@ -138,11 +130,7 @@ class CatalogueIndex:
                     return
 
     def verify(self) -> list[str]:
-        """Reads all segments; makes them anew where one is damaged. Gives what was.
-
-        Raises:
-            CatalogueError: They cannot be read.
-        """
+        """Reads all segments; makes them anew where one is damaged. Gives what was."""
         native = self.current()
         with self._reported():
             # Without the lock: it takes long, and nobody who asks shall wait for it.
@@ -154,20 +142,12 @@ class CatalogueIndex:
         return found
 
     def leave(self, damaged: list[tuple[str, str]]) -> None:
-        """Has the next `current` make the index anew, where something is damaged.
-
-        Args:
-            damaged: What the native ``verify`` gives.
-
-        Raises:
-            CatalogueError: The index cannot be made.
-        """
+        """Has the next `current` make the index anew, where ``verify`` found something damaged."""
         if damaged:
             with self._lock, self._reported():
                 self._begin_anew(damaged)
 
     def statistics(self) -> dict[str, int]:
-        """What the native index tells of itself."""
         return dict(self.current().statistics())
 
     def _opened(self) -> SongIndex:

@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 import time
+from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -22,7 +23,9 @@ from polymux.errors import (
     InvalidRequestError,
     PolymuxError,
 )
+from polymux.media.inputs import native_source
 from polymux.media.options import integer, native_limits
+from polymux.media.probe import probe
 from polymux.songs.results import AddProgress, AddReport, FailedFile
 from polymux.songs.table import FileState, SongRow, digest_of
 from polymux.songs.tags import tags_of
@@ -74,15 +77,8 @@ class Addition:
     """One pass over files. For one thread; its own threads only read.
 
     Args:
-        database: Of the catalogue.
-        table: Its rows.
-        index: Told of what is new.
-        workers: Files at a time; None for as many as there are cores.
         on_progress: Called for each file by the thread that runs it; what it raises ends the pass.
         cancel: Ends the pass once it is set; what was written stays.
-
-    Raises:
-        InvalidRequestError: `workers` is below 1.
     """
 
     def __init__(
@@ -94,7 +90,6 @@ class Addition:
         on_progress: Callable[[AddProgress], object] | None,
         cancel: threading.Event | None,
     ) -> None:
-        self._media = media
         self._parameters = media.parameters_hash()
         self._database = database
         self._table = table
@@ -103,48 +98,40 @@ class Addition:
         self._on_progress = on_progress
         self._cancel = cancel or threading.Event()
         self._stop = threading.Event()
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
         self._failed: list[FailedFile] = []
         self._missing: list[bytes] = []
         self._audio_s = 0.0
 
     def run(self, paths: list[bytes], unread: Sequence[tuple[bytes, OSError]] = ()) -> AddReport:
-        """Looks at all files, and writes down what is new.
-
-        Args:
-            paths: The files.
-            unread: Folders that could not be looked into: they have failed. Default: none.
-        """
-        began = time.monotonic()
-        total = len(paths) + len(unread)
+        """Looks at all files, and writes down what is new. What is in `unread` has failed."""
+        self._began = time.monotonic()
+        self._total = len(paths) + len(unread)
         # What is in memory or unusable becomes segments first: numbers of changes hold for those.
         self._index.current()
         try:
             for path, reason in unread:
-                failure = _unreadable(path, reason)
-                self._count(path, "failed", failure)
-                self._tell(path, "failed", failure, total, time.monotonic() - began)
+                self._note(path, "failed", _unreadable(path, reason))
             with closing(self._outcomes(paths)) as outcomes:
-                for path, outcome, error in outcomes:
-                    self._count(path, outcome, error)
-                    self._tell(path, outcome, error, total, time.monotonic() - began)
+                for outcome in outcomes:
+                    self._note(*outcome)
         except BaseException:
             # That it ended so is what the caller is told; the next pass makes the segment then.
             with suppress(PolymuxError):
                 self._index.publish()
             raise
         self._index.publish()
-        found = self._counts.get
+        found = self._counts
         return AddReport(
-            added=found("added", 0),
-            updated=found("updated", 0),
-            moved=found("moved", 0),
-            duplicates=found("duplicate", 0),
-            unchanged=found("unchanged", 0),
+            added=found["added"],
+            updated=found["updated"],
+            moved=found["moved"],
+            duplicates=found["duplicate"],
+            unchanged=found["unchanged"],
             missing=tuple(self._still_missing()),
             failed=tuple(self._failed),
             audio_s=self._audio_s,
-            elapsed_s=time.monotonic() - began,
+            elapsed_s=time.monotonic() - self._began,
             cancelled=self._cancel.is_set(),
         )
 
@@ -153,19 +140,16 @@ class Addition:
         rows = (self._table.at(path) for path in self._missing)
         return [row.song() for row in rows if row is not None]
 
-    def _tell(
-        self, path: bytes, outcome: str, error: PolymuxError | None, total: int, elapsed_s: float
-    ) -> None:
-        if self._on_progress is None:
-            return
+    def _note(self, path: bytes, outcome: str, error: PolymuxError | None) -> None:
         where = Path(os.fsdecode(path))
-        done = sum(self._counts.values())
-        self._on_progress(AddProgress(where, outcome, error, done, total, self._audio_s, elapsed_s))
-
-    def _count(self, path: bytes, outcome: str, error: PolymuxError | None) -> None:
-        self._counts[outcome] = self._counts.get(outcome, 0) + 1
+        self._counts[outcome] += 1
         if error is not None:
-            self._failed.append(FailedFile(Path(os.fsdecode(path)), error))
+            self._failed.append(FailedFile(where, error))
+        if self._on_progress is not None:
+            done, elapsed_s = self._counts.total(), time.monotonic() - self._began
+            self._on_progress(
+                AddProgress(where, outcome, error, done, self._total, self._audio_s, elapsed_s)
+            )
 
     def _outcomes(
         self, paths: list[bytes]
@@ -212,7 +196,7 @@ class Addition:
                 raise InputNotFoundError(f"there is no file {name}", input_name=name)
             return found
         row = found.row
-        is_current = row is not None and self._table.is_current(row.recording, self._parameters)
+        is_current = row is not None and self._is_current(row.recording)
         if row is not None and is_current and row.state == state:
             return found
         if row is None:
@@ -222,7 +206,8 @@ class Addition:
         found.content_hash = self._hash(path)
         if row is not None and is_current and row.content_hash == found.content_hash:
             return found
-        found.recording = self._known_recording(found.content_hash)
+        known = (one.recording for one in self._table.with_content(found.content_hash))
+        found.recording = next(filter(self._is_current, known), None)
         if found.recording is None:
             self._listen(found)
         found.tags = found.tags or self._tags(path)
@@ -232,24 +217,14 @@ class Addition:
             raise InputChangedError(message, input_name=name)
         return found
 
-    def _known_recording(self, content_hash: bytes) -> int | None:
-        for row in self._table.with_content(content_hash):
-            if self._table.is_current(row.recording, self._parameters):
-                return row.recording
-        return None
-
     def _listen(self, found: Examined) -> None:
-        from polymux.media.inputs import native_source
-
         source = native_source(os.fsdecode(found.path))
         limits = native_limits(None)
-        heard = self._media.fingerprint_song(source, None, limits, self._go_on)
+        heard = media.fingerprint_song(source, None, limits, self._go_on)
         found.parts = list(heard["parts"])
         found.duration_s = heard["duration_s"]
 
     def _tags(self, path: bytes) -> SongTags:
-        from polymux.media.probe import probe
-
         return tags_of(path, probe(os.fsdecode(path)))
 
     def _go_on(self, _: Any = None) -> None:
@@ -278,7 +253,7 @@ class Addition:
                 with self._database.transaction():
                     self._table.touch(found.row, found.state)
             return "unchanged"
-        if not self._is_described(found):
+        if not (self._is_current(found.recording) or found.parts is not None):
             # Its last song was removed since it was looked up. Before the transaction: it takes
             # long, and without a write-ahead log nobody could read meanwhile.
             self._listen(found)
@@ -295,7 +270,7 @@ class Addition:
             group = None
             if recording != found.row.recording:
                 # Another recording in the same file leaves the group; no song has such a number.
-                group = self.group_of(recording, found) or recording
+                group = self._group_of(recording, found) or recording
             self._table.replace(
                 found.row, found.path, state, found.content_hash, tags, recording, group
             )
@@ -305,19 +280,17 @@ class Addition:
             if not os.path.lexists(row.path):
                 self._table.replace(row, found.path, state, found.content_hash, tags, recording)
                 return "moved"
-        group = self.group_of(recording, found)
+        group = self._group_of(recording, found)
         self._table.add(found.path, state, found.content_hash, tags, recording, group)
         return "duplicate" if same else "added"
 
-    def _is_described(self, found: Examined) -> bool:
-        known = found.recording
-        has_recording = known is not None and self._table.is_current(known, self._parameters)
-        return has_recording or found.parts is not None
+    def _is_current(self, recording: int | None) -> bool:
+        return recording is not None and self._table.is_current(recording, self._parameters)
 
     def _recording(self, found: Examined) -> int:
         """The recording of what was found; a new one where none has the same peaks."""
         known = found.recording
-        if known is not None and self._table.is_current(known, self._parameters):
+        if known is not None and self._is_current(known):
             return known
         parts = found.parts or []
         like = self._table.recording_like(digest_of(parts), self._parameters)
@@ -332,16 +305,8 @@ class Addition:
         _, frames, first, second = found.parts[0]
         return self._index.current().same_recordings(frames, first, second)
 
-    def group_of(self, recording: int, found: Examined) -> int | None:
-        """The group of songs that are the same to the ear.
-
-        Args:
-            recording: Of the song that is being written.
-            found: What is known of its file.
-
-        Returns:
-            None for a group of its own.
-        """
+    def _group_of(self, recording: int, found: Examined) -> int | None:
+        """The group of songs that are the same to the ear; None for one of its own."""
         for one in (recording, *found.same):
             songs = self._table.of_recording(one)
             if songs:
@@ -357,11 +322,7 @@ def _checked_workers(workers: int | None) -> int:
 
 
 def state_of(path: bytes) -> FileState | None:
-    """Size and time of a file; None where there is none.
-
-    Raises:
-        InputUnreadableError: It is no regular file, or cannot be looked at.
-    """
+    """Size and time of a file; None where there is none. InputUnreadableError for all but files."""
     try:
         status = os.stat(path)  # noqa: PTH116 - byte for byte
     except (FileNotFoundError, NotADirectoryError):

@@ -1,17 +1,43 @@
-"""The page that a server shows of a song: plain HTML that runs nothing and loads one picture."""
+"""What people are shown of a song: its page, its cover, and the addresses of both.
+
+A cover is PNG, JPEG or WebP by its bytes, else a drawn one. The page is plain HTML that runs
+nothing and loads one picture.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from base64 import b64encode
 from html import escape
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from polymux._util.atomic_file import write_atomically
 from polymux._util.text import clock, printable
+from polymux.errors import OutputError, PolymuxError
+from polymux.songs.tags import EMBEDDED, LARGEST_COVER_BYTES, read_start
 
 if TYPE_CHECKING:
+    from polymux.service.store import Store
     from polymux.songs.results import CatalogueSong
 
+#: Of `SignedAddresses`, behind what links begin with.
+PAGES = "/songs/"
+COVER = "/cover"
+DRAWN = "image/svg+xml"
+_EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png", DRAWN: ".svg", "image/webp": ".webp"}
+#: By what a file begins.
+_BEGINNINGS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+_MAX_SIGNATURE_BYTES = 12
+#: Dark enough for white letters.
+_COLOURS = ("#34557a", "#6b3f66", "#3d6b4a", "#7a4a2e", "#4a4a7d", "#6d5a1f", "#2f6a6d", "#74394a")
+_PICTURE = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400" viewBox="0 0 400 400">\
+<rect width="400" height="400" fill="{colour}"/>\
+<text x="200" y="200" fill="#fff" font-family="sans-serif" font-size="150" text-anchor="middle" \
+dominant-baseline="central">{initials}</text></svg>
+"""
 _STYLE = """\
 body{margin:10vh auto;max-width:24em;padding:0 1em;font:1.1em sans-serif;text-align:center}\
 img{width:100%;max-width:400px;border-radius:.5em}h1{font-size:1.5em;overflow-wrap:anywhere}\
@@ -44,10 +70,6 @@ POLICY = (
 def song_page(song: CatalogueSong, cover: str) -> bytes:
     """The page in UTF-8: title, artist, album, year and length; nothing of where its file is.
 
-    Args:
-        song: The song.
-        cover: Address of its cover.
-
     Example:
         >>> import polymux
         >>> from polymux.songs.pages import song_page
@@ -73,3 +95,143 @@ def song_page(song: CatalogueSong, cover: str) -> bytes:
 
 def _text(text: str) -> str:
     return escape(printable(text))
+
+
+class Picture(NamedTuple):
+    """A cover, and what it is by its bytes."""
+
+    content_type: str
+    data: bytes
+
+
+def picture_type(data: bytes) -> str | None:
+    r"""What a picture is by its first 12 bytes; None for all but PNG, JPEG and WebP.
+
+    Example:
+        >>> from polymux.songs.pages import picture_type
+        >>> picture_type(b"\xff\xd8\xff\xe0 JFIF"), picture_type(b"<svg onload='...'>")
+        ('image/jpeg', None)
+    """
+    for beginning, content_type in _BEGINNINGS:
+        if data.startswith(beginning):
+            return content_type
+    is_webp = data[:4] == b"RIFF" and data[8:_MAX_SIGNATURE_BYTES] == b"WEBP"
+    return "image/webp" if is_webp else None
+
+
+def cover_of(song: CatalogueSong) -> Picture:
+    """A song's cover as it is now, of 10 MiB at most; else the one that `drawn` makes.
+
+    Whatever the song's file or the picture beside it have become, this gives a picture.
+    """
+    try:
+        cover = song.read_cover()
+    except (OSError, PolymuxError):
+        cover = None
+    kind = None if cover is None else picture_type(cover.data)
+    return drawn(song) if cover is None or kind is None else Picture(kind, cover.data)
+
+
+def picture_beside(song: CatalogueSong) -> Path | None:
+    """The file of a song's cover, where that is one of its own that can be shown."""
+    if song.cover is None or song.cover == EMBEDDED:
+        return None
+    path = Path(song.cover).absolute()
+    try:
+        fits = path.stat().st_size <= LARGEST_COVER_BYTES
+        return path if fits and picture_type(read_start(path, _MAX_SIGNATURE_BYTES)) else None
+    except OSError:
+        return None
+
+
+def drawn(song: CatalogueSong) -> Picture:
+    """The initials of a song that has no cover, on a colour of its own."""
+    digest = hashlib.sha256(song.name.encode("utf-8", "replace")).digest()
+    colour = _COLOURS[digest[0] % len(_COLOURS)]
+    text = _PICTURE.format(colour=colour, initials=escape(initials(song)))
+    return Picture(DRAWN, text.encode("utf-8", "replace"))
+
+
+def initials(song: CatalogueSong) -> str:
+    """The first letters of the first two words of its artist, else of its title."""
+    words = (song.artist or song.title).split()
+    letters = [next((char for char in word if char.isalnum()), "") for word in words]
+    first = [letter for letter in letters if letter][:2]
+    return "".join(first).upper()[:2] or "?"
+
+
+class SignedAddresses:
+    """Pages of a server, by links that work for a while.
+
+    Args:
+        base_url: What links begin with.
+        store: Whose secrets sign them.
+        retention_s: How long they work, at most.
+    """
+
+    def __init__(self, base_url: str, store: Store, retention_s: float) -> None:
+        self._base_url = base_url
+        self._store = store
+        self._retention_s = retention_s
+
+    def page(self, song: CatalogueSong) -> str:
+        """At MusicBrainz where its tags say which recording it is; else here."""
+        return song.url if song.mbid else self._link(f"{PAGES}{song.id}")
+
+    def cover(self, song: CatalogueSong) -> str:
+        """Here: where it has none, one is drawn."""
+        return self._link(f"{PAGES}{song.id}{COVER}")
+
+    def _link(self, path: str) -> str:
+        return f"{self._base_url}{path}?{signature(self._store, path, self._retention_s)}"
+
+
+def signature(store: Store, path: str, retention_s: float) -> str:
+    """What a link to `path` has behind its question mark; it works no longer than secrets do."""
+    return store.links.query(path, store.clock() + min(retention_s, store.links.max_lifetime_s))
+
+
+class FileAddresses:
+    """Files of this machine.
+
+    Args:
+        folder: Where covers are written that are in no file of their own; made when it is needed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def page(self, song: CatalogueSong) -> str:
+        """At MusicBrainz where its tags say which recording it is; else its file."""
+        return song.url
+
+    def cover(self, song: CatalogueSong) -> str:
+        """The picture beside it; else a file with the one that is in it, or that is drawn."""
+        beside = picture_beside(song)
+        if beside is not None:
+            return beside.as_uri()
+        stem = _stem(song)
+        for extension in _EXTENSIONS.values():
+            path = self._folder / f"{stem}{extension}"
+            if path.is_file():
+                return path.as_uri()
+        picture = cover_of(song)
+        path = self._folder / f"{stem}{_EXTENSIONS[picture.content_type]}"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(path, picture.data, overwrite=True)
+        except (OSError, OutputError):
+            # The song was found all the same.
+            return f"data:image/svg+xml;base64,{b64encode(drawn(song).data).decode()}"
+        return path.as_uri()
+
+
+def _stem(song: CatalogueSong) -> str:
+    """The same name as long as nothing has changed that a cover comes from."""
+    try:
+        status = song.path.stat()
+        state = (status.st_ino, status.st_size, status.st_mtime_ns)
+    except OSError:
+        state = None
+    known = repr((os.fsencode(song.path), state, song.cover, song.name))
+    return hashlib.sha256(known.encode("utf-8", "replace")).hexdigest()[:40]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from polymux.errors import PolymuxError
+from polymux.errors import CatalogueError, PolymuxError
 from polymux.songs.catalogue import Catalogue
 from polymux.songs.index import CatalogueIndex
-from polymux.songs.selection import DATABASE
+from polymux.songs.settings import DATABASE, REMEDY, served_folder, told
 from polymux.songs.write_lock import WritingLock
 
 if TYPE_CHECKING:
@@ -44,13 +45,6 @@ class ReadCatalogue(Catalogue):
 
     The files of the index are read in the background some seconds after the first question, and
     once a day from then on, for what is damaged inside of them shows nowhere else.
-
-    Args:
-        path: The folder, with a catalogue in it.
-        min_confidence: As for `Catalogue`.
-
-    Raises:
-        CatalogueError: It cannot be opened, is damaged, or of a newer polymux.
     """
 
     def __init__(self, path: Path, *, min_confidence: float | None = None) -> None:
@@ -127,23 +121,18 @@ def _gently(act: Callable[[], Result]) -> Result:
 
     No thread may take its priority back, so it is not that of the caller, who has more to do.
     """
-    done: list[Result] = []
-    failed: list[BaseException] = []
+    done: Future[Result] = Future()
 
     def run() -> None:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _GENTLE)
         try:
-            done.append(act())
+            done.set_result(act())
         except BaseException as error:
-            failed.append(error)
+            done.set_exception(error)
 
-    thread = threading.Thread(target=run, name="polymux-songs-read", daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
+    threading.Thread(target=run, name="polymux-songs-read", daemon=True).start()
+    return done.result()
 
 
 class _NeverWriting(WritingLock):
@@ -174,11 +163,6 @@ class Library:
         self._lock = threading.Lock()
         self._opened: tuple[tuple[int, int], ReadCatalogue] | None = None
 
-    @classmethod
-    def of(cls, catalogue: Catalogue) -> Library:
-        """That of a catalogue that is open."""
-        return cls(catalogue.path, catalogue)
-
     def catalogue(self) -> Catalogue | None:
         """The catalogue as it is now; None where there is none.
 
@@ -201,11 +185,7 @@ class Library:
             return self._opened[1]
 
     def count(self) -> int:
-        """How many songs it has; 0 where there is no catalogue.
-
-        Raises:
-            CatalogueError: It cannot be read.
-        """
+        """How many songs it has; 0 where there is no catalogue."""
         found = self.catalogue()
         return 0 if found is None else found.count()
 
@@ -215,3 +195,38 @@ class Library:
             opened, self._opened = self._opened, None
         if opened is not None:
             opened[1].close()
+
+
+def health(wanted: Path | None = None) -> dict[str, Any]:
+    """What `polymux doctor` says of the catalogue: whether there is one, and how many songs it has.
+
+    Returns:
+        ``ok``, ``songs``, ``folder`` (None where there is no catalogue), ``problem`` (why it cannot
+        be read, else None) and ``remedy``.
+    """
+    folder = served_folder(wanted)
+    count, problem = 0, None
+    if folder is not None:
+        library = Library(folder)
+        try:
+            count = library.count()
+        except CatalogueError as error:
+            problem = str(error)
+        finally:
+            library.close()
+    return {
+        "ok": count > 0,
+        "songs": count,
+        "folder": None if folder is None else folder.as_posix(),
+        "problem": problem,
+        "remedy": REMEDY,
+    }
+
+
+def health_lines(found: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    if found["problem"] is not None:
+        return [f"missing  the catalogue of songs: {found['problem']}"]
+    if not found["ok"]:
+        return [f"absent   songs by their sound and name ({found['remedy']})"]
+    return [f"ok       songs by their sound and name: {told(found['songs'])} in the catalogue"]

@@ -99,7 +99,17 @@ class CatalogueSong:
 
     def _repr_html_(self) -> str:
         """A card for notebooks."""
-        return _catalogue_song_html(self)
+        try:
+            picture = self.read_cover()
+        except PolymuxError:
+            picture = None  # The file is gone; what is known of it is not.
+        shown = "" if picture is None else image(picture.mime_type, picture.data, _COVER_PX)
+        # The file's own address is not shown: no browser follows it, and it tells its folder.
+        name = link(self.url, self.name) if is_address(self.url) else escaped(self.name)
+        facts = [escaped(self.album)] if self.album else []
+        facts += [str(self.year)] if self.year is not None else []
+        facts.append(clock(self.duration_s))
+        return f"<div>{shown}<div><b>{name}</b></div><div>{', '.join(facts)}</div></div>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,15 @@ class Match:
 
     def _repr_html_(self) -> str:
         """The song's card for notebooks, and how sure this is."""
-        return _match_html(self)
+        facts = [("at", clock(self.offset_s)), ("confidence", f"{self.confidence:.0%}")]
+        for name in ("speed", "tempo", "pitch"):
+            factor = getattr(self, name)
+            if factor != 1.0:
+                facts.append((name, f"{factor:.3f} times"))
+        if self.runner_up is not None:
+            second = self.runner_up
+            facts.append(("next best", f"{second.song.name} ({second.confidence:.0%})"))
+        return f"<div>{self.song._repr_html_()}{key_values(facts)}</div>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +241,14 @@ class AddReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return _add_report_html(self)
+        names = ("added", "updated", "moved", "duplicates", "unchanged")
+        facts = [(name, str(getattr(self, name))) for name in names if getattr(self, name)]
+        facts += [("missing", str(len(self.missing)))] if self.missing else []
+        facts.append(("listened to", f"{clock(self.audio_s)} in {self.elapsed_s:.1f} s"))
+        if self.cancelled:
+            facts.append(("ended", "before its end"))
+        failed = [(escaped(one.path.name), escaped(one.error)) for one in self.failed]
+        return key_values(facts) + (table(failed, ("failed", "why")) if failed else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +275,14 @@ class CheckReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return _check_report_html(self)
+        told = "everything is as it should be" if self.is_whole else "something is wrong"
+        rows = [("catalogue", told)]
+        rows += [("problem", escaped(one)) for one in self.problems[:MAX_ROWS]]
+        rows += [("index made anew", escaped(one)) for one in self.damaged_segments[:MAX_ROWS]]
+        rows += _songs_html("missing", self.missing) + _songs_html(
+            "to be listened to again", self.stale
+        )
+        return table(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,73 +309,16 @@ class CatalogueStatistics:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return _statistics_html(self)
-
-
-def _catalogue_song_html(song: CatalogueSong) -> str:
-    """A card: cover, title, artist, album, length."""
-    try:
-        picture = song.read_cover()
-    except PolymuxError:
-        picture = None  # The file is gone; what is known of it is not.
-    shown = "" if picture is None else image(picture.mime_type, picture.data, _COVER_PX)
-    # The file's own address is not shown: no browser follows it, and it says who keeps it where.
-    name = link(song.url, song.name) if is_address(song.url) else escaped(song.name)
-    facts = [escaped(song.album)] if song.album else []
-    facts += [str(song.year)] if song.year is not None else []
-    facts.append(clock(song.duration_s))
-    return f"<div>{shown}<div><b>{name}</b></div><div>{', '.join(facts)}</div></div>"
-
-
-def _match_html(one: Match) -> str:
-    """The song that was recognised: where in it, and how surely."""
-    facts = [("at", clock(one.offset_s)), ("confidence", f"{one.confidence:.0%}")]
-    for name in ("speed", "tempo", "pitch"):
-        factor = getattr(one, name)
-        if factor != 1.0:
-            facts.append((name, f"{factor:.3f} times"))
-    if one.runner_up is not None:
-        second = one.runner_up
-        facts.append(("next best", f"{second.song.name} ({second.confidence:.0%})"))
-    return f"<div>{_catalogue_song_html(one.song)}{key_values(facts)}</div>"
-
-
-def _add_report_html(report: AddReport) -> str:
-    """What became of the files, and why some are not there."""
-    names = ("added", "updated", "moved", "duplicates", "unchanged")
-    facts = [(name, str(getattr(report, name))) for name in names if getattr(report, name)]
-    facts += [("missing", str(len(report.missing)))] if report.missing else []
-    facts.append(("listened to", f"{clock(report.audio_s)} in {report.elapsed_s:.1f} s"))
-    if report.cancelled:
-        facts.append(("ended", "before its end"))
-    failed = [(escaped(one.path.name), escaped(one.error)) for one in report.failed]
-    return key_values(facts) + (table(failed, ("failed", "why")) if failed else "")
-
-
-def _statistics_html(one: CatalogueStatistics) -> str:
-    """How much a catalogue holds."""
-    return key_values(
-        [
-            ("songs", one.songs),
-            ("recordings", one.recordings),
-            ("groups", one.groups),
-            ("length", clock(one.duration_s)),
-            ("database", f"{size(one.database_bytes)}, {one.library}"),
-            *((f"index, {name}", number) for name, number in one.index.items()),
-        ]
-    )
-
-
-def _check_report_html(report: CheckReport) -> str:
-    """Whether a catalogue is whole, and what is not."""
-    told = "everything is as it should be" if report.is_whole else "something is wrong"
-    rows = [("catalogue", told)]
-    rows += [("problem", escaped(one)) for one in report.problems[:MAX_ROWS]]
-    rows += [("index made anew", escaped(one)) for one in report.damaged_segments[:MAX_ROWS]]
-    rows += _songs_html("missing", report.missing) + _songs_html(
-        "to be listened to again", report.stale
-    )
-    return table(rows)
+        return key_values(
+            [
+                ("songs", self.songs),
+                ("recordings", self.recordings),
+                ("groups", self.groups),
+                ("length", clock(self.duration_s)),
+                ("database", f"{size(self.database_bytes)}, {self.library}"),
+                *((f"index, {name}", number) for name, number in self.index.items()),
+            ]
+        )
 
 
 def _songs_html(words: str, songs: tuple[CatalogueSong, ...]) -> list[tuple[str, str]]:

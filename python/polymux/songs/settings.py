@@ -1,19 +1,59 @@
-"""The folder of the music library, and the confidence from which a song is named."""
+"""Which catalogue of songs is used, and from which confidence a song is named."""
 
 from __future__ import annotations
 
+import logging
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from polymux._util.settings import Rule, TableReader, read_toml
+from polymux._util.deprecation import renamed_arguments
+from polymux._util.settings import Rule, TableReader, check, read_toml
 from polymux._util.text import display_name
 from polymux.config import config_path
-from polymux.errors import CatalogueError
+from polymux.errors import CatalogueError, InvalidRequestError
 from polymux.media.options import number
+
+_log = logging.getLogger("polymux.songs")
+
+#: Of a catalogue's folder.
+DATABASE = "songs.sqlite3"
+#: What makes a catalogue, for whoever has none.
+REMEDY = "'polymux songs add FOLDER' puts your own music into the catalogue that is asked"
 
 #: The confidence from which a song is named. Below this range the first result would be a guess,
 #: above it hardly any song would be named.
 CONFIDENCE = {"rule": Rule("float", min=0.5, max=0.99)}
+
+
+@renamed_arguments(least_confidence="min_confidence")
+@dataclass(frozen=True, slots=True)
+class SongSettings:
+    """The catalogue of one's own songs.
+
+    Attributes:
+        catalogue: Its folder; what is not there yet is found as soon as it is. Default: the one
+            that ``polymux songs`` uses without an argument, where it has songs at the start.
+        empty_when_unknown: Answer by three empty texts (200) where no song is like a recording, as
+            other servers of the interface do, in the place of an error (404). Default: False.
+        min_confidence: From which confidence on a song is named, 0.5 to 0.99. Default: as for
+            `polymux.Catalogue`.
+
+    Raises:
+        InvalidRequestError: The confidence is out of its range.
+
+    Example:
+        >>> from polymux.songs.settings import SongSettings
+        >>> SongSettings().empty_when_unknown
+        False
+    """
+
+    catalogue: Path | None = None
+    empty_when_unknown: bool = False
+    min_confidence: float | None = field(default=None, metadata=CONFIDENCE)
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 def catalogue_folder(path: str | os.PathLike[str] | None = None) -> Path:
@@ -63,17 +103,7 @@ def made_folder(folder: Path) -> Path:
 
 
 def checked_confidence(value: float | None) -> float | None:
-    """The least confidence of a song that is named; None for what the core was measured with.
-
-    Raises:
-        TypeError: It is no number.
-        InvalidRequestError: It is not from 0.5 to 0.99.
-
-    Example:
-        >>> from polymux.songs.settings import checked_confidence
-        >>> checked_confidence(0.9), checked_confidence(None)
-        (0.9, None)
-    """
+    """The least confidence of a song that is named; None for what the core was measured with."""
     if value is None:
         return None
     least = number("min_confidence", value)
@@ -89,3 +119,36 @@ def _configured() -> str | None:
     reader.end(f"the configuration file {display_name(path.as_posix())}: ")
     folder: str | None = values.get("catalogue")
     return folder
+
+
+def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:
+    """The folder of the catalogue that is asked; None where none is named and there is none.
+
+    Args:
+        wanted: The one that is named; None for the default one.
+
+    Example:
+        >>> from polymux.songs.settings import served_folder
+        >>> served_folder("music/catalogue").name
+        'catalogue'
+    """
+    if wanted is not None:
+        return Path(wanted).expanduser().absolute()
+    try:
+        folder = catalogue_folder()
+    except InvalidRequestError as error:
+        # Said where the catalogue is asked for by name; all else works without it.
+        _log.warning("no catalogue of songs: %s", error)
+        return None
+    return folder if (folder / DATABASE).is_file() else None
+
+
+def told(count: int) -> str:
+    """How many songs there are, for people.
+
+    Example:
+        >>> from polymux.songs.settings import told
+        >>> told(1), told(2500)
+        ('1 song', '2,500 songs')
+    """
+    return f"{count:,} song{'' if count == 1 else 's'}"

@@ -20,6 +20,15 @@ _COLUMNS = (
     "songs.id, path, size_bytes, mtime_ns, content_hash, title, artist, album, year, "
     "songs.duration_s, mbid, cover, group_id, recording"
 )
+#: What is written of a song, and the values; its length is that of its recording.
+_WRITTEN = (
+    "path, size_bytes, mtime_ns, content_hash, title, artist, album, year, mbid, cover, group_id, "
+    "recording, title_folded, artist_folded, duration_s"
+)
+_VALUES = (
+    "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
+    "(SELECT duration_s FROM recordings WHERE id = ?12)"
+)
 _AT_ONCE = 500
 #: The tables of full text search.
 _SEARCHED = ("words", "trigrams")
@@ -59,7 +68,6 @@ class SongRow(NamedTuple):
         return FileState(self.size_bytes, self.mtime_ns)
 
     def song(self) -> CatalogueSong:
-        """As callers know it."""
         return CatalogueSong(
             id=self.id,
             path=Path(os.fsdecode(self.path)),
@@ -93,9 +101,6 @@ class SongTable:
     """Reads and writes rows.
 
     What writes belongs into one of the database's transactions.
-
-    Args:
-        database: Where they are.
     """
 
     def __init__(self, database: Database) -> None:
@@ -104,7 +109,6 @@ class SongTable:
         self._write = database.writer.rows
 
     def get(self, number: int) -> SongRow | None:
-        """A song by its number."""
         return next(self._of("WHERE songs.id = ?", number), None)
 
     def at(self, path: bytes) -> SongRow | None:
@@ -200,16 +204,9 @@ class SongTable:
     ) -> int:
         """Writes a new song; gives its number. Without a group it has one of its own."""
         ((number,),) = self._write(
-            """
-            INSERT INTO songs (path, size_bytes, mtime_ns, content_hash, title, artist, album,
-                year, mbid, cover, group_id, recording, title_folded, artist_folded, duration_s)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-                (SELECT duration_s FROM recordings WHERE id = ?12))
-            RETURNING id
-            """,
-            (path, *state, content_hash, *tags[:4], tags.mbid, tags.cover, group_id or 0,
-             recording, *_folded(tags)),
-        )  # fmt: skip
+            f"INSERT INTO songs ({_WRITTEN}) VALUES ({_VALUES}) RETURNING id",  # noqa: S608
+            _values(path, state, content_hash, tags, group_id or 0, recording),
+        )
         if group_id is None:
             self._write("UPDATE songs SET group_id = id WHERE id = ?", (number,))
         self._name(number, tags)
@@ -258,17 +255,11 @@ class SongTable:
     ) -> None:
         """Writes a song anew, whose file is another or elsewhere now."""
         self._unname(row.id)
+        group = row.group_id if group_id is None else group_id
         self._write(
-            """
-            UPDATE songs SET path = ?1, size_bytes = ?2, mtime_ns = ?3, content_hash = ?4,
-                title = ?5, artist = ?6, album = ?7, year = ?8, mbid = ?9, cover = ?10,
-                group_id = ?11, recording = ?12, title_folded = ?13, artist_folded = ?14,
-                duration_s = (SELECT duration_s FROM recordings WHERE id = ?12)
-            WHERE id = ?15
-            """,
-            (path, *state, content_hash, *tags[:4], tags.mbid, tags.cover,
-             row.group_id if group_id is None else group_id, recording, *_folded(tags), row.id),
-        )  # fmt: skip
+            f"UPDATE songs SET ({_WRITTEN}) = ({_VALUES}) WHERE id = ?15",  # noqa: S608
+            (*_values(path, state, content_hash, tags, group, recording), row.id),
+        )
         self._name(row.id, tags)
         if recording != row.recording:
             self._forget_recording(row.recording)
@@ -278,7 +269,6 @@ class SongTable:
         self._write("UPDATE songs SET size_bytes = ?, mtime_ns = ? WHERE id = ?", (*state, row.id))
 
     def remove(self, row: SongRow) -> None:
-        """Removes a song."""
         self._unname(row.id)
         self._write("DELETE FROM songs WHERE id = ?", (row.id,))
         self._forget_recording(row.recording)
@@ -305,11 +295,9 @@ class SongTable:
         self._write("INSERT OR IGNORE INTO roots VALUES (?)", (folder,))
 
     def remove_root(self, folder: bytes) -> None:
-        """Forgets a folder."""
         self._write("DELETE FROM roots WHERE path = ?", (folder,))
 
     def count(self) -> int:
-        """Of songs."""
         found: int = self._read("SELECT count(*) FROM songs")[0][0]
         return found
 
@@ -320,6 +308,17 @@ class SongTable:
         )
         ((recordings,),) = self._read("SELECT count(*) FROM recordings")
         return songs, recordings, groups, duration_s
+
+
+def _values(
+    path: bytes,
+    state: FileState,
+    content_hash: bytes,
+    tags: SongTags,
+    group_id: int,
+    recording: int,
+) -> tuple[object, ...]:
+    return (path, *state, content_hash, *tags, group_id, recording, *_folded(tags))
 
 
 def _folded(tags: SongTags) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,12 +37,7 @@ class SongTags(NamedTuple):
 
 
 def tags_of(path: bytes, info: MediaInfo) -> SongTags:
-    """What a file's tags say, and for want of a title its name.
-
-    Args:
-        path: The file's, byte for byte.
-        info: As `polymux.probe` gives it.
-    """
+    """What a file's tags say, and for want of a title its name."""
     tags: dict[str, str] = {}
     # Ogg and Opus have them on the stream, all others on the container; the stream knows best.
     streams = [one.tags for one in info.streams if one.index == info.best_audio_stream]
@@ -102,12 +98,7 @@ def cover_beside(path: bytes) -> bytes | None:
 
 
 def read_cover(song: CatalogueSong) -> Cover | None:
-    """The picture that a song's `cover` speaks of; None where there is none of at most 10 MiB.
-
-    Raises:
-        InputError: The song's file cannot be read, or is gone.
-        MediaError: It is no longer a recording.
-    """
+    """The picture that a song's `cover` speaks of; None where there is none of at most 10 MiB."""
     if song.cover is None:
         return None
     if song.cover == EMBEDDED:
@@ -122,10 +113,16 @@ def _picture(path: Path) -> Cover | None:
     from polymux.media.results import Cover
 
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_COVER_BYTES + 1)
+        data = read_start(path, LARGEST_COVER_BYTES + 1)
     except OSError:
         return None
     if not data or len(data) > LARGEST_COVER_BYTES:
         return None
     return Cover(_COVER_TYPES[path.suffix.lower()], "", _FRONT_COVER, data)
+
+
+def read_start(path: Path, max_bytes: int) -> bytes:
+    """The beginning of a file; of what is none, such as a pipe that nobody writes to, nothing."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(max_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""

@@ -50,12 +50,7 @@ _TITLE_OF_TRIGRAMS = 3.0
 
 
 def search_text(text: str) -> str:
-    """A text that songs can be looked for by.
-
-    Raises:
-        InvalidRequestError: It is blank, or of more than 300 characters.
-        TypeError: It is no text.
-    """
+    """A text that songs can be looked for by."""
     if not isinstance(text, str):
         raise TypeError(f"what is looked for is a str, not {type(text).__name__}")
     if len(text) > MAX_SEARCH_CHARACTERS:
@@ -70,17 +65,7 @@ def search_text(text: str) -> str:
 
 
 def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> list[CatalogueSong]:
-    """The songs that are called so, best first; of copies of one file only the first.
-
-    Args:
-        reader: The catalogue's database.
-        table: Of its songs.
-        text: As somebody has typed it.
-        limit: Most songs.
-
-    Raises:
-        InvalidRequestError: The text is none to look for, or the limit out of its range.
-    """
+    """The songs that are called so, best first; of copies of one file only the first."""
     wanted = search_text(text)
     if not 1 <= integer("limit", limit) <= _MAX_FOUND:
         raise InvalidRequestError(f"limit={limit}: must be from 1 to {_MAX_FOUND}")
@@ -97,11 +82,6 @@ def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]
     as a beginning too; all words, each also as the catalogue's words that one error of typing lies
     between; all of these but one; pieces of three letters, which survive any error. What was found
     is put in order by its likeness.
-
-    Args:
-        reader: The catalogue's database.
-        text: As `search_text` gives it.
-        limit: Most songs.
     """
     words = text.split()[:_MAX_WORDS]
     candidates = _matched(reader, "words", _as_typed([_quoted(one) for one in words]))
@@ -124,11 +104,8 @@ def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]
 class _Names(NamedTuple):
     """What a song is known by, folded.
 
-    Attributes:
-        title: Whole.
-        artist: Of the song.
-        main: Of the title, what stands before a featured artist, a bracket, another half; empty
-            where that is all of it.
+    Of the title, `main` is what stands before a featured artist, a bracket, another half; empty
+    where that is all of it.
     """
 
     title: str

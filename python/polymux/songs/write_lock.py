@@ -22,9 +22,6 @@ class WritingLock:
 
     A thread that has it may take it again. Threads of one process wait for each other, processes
     do not.
-
-    Args:
-        path: The file; made where there is none.
     """
 
     def __init__(self, path: Path) -> None:

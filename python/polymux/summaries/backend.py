@@ -12,8 +12,7 @@ from polymux.service.backend import Backend
 from polymux.service.errors import status_error
 from polymux.service.model import OperationRequest, OperationResult
 from polymux.summaries.captions import MAX_BYTES, SpokenText, has_words, read_captions
-from polymux.summaries.chunking import Chapter
-from polymux.summaries.prompts import Writer, spoken
+from polymux.summaries.prompts import Chapter, Writer, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from polymux.downloads.downloader import Downloaded, PageDownloader
     from polymux.service.backend import ServiceAccess
     from polymux.service.model import ProgressSink
-    from polymux.summaries.chunking import Part
+    from polymux.summaries.prompts import Part
     from polymux.summaries.settings import SummaryOptions
 
 _FETCHING, _LISTENING, _READING = 0.3, 0.6, 0.95
@@ -47,12 +46,10 @@ class SummaryBackend(Backend):
         self.max_concurrency = pages.settings.max_concurrency
         self._pages = pages
         self._options = options
-        self._service: ServiceAccess | None = None
         #: Of transcripts that were summarised: the same video is asked for more than once.
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
     def bind(self, service: ServiceAccess) -> None:
-        """Keeps the service whose backends it asks."""
         self._service = service
 
     def refuse(self, work: OperationRequest) -> None:
@@ -61,7 +58,7 @@ class SummaryBackend(Backend):
         Raises:
             NoBackendError: There is none, or none of that name.
         """
-        if self._service is None or not self._service.routes.chat_models():
+        if not self._service.routes.chat_models():
             raise status_error(
                 errors.NoBackendError,
                 "summaries are written by a chat model, and there is none: `polymux models` pulls "
@@ -141,7 +138,7 @@ class SummaryBackend(Backend):
         said: Sequence[SpokenText],
         chapters: Sequence[Chapter],
     ) -> str:
-        writer = Writer(self._options, title, self._window_tokens(work))
+        writer = Writer(self._options, title, self._chat_model(work).window_tokens())
         parts, key = await asyncio.to_thread(self._cut, writer, title, said, chapters)
         known = self._known.get(key)
         if known is not None:
@@ -168,10 +165,9 @@ class SummaryBackend(Backend):
         told = f"{self._options}\n{title}\n{words}".encode("utf-8", "replace")
         return parts, hashlib.sha256(told).digest()
 
-    def _window_tokens(self, work: OperationRequest) -> int | None:
-        """What the model that will be asked reads and writes in one chat, where that is known."""
-        assert self._service is not None  # noqa: S101 - `refuse` was asked before
-        return self._service.backends_of(self._question(work))[0].window_tokens()
+    def _chat_model(self, work: OperationRequest) -> Backend:
+        """What will be asked to chat."""
+        return self._service.backends_of(self._question(work))[0]
 
     def _question(self, work: OperationRequest) -> OperationRequest:
         """A chat without words, for what can be known before there are any."""
@@ -211,7 +207,7 @@ class SummaryBackend(Backend):
         choice = product.output["choices"][0]
         text = spoken(str(choice["message"].get("content") or ""))
         if not text:
-            theirs = self._is_of_others(work)
+            theirs = self._chat_model(work).is_upstream
             raise status_error(
                 errors.InternalServerError,
                 "the chat model wrote nothing: choose another for summaries",
@@ -222,15 +218,9 @@ class SummaryBackend(Backend):
             cut.append(text)
         return text
 
-    def _is_of_others(self, work: OperationRequest) -> bool:
-        """Whether the chat model is an upstream's."""
-        assert self._service is not None  # noqa: S101 - `refuse` was asked before
-        return self._service.backends_of(self._question(work))[0].is_upstream
-
     async def _asked(
         self, operation: str, values: dict[str, Any], work: OperationRequest, sink: ProgressSink
     ) -> OperationResult:
-        assert self._service is not None  # noqa: S101 - `refuse` was asked before
         shape = contract.operation(operation).variants[0]
         checked = contract.CheckedRequest(operation, shape.id, shape.model or "", values, ())
         asked = OperationRequest.of(checked, work.caller, work.request_id)

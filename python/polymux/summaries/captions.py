@@ -43,12 +43,7 @@ _NOT_SHOWN = ("NOTE", "STYLE", "REGION", "WEBVTT")
 
 
 class SpokenText(NamedTuple):
-    """Words, and when.
-
-    Attributes:
-        start_s: From the beginning.
-        text: On one line.
-    """
+    """Words on one line, and when they are said."""
 
     start_s: float
     text: str
@@ -74,11 +69,7 @@ def read_captions(data: bytes) -> list[SpokenText]:
 
 
 def says_anything(path: Path) -> bool:
-    """Whether a file of captions has any words that are shown.
-
-    Args:
-        path: Of the file; of long ones the beginning counts.
-    """
+    """Whether a file of captions shows any words; of long ones the beginning counts."""
     with path.open("rb") as file:
         cues = _cues(_decoded(file.read(MAX_BYTES)))
     return any(has_words(line) for _, lines in cues for line in lines)
@@ -98,9 +89,6 @@ def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | Non
     """Language and address of a video's captions; its maker's before those of a machine.
 
     Of several languages its own is taken, else English, else the first.
-
-    Args:
-        info: The video, as yt-dlp describes it.
 
     Example:
         >>> chosen_captions({"subtitles": {"de": [{"ext": "vtt", "url": "/de.vtt"}]}})

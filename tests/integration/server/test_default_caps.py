@@ -17,7 +17,7 @@ from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
 from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.routes.operations import OperationEndpoint
 from polymux.server.settings.settings import CompatSettings, ServerSettings
-from polymux.songs.selection import SongSettings
+from polymux.songs.settings import SongSettings
 from polymux.summaries.settings import SummaryOptions
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_search.settings import SongSearchSettings

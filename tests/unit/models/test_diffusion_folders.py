@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import InvalidRequestError
 from polymux.models import diffusion_folders, import_local, manifest
+from polymux.models.diffusion_folders import weight_bytes
 from polymux.models.families import layout_of
-from polymux.models.weights import weight_bytes
 from support.models import contents
 from support.repositories import pipeline, safetensors, write
 

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from polymux.media.results import Cover, MediaInfo, StreamInfo
-from polymux.songs.covers import DRAWN, cover_of, drawn, initials, picture_type
-from polymux.songs.pages import song_page
+from polymux.songs.pages import DRAWN, cover_of, drawn, initials, picture_type, song_page
 from polymux.songs.results import CatalogueSong
 from polymux.songs.tags import SongTags, cover_beside, named, tags_of
 

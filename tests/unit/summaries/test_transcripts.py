@@ -14,7 +14,7 @@ from polymux.summaries.captions import (
     read_captions,
     says_anything,
 )
-from polymux.summaries.chunking import Chapter, parts_of
+from polymux.summaries.prompts import Chapter, parts_of
 
 if TYPE_CHECKING:
     from pathlib import Path

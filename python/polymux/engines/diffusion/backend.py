@@ -18,8 +18,7 @@ from polymux.engines.diffusion.loras import FILE
 from polymux.engines.media.decoding_backend import refuse_unable, upload_of
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import catalogue
-from polymux.models.role_assignment import assign_models
-from polymux.models.roles import needed_roles
+from polymux.models.roles import assign_models, needed_roles
 from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import engine_failed, status_error
 from polymux.service.model import Estimate, OperationResult, ProgressSink
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from polymux.downloads.url_inputs import UrlFetcher
     from polymux.engines.registry import BackendContext
-    from polymux.models.role_assignment import ModelAssignment
+    from polymux.models.roles import ModelAssignment
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
     from polymux.service.temporary_files import TempFile

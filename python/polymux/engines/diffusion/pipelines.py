@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import missing_package, threads
 from polymux.engines.diffusion import folders
-from polymux.models.weights import weight_bytes
+from polymux.models.diffusion_folders import weight_bytes
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.diffusion import finite, schedulers
-from polymux.models.role_assignment import why_missing
+from polymux.models.roles import why_missing
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:

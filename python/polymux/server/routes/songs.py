@@ -13,9 +13,7 @@ from polymux.server.http.responses import send_whole
 from polymux.server.routes.endpoint import Endpoint
 from polymux.service.errors import status_error
 from polymux.songs.backend import CatalogueBackend
-from polymux.songs.covers import cover_of
-from polymux.songs.links import COVER, PAGES, signature
-from polymux.songs.pages import POLICY, song_page
+from polymux.songs.pages import COVER, PAGES, POLICY, cover_of, signature, song_page
 
 if TYPE_CHECKING:
     from polymux.server.http.responses import Scope

@@ -9,10 +9,9 @@ import pytest
 import torch
 from polymux import errors
 from polymux.engines.diffusion import folders
-from polymux.models.diffusion_folders import CHECKPOINT, variant_of
+from polymux.models.diffusion_folders import CHECKPOINT, variant_of, weight_bytes
 from polymux.models.families import layout_of
 from polymux.models.torch_pickle import convert
-from polymux.models.weights import weight_bytes
 from safetensors.torch import load_file, save_file
 from support import detail_models, diffusion_models
 

@@ -21,7 +21,7 @@ from polymux import errors
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import images
 from polymux.engines.diffusion.pipelines import PipelineManager
-from polymux.models.weights import weight_bytes
+from polymux.models.diffusion_folders import weight_bytes
 from support import diffusing, diffusion_models
 from support.diffusing import HeardSink
 from torch.nn.attention import SDPBackend, sdpa_kernel
