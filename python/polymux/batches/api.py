@@ -213,7 +213,7 @@ def _run(
         from polymux.ray.batch_executor import RayExecutor
 
         executor = RayExecutor(spec, timeout_s, share)
-        workers = executor.asks
+        workers = executor.workers
     else:
         executor = executor_for(spec, client, timeout_s, storage)
     if workers is None:

@@ -54,15 +54,15 @@ class OutputStore:
         """Where a file of an item lies until it has its name."""
         return self._folder / f"{self._own}-{item}-{number}.part"
 
-    def write(self, item: int, number: int, data: bytes) -> None:
-        """Stages bytes.
+    def write(self, item: int, number: int, data: bytes, *, append: bool = False) -> None:
+        """Stages bytes, as the whole file or behind those that are there.
 
         Raises:
             OutputFailedError: They cannot be written.
         """
         path = self.staged(item, number)
         try:
-            with path.open("wb") as file:
+            with path.open("ab" if append else "wb") as file:
                 file.write(data)
         except OSError as error:
             raise _failed(path, error) from error
