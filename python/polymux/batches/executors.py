@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
@@ -26,7 +27,13 @@ _TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
 
 
 class Executor(Protocol):
-    """Does one item, for any number of threads."""
+    """Does one item, for any number of threads.
+
+    Attributes:
+        workers: How many items at a time, unless the caller says so.
+    """
+
+    workers: int
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Does the work and stages what it makes.
@@ -55,6 +62,8 @@ class ClientExecutor:
         timeout_s: Seconds that one may take; None for the client's own deadlines.
         is_own: Whether it was made for this batch: then it is closed, and keeps no results.
     """
+
+    workers = 4
 
     def __init__(
         self, client: Operations, spec: BatchSpec, timeout_s: float | None, *, is_own: bool
@@ -124,6 +133,7 @@ class ConversionExecutor:
 
     def __init__(self, others: ClientExecutor) -> None:
         self._others = others
+        self.workers = 2 * (os.cpu_count() or 1)
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Converts into the staging folder."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.batches.manifest import check_unchanged, listed, status_of, undone
 from polymux.batches.output_store import is_without_room
-from polymux.batches.records import Ended, Failed, Returned, StagedResult, failed_with
+from polymux.batches.records import Failed, Returned, StagedResult, failed_with
 from polymux.batches.results import BatchProgress
 from polymux.errors import (
     APIStatusError,
@@ -294,8 +294,8 @@ class Runner:
             on_end=lambda: self._tell(None),
         )
         #: Of C, so that an interruption in the midst of it does no harm.
-        self._ended: SimpleQueue[Ended | None] = SimpleQueue()
-        self._untold: deque[Ended | None] = deque()
+        self._ended: SimpleQueue[int | None] = SimpleQueue()
+        self._untold: deque[int | None] = deque()
         self._is_finding = True
         self._is_stopping = self._is_interrupted = False
         self._is_over = False
@@ -316,7 +316,7 @@ class Runner:
         inputs: Iterable[Any],
         *,
         checks_done: bool,
-        on_ended: Callable[[Ended], object],
+        on_ended: Callable[[int], object],
         on_progress: Callable[[BatchProgress], object],
     ) -> None:
         """Runs to the end. An interruption lets what has begun come to its end, a second does not.
@@ -325,7 +325,7 @@ class Runner:
             finds: Finds the items, on a thread of its own.
             inputs: Where.
             checks_done: Look whether what was done by earlier runs still is.
-            on_ended: Told of each item, in this thread.
+            on_ended: Told the number of each item that has ended, in this thread.
             on_progress: Told a few times a second, in this thread.
         """
         names = [f"polymux-batch-{number}" for number in range(self._workers)]
@@ -355,7 +355,7 @@ class Runner:
 
     def _watch(
         self,
-        on_ended: Callable[[Ended], object],
+        on_ended: Callable[[int], object],
         on_progress: Callable[[BatchProgress], object],
     ) -> None:
         """Tells how it goes, to the end."""
@@ -490,7 +490,8 @@ class Runner:
             fields = {**self._spec.fields, **json.loads(task.fields)}
             first = fields.get(self._spec.first) if self._spec.is_file else None
             before = status_of(first)
-            identity = self._alone(self._spec.identity(fields), task)
+            identity = self._spec.identity(fields)
+            self._wait_for_alike(identity, task)
             copied_from, staged = self._copied(task, identity) or (None, self._asked(task, fields))
             check_unchanged(first, before)
         except _Stopped:
@@ -519,13 +520,12 @@ class Runner:
                 return self._done == self.kept
         return is_without_room(error)
 
-    def _alone(self, identity: bytes, task: Task) -> bytes:
+    def _wait_for_alike(self, identity: bytes, task: Task) -> None:
         """Of items that are alike one is in hand at a time: the others find its result."""
         with self._changed:
             while identity in self._busy.values():
                 self._changed.wait()
             self._busy[task.id] = identity
-        return identity
 
     def _copied(self, task: Task, identity: bytes) -> tuple[int, tuple[Staged, ...]] | None:
         """Stages the result of an item that is alike and done, where it lies there unchanged."""
@@ -569,32 +569,26 @@ class Runner:
                 for number, ending in enumerate(endings)
             )
 
-    def _let_go(self, task: Task) -> None:
+    def _over(self, ended: StagedResult | Failed | Returned) -> None:
+        """On the writer's thread: what became of an item is on the disk."""
+        task, is_done = ended.task, isinstance(ended, StagedResult)
         with self._changed:
             self._hand.discard(task.id)
             self._busy.pop(task.id, None)
             self._changed.notify_all()
-
-    def _over(self, ended: StagedResult | Failed | Returned) -> None:
-        """On the writer's thread: what became of an item is on the disk."""
-        task, is_done = ended.task, isinstance(ended, StagedResult)
-        if isinstance(ended, Returned):
-            self._let_go(task)
-            return
-        is_copied = isinstance(ended, StagedResult) and ended.copied_from is not None
-        with self._changed:
+            if isinstance(ended, Returned):
+                return
             self._done += is_done
             self._failed += not is_done
             self._done_bytes += task.size_bytes or 0
             self._ended_here += 1
             self._ended_here_bytes += task.size_bytes or 0
-            self.copied += is_copied
-        self._let_go(task)
+            self.copied += isinstance(ended, StagedResult) and ended.copied_from is not None
         if self._fail_fast and not is_done:
             self.stop()
-        self._tell(Ended(task.id, is_done, is_copied))
+        self._tell(task.id)
 
-    def _tell(self, ended: Ended | None) -> None:
+    def _tell(self, ended: int | None) -> None:
         """Tells the watching thread, once it has time."""
         while self._ended.qsize() > 2 * self._workers and not self.is_abandoned:
             time.sleep(_GLANCE_S)

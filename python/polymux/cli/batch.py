@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name
 from polymux.batches.inputs import Listed
-from polymux.batches.reader import report_of
+from polymux.batches.manifest import report_of
 from polymux.cli import errors, exit_codes, server
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
