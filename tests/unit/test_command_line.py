@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux import InvalidRequestError
-from polymux.cli import exit_codes, limits, main, parser, terminal
-from polymux.cli.conversion_plan import Item, plan
-from polymux.cli.convert import _encoding
+from polymux.cli import exit_codes, main, parser, terminal
+from polymux.cli.conversions import Item, plan
+from polymux.cli.convert import _encoding, limits_of
 from polymux.media.options import EncodingOptions
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_usage_errors_end_with_2(words: str, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("limit", ["sterams=1", "streams=many", "duration_s=long"])
 def test_limits_that_make_no_sense(limit: str) -> None:
     with pytest.raises(InvalidRequestError, match="limit"):
-        limits.from_arguments(parsed("probe", "a.wav", "--limit", limit))
+        limits_of(parsed("probe", "a.wav", "--limit", limit))
 
 
 def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
