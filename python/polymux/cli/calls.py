@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from polymux.cli import answers, chat, exit_codes, server, transcript
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.download import Saver, stem_of
-from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
-from polymux.cli.progress import Waiting
+from polymux.cli.operation_arguments import add_arguments, find_command, values_of
+from polymux.cli.progress import ask
 from polymux.cli.terminal import Screen
 from polymux.client.methods.results import JOBS, RESULTS
 from polymux.errors import InvalidRequestError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from polymux.cli import Parser
     from polymux.cli.operation_arguments import Command
-    from polymux.client.methods.synchronous import Operations
 
 #: What may be long where the computer is not made for it.
 _GENERATIONS = ("generate_image", "upscale_image", "generate_video", "generate_music")
@@ -98,27 +97,6 @@ def _is_lost(command: Command, options: argparse.Namespace) -> bool:
     """Whether the result would be the address of a file that is gone."""
     makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
     return options.local and makes_files and getattr(options, "output_dir", "") is None
-
-
-def ask(
-    client: Operations,
-    command: Command,
-    values: dict[str, Any],
-    options: argparse.Namespace,
-    screen: Screen,
-) -> Any:
-    """Runs the operation, showing how it goes; what the client gives."""
-    with Waiting(screen, is_here=options.local) as waiting:
-        return client.request(
-            command.operation,
-            values,
-            model=options.selected_model if command.models else None,
-            extra_body=extra_body_of(options),
-            timeout=options.deadline_s,
-            on_upload=waiting.on_upload,
-            on_progress=waiting.on_progress,
-            wait=getattr(options, "wait_for_end", True),
-        )
 
 
 def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]) -> Saver | None:
