@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import answers, chat, exit_codes, server, transcript
-from polymux.cli.deprecation import add_old_option
-from polymux.cli.download import Saver, stem_of
+from polymux.cli import answers, chat, exit_codes, server
+from polymux.cli.answers import Saver, stem_of
 from polymux.cli.operation_arguments import add_arguments, find_command, values_of
 from polymux.cli.progress import ask
 from polymux.cli.terminal import Screen
@@ -46,14 +45,9 @@ def describe(parser: Parser) -> None:
         identify.add_arguments(parser, command)
     group = parser.add_argument_group("answer")
     if command.operation == "transcribe":
-        transcript.add_arguments(group)
+        answers.add_transcript_arguments(group)
     elif RESULTS[command.operation] in ("MediaFile", "Prediction"):
-        output = group.add_argument(
-            "--output-dir",
-            metavar="FOLDER",
-            help="fetch the files into a folder and print their paths; nothing is overwritten",
-        )
-        add_old_option(group, "--save", output)
+        answers.add_output_argument(group, "the files")
     if command.operation in JOBS:
         group.add_argument(
             "--no-wait",
@@ -77,7 +71,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
     saver = _saver(command, options, values)
-    wanted = transcript.wanted(options) if command.operation == "transcribe" else None
+    transcript = answers.transcript_of(options) if command.operation == "transcribe" else None
     if _is_lost(command, options):
         raise InvalidRequestError(
             "with --local files go with the command: give --output-dir FOLDER"
@@ -88,8 +82,8 @@ def run(command: Command, options: argparse.Namespace) -> int:
             result, screen, as_json=options.as_json
         ):
             return exit_codes.SUCCESS
-        if wanted is not None:
-            return wanted.show(result)
+        if transcript is not None:
+            return transcript.show(result)
         return answers.show(result, screen, as_json=options.as_json, saver=saver)
 
 

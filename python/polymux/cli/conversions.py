@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, size
 from polymux.cli import errors, exit_codes, server
-from polymux.cli.download import name_in
 from polymux.cli.progress import Waiting
 from polymux.cli.terminal import (
     Screen,
@@ -249,6 +248,8 @@ def _remote_items(options: argparse.Namespace) -> list[Item]:
         )
     if options.inputs:
         raise InvalidRequestError("give either an INPUT or --url")
+    from polymux.cli.answers import name_in  # A conversion here starts without the client.
+
     output = options.output or f"{name_in(options.url)[0] or 'converted'}.mp3"
     if output != STREAM and (output.endswith(os.sep) or Path(output).is_dir()):
         output = str(Path(output, f"{name_in(options.url)[0] or 'converted'}.mp3"))

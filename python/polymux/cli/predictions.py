@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable
 from polymux.cli import answers, exit_codes, server
-from polymux.cli.deprecation import add_old_option
-from polymux.cli.download import Saver
+from polymux.cli.answers import Saver
 from polymux.cli.progress import Waiting
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 from polymux.client.responses.prediction import files_of
@@ -53,12 +52,7 @@ def describe(parser: Parser) -> None:
     _add(actions, "get", _get, "print what is known of a job")
     _add(actions, "cancel", _cancel, "ask for the end of a job")
     waited = _add(actions, "wait", _wait, "wait for the end of a job and print what it made")
-    output = waited.add_argument(
-        "--output-dir",
-        metavar="FOLDER",
-        help="fetch its files into a folder and print their paths; nothing is overwritten",
-    )
-    add_old_option(waited, "--save", output)
+    answers.add_output_argument(waited, "its files")
 
 
 def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argparse.ArgumentParser:
