@@ -134,6 +134,38 @@ class Parser(argparse.ArgumentParser):
         self.exit(exit_codes.USAGE, f"{self.prog}: error: {printable(message)}\n")
 
 
+def add_action(
+    actions: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    said: str,
+    *,
+    more: str = "",
+    json_help: str = "one JSON value",
+) -> Parser:
+    """Adds an action of a command, with the options that all have.
+
+    Args:
+        actions: What `add_subparsers` gave.
+        name: As it is written.
+        run: Does it; the exit code.
+        said: Its line in the command's help.
+        more: What comes before the exit codes at the end of its own.
+        json_help: What `--json` prints.
+    """
+    made: Parser = actions.add_parser(
+        name,
+        help=said,
+        description=said[0].upper() + said[1:] + ".",
+        epilog=more + exit_codes.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--json", dest="as_json", action="store_true", help=json_help)
+    made.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    made.set_defaults(run=run)
+    return made
+
+
 def _describe(command: _Command, parser: Parser) -> None:
     if command.module:
         module = import_module(f"polymux.cli.{command.module}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from functools import partial
@@ -10,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable
-from polymux.cli import answers, exit_codes, server
+from polymux.cli import add_action, answers, exit_codes, server
 from polymux.cli.answers import Saver
 from polymux.cli.progress import Waiting
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
@@ -18,6 +17,7 @@ from polymux.client.responses.prediction import files_of
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
     from polymux.cli import Parser
@@ -56,19 +56,10 @@ def describe(parser: Parser) -> None:
 
 
 def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=said,
-        description=said[0].upper() + said[1:] + ".",
-        epilog=server.KEY_HELP + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_action(actions, name, partial(_run, act), said, more=server.KEY_HELP)
     if name != "list":
         parser.add_argument("id", metavar="ID", help="the job's id, as --no-wait prints it")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="one JSON value")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show errors only")
     server.add_arguments(parser)
-    parser.set_defaults(run=partial(_run, act))
     return parser
 
 

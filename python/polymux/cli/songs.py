@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, shown, size
-from polymux.cli import exit_codes
+from polymux.cli import add_action, exit_codes
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 from polymux.songs.catalogue import Catalogue
 from polymux.songs.export import pieces
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
     from polymux.cli import Parser
@@ -68,17 +68,10 @@ def describe(parser: Parser) -> None:
 def _add(
     actions: Any, name: str, act: Callable[..., int], said: str, more: str = ""
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=said,
-        description=said[0].upper() + said[1:] + ".",
-        epilog=more + WHERE + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_action(
+        actions, name, partial(_run, act), said, more=more + WHERE, json_help="JSON for programs"
     )
     add_catalogue_argument(parser)
-    parser.add_argument("--json", dest="as_json", action="store_true", help="JSON for programs")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show errors only")
-    parser.set_defaults(run=partial(_run, act))
     return parser
 
 
@@ -92,51 +85,42 @@ def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
         return act(options, catalogue, Screen(quiet=options.quiet))
 
 
-class _Progress:
-    """Says what becomes of each file, and how far all are."""
-
-    def __init__(self, screen: Screen, *, as_json: bool) -> None:
-        self._screen = screen
-        self._as_json = as_json
-
-    def __call__(self, now: AddProgress) -> None:
-        path = display_name(os.fsencode(now.path))
-        if self._as_json:
-            line: dict[str, Any] = {"status": now.outcome, "path": path}
-            if now.error is not None:
-                line["error"] = now.error.to_dict()
-            write_json(line)
-        elif now.error is not None:
-            self._screen.complain(f"polymux: {path}: not added: {now.error}")
-        elif now.outcome == "missing":
-            self._screen.complain(f"polymux: {path}: not there")
-        elif now.outcome != "unchanged":
-            self._screen.say(f"{path}: {now.outcome}")
-        speed = f"  {now.audio_s / now.elapsed_s:.0f}x" if now.elapsed_s > 0 else ""
-        share = now.done / max(1, now.total)
-        self._screen.draw(f"{now.done} of {now.total} files  {share:4.0%}{speed}")
+def _tell(screen: Screen, now: AddProgress, *, as_json: bool) -> None:
+    """Says what became of a file, and how far all are."""
+    path = display_name(os.fsencode(now.path))
+    if as_json:
+        line: dict[str, Any] = {"status": now.outcome, "path": path}
+        if now.error is not None:
+            line["error"] = now.error.to_dict()
+        write_json(line)
+    elif now.error is not None:
+        screen.complain(f"polymux: {path}: not added: {now.error}")
+    elif now.outcome == "missing":
+        screen.complain(f"polymux: {path}: not there")
+    elif now.outcome != "unchanged":
+        screen.say(f"{path}: {now.outcome}")
+    speed = f"  {now.audio_s / now.elapsed_s:.0f}x" if now.elapsed_s > 0 else ""
+    share = now.done / max(1, now.total)
+    screen.draw(f"{now.done} of {now.total} files  {share:4.0%}{speed}")
 
 
 def _add_files(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    progress = _Progress(screen, as_json=options.as_json)
-    try:
-        report = catalogue.add(options.sources, workers=options.workers, on_progress=progress)
-    finally:
-        screen.clear()
-    return _told(report, options, screen)
+    return _indexed(partial(catalogue.add, options.sources), options, screen)
 
 
 def _rescan(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    progress = _Progress(screen, as_json=options.as_json)
+    return _indexed(catalogue.rescan, options, screen)
+
+
+def _indexed(index: Callable[..., AddReport], options: argparse.Namespace, screen: Screen) -> int:
+    """Does it, and tells of each file and at last of all; what is no music is no failure."""
     try:
-        report = catalogue.rescan(workers=options.workers, on_progress=progress)
+        report = index(
+            workers=options.workers,
+            on_progress=partial(_tell, screen, as_json=options.as_json),
+        )
     finally:
         screen.clear()
-    return _told(report, options, screen)
-
-
-def _told(report: AddReport, options: argparse.Namespace, screen: Screen) -> int:
-    """What became of all files; files of folders that are no music are no failure."""
     counts = {
         "added": report.added,
         "updated": report.updated,
