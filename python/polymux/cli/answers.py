@@ -12,8 +12,9 @@ from urllib.parse import unquote
 
 from polymux._util.atomic_file import PendingFile, write_atomically
 from polymux._util.text import display_name, path_in, printable
-from polymux.cli import errors, exit_codes
+from polymux.cli import errors
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.errors import ExitCode
 from polymux.cli.terminal import write_json, write_line, write_text
 from polymux.client.responses import ChatCompletion, Prediction, Song, SongList
 from polymux.client.responses.prediction import files_of
@@ -63,12 +64,12 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
     if saver is not None:
         if lacks_files:
             screen.complain("polymux: there is no file in the answer that could be saved")
-            return exit_codes.SERVER_FAILED
+            return ExitCode.SERVER_FAILED
         return _save(files, saver, screen, as_json=as_json)
     for _, file in files:
         if not as_json:
             write_line(str(file))
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
@@ -96,7 +97,7 @@ def _save(
 
     The work is done and perhaps paid for: nobody shall have to ask for it again.
     """
-    code = exit_codes.SUCCESS
+    code = ExitCode.SUCCESS
     for number, (label, file) in enumerate(files):
         screen.draw(f"fetching {file}")
         try:
@@ -129,7 +130,7 @@ def _text(result: Any, screen: Screen) -> int:
         return _prediction(result, screen)
     else:
         write_whole(result.text)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def write_whole(text: str) -> None:
@@ -146,13 +147,13 @@ def _prediction(job: Prediction, screen: Screen) -> int:
     output = job.output
     if output is None:
         screen.complain("polymux: the job has come to its end and has made nothing")
-        return exit_codes.SERVER_FAILED
+        return ExitCode.SERVER_FAILED
     readable = isinstance(output, (str, list)) or (isinstance(output, dict) and "text" in output)
     if readable and not (isinstance(output, list) and any(isinstance(o, str) for o in output)):
         write_whole(job.text)
     else:
         write_json(output)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _completion(completion: ChatCompletion, screen: Screen) -> None:
@@ -303,14 +304,14 @@ class Transcript(NamedTuple):
         text = self._text(job)
         if self.file is None:
             write_text(text)
-            return exit_codes.SUCCESS
+            return ExitCode.SUCCESS
         data = text.encode("utf-8", "backslashreplace")
         try:
             write_atomically(Path(self.file), data, overwrite=self.overwrite)
         except OutputError:
             write_text(text)  # The work is done: nobody shall have to ask for it again.
             raise
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
 
     def _text(self, job: Prediction) -> str:
         if self.whole or self.form == "json":

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import answers, chat, exit_codes, server
+from polymux.cli import answers, chat, server
 from polymux.cli.answers import Saver, stem_of
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_arguments import add_arguments, find_command, values_of
 from polymux.cli.progress import ask
 from polymux.cli.terminal import Screen
@@ -39,7 +40,7 @@ def describe(parser: Parser) -> None:
     parser.usage = f"%(prog)s [options] [{command.arguments[0].metavar}]"
     parser.description = command.summary
     more = chat.HELP if is_chat else identify.HELP if is_of_songs else ""
-    parser.epilog = more + server.KEY_HELP + exit_codes.EPILOG
+    parser.epilog = more + server.KEY_HELP + EPILOG
     add_arguments(parser, command)
     if is_of_songs:
         identify.add_arguments(parser, command)
@@ -81,7 +82,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
         if not getattr(options, "wait_for_end", True) and answers.show_job(
             result, screen, as_json=options.as_json
         ):
-            return exit_codes.SUCCESS
+            return ExitCode.SUCCESS
         if transcript is not None:
             return transcript.show(result)
         return answers.show(result, screen, as_json=options.as_json, saver=saver)

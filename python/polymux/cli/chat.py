@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.atomic_file import write_atomically
 from polymux._util.text import display_name, shown
-from polymux.cli import answers, exit_codes, server
+from polymux.cli import answers, server
 from polymux.cli.answers import tell_end
-from polymux.cli.errors import report
+from polymux.cli.errors import ExitCode, report
 from polymux.cli.operation_arguments import values_of
 from polymux.cli.progress import ask
 from polymux.cli.terminal import Screen, write_json, write_text
@@ -86,7 +86,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
                     write_json(json.loads(chunk.raw))
             else:
                 print_stream(stream, screen)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _streams(values: dict[str, Any], options: argparse.Namespace, *, talks: bool) -> bool:
@@ -202,17 +202,17 @@ class Conversation:
                 line = self._read().strip()
             except EOFError:
                 self._screen.say("")
-                return exit_codes.SUCCESS
+                return ExitCode.SUCCESS
             except KeyboardInterrupt:
                 self._screen.complain("")
                 if interrupted:
-                    return exit_codes.INTERRUPTED
+                    return ExitCode.INTERRUPTED
                 self._screen.say("Ctrl-C once more, Ctrl-D or /quit ends the conversation")
                 interrupted = True
                 continue
             interrupted = False
             if line in ("/quit", "/exit"):
-                return exit_codes.SUCCESS
+                return ExitCode.SUCCESS
             word, _, rest = line.partition(" ")
             if _COMMAND.fullmatch(word):
                 self._obey(word, rest.strip())

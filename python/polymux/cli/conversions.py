@@ -15,7 +15,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, size
-from polymux.cli import errors, exit_codes, server
+from polymux.cli import errors, server
+from polymux.cli.errors import ExitCode
 from polymux.cli.progress import Waiting
 from polymux.cli.terminal import (
     Screen,
@@ -372,7 +373,7 @@ class _LocalConversions(_Conversions):
                 self._screen.clear()
                 group.close()
             self._summarise(time.monotonic() - self._started)
-        return exit_codes.FAILURE if self._counts["failed"] else exit_codes.SUCCESS
+        return ExitCode.FAILURE if self._counts["failed"] else ExitCode.SUCCESS
 
     def _tasks(self) -> Iterator[tuple[Source, Destination | Exception]]:
         for item in self._todo:
@@ -436,7 +437,7 @@ class _RemoteConversions(_Conversions):
 
     def __init__(self, items: list[Item], options: argparse.Namespace) -> None:
         super().__init__(items, options)
-        self._code = exit_codes.SUCCESS
+        self._code = ExitCode.SUCCESS
         given = {name: getattr(options, ours) for name, ours in CONVERSION_FIELDS.items()}
         self._fields = {name: value for name, value in given.items() if value is not None}
 
@@ -447,7 +448,7 @@ class _RemoteConversions(_Conversions):
                 self._run(client, item)
         self._summarise()
         is_one = len(self._items) == 1
-        return self._code if is_one or not self._counts["failed"] else exit_codes.FAILURE
+        return self._code if is_one or not self._counts["failed"] else ExitCode.FAILURE
 
     @contextmanager
     def _answering(self) -> Iterator[Operations]:

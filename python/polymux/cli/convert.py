@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.cli import exit_codes, server
+from polymux.cli import server
+from polymux.cli.errors import EPILOG
 from polymux.errors import InvalidRequestError
 from polymux.media.options import Limits, native_options
 
@@ -52,7 +53,7 @@ def describe(parser: Parser) -> None:
     parser.description = (
         "Converts any audio or video to MP3, with the frames of the ffmpeg program."
     )
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="*", help="a file, a folder, or - for standard input"
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._native import media
 from polymux._native.version import __version__
-from polymux.cli import exit_codes
+from polymux.cli.errors import ExitCode
 from polymux.cli.terminal import write_json, write_line
 from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import NO_NETWORK, NO_TCP, tried
@@ -54,7 +54,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     else:
         for line in _lines(found):
             write_line(line)
-    return exit_codes.SUCCESS if found["media"]["ok"] else exit_codes.MISSING_DEPENDENCY
+    return ExitCode.SUCCESS if found["media"]["ok"] else ExitCode.MISSING_DEPENDENCY
 
 
 def findings(config: str | None = None) -> dict[str, Any]:

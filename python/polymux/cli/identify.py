@@ -8,8 +8,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, printable, shown
-from polymux.cli import calls, errors, exit_codes, server, songs
+from polymux.cli import calls, errors, server, songs
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.errors import ExitCode
 from polymux.cli.operation_arguments import extra_body_of, values_of
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 from polymux.errors import InvalidRequestError, NoMatchError
@@ -124,7 +125,7 @@ def _identify(
     else:
         _show(match.song)
         _explain(match, screen)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _show(song: CatalogueSong) -> None:
@@ -149,9 +150,9 @@ def _search(
     found = catalogue.search(values["song"], values.get("limit", 5))
     if options.as_json:
         write_json([song.to_dict() for song in found])
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     for song in found:
         _show(song)
     if not found:
         screen.say("nothing was found")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.cli import exit_codes
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.errors import say
+from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.serve import settings_of
 from polymux.cli.terminal import write_json, write_line
 from polymux.errors import InvalidRequestError, PolymuxError
@@ -37,7 +36,7 @@ def describe(parser: Parser) -> None:
         "Keys of a server. A key is shown once, when it is made; what is kept is its "
         "SHA-256. A running server sees changes at once."
     )
-    parser.epilog = exit_codes.EPILOG
+    parser.epilog = EPILOG
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     add = actions.add_parser("add", help="make a key and print it")
     add.add_argument("name", metavar="NAME", type=_name, help="what people call it")
@@ -125,7 +124,7 @@ def run_keys(options: argparse.Namespace) -> int:
         # Alone on standard output, for programs; it is shown this once.
         write_line(text)
         say(f"key {key.id} ({key.name}); it is not shown again")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _add(file: KeyFile, options: argparse.Namespace) -> tuple[str, Key]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from polymux import mcp
 from polymux._util.text import display_name
-from polymux.cli import Terminated, errors, exit_codes, server
+from polymux.cli import Terminated, errors, server
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.errors import say
+from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.errors import InvalidRequestError, MissingDependencyError
 from polymux.mcp import stdio
 from polymux.mcp.files import Folders
@@ -43,7 +43,7 @@ def describe(parser: Parser) -> None:
         "Serves the operations as tools of the Model Context Protocol over standard "
         "input and output, until the input ends."
     )
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
         "--folder",
         metavar="FOLDER",
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         asyncio.run(_serve(options, folders))
     except asyncio.CancelledError:
         raise Terminated from None
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _folder(text: str) -> Path:

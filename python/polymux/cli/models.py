@@ -9,8 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, size
-from polymux.cli import add_action, exit_codes
-from polymux.cli.errors import say
+from polymux.cli import add_action
+from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
 from polymux.engines.registry import ENGINES
 from polymux.errors import InputNotFoundError, InvalidRequestError
@@ -63,7 +63,7 @@ def describe(parser: Parser) -> None:
         "Models of the engines on this computer: those that can be fetched, those that "
         "are here, and files of your own under a name."
     )
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listed = _add(actions, "list", _list, "print every model that is here or can be fetched")
     listed.add_argument("--family", choices=FAMILIES, help="of this engine alone")
@@ -118,7 +118,7 @@ def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
     found = [one for one in every(folder) if options.family in (None, one["family"])]
     if options.as_json:
         write_json(found)
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     rows = [("NAME", "FAMILY", "SIZE", "LICENCE", "STATE")]
     for one in found:
         about = "about " if one["about"] else ""
@@ -129,7 +129,7 @@ def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
         write_line("  ".join([*cells, row[-1]]))
     screen.say(f"in {folder.path}")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _state(plain: dict[str, Any]) -> str:
@@ -159,7 +159,7 @@ def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
     else:
         for name, value in _facts(plain):
             write_line(f"{name:<9} {value}")
-    return exit_codes.FAILURE if damaged else exit_codes.SUCCESS
+    return ExitCode.FAILURE if damaged else ExitCode.SUCCESS
 
 
 def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
@@ -207,15 +207,15 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
     else:
         question = f"Remove {found.name} ({size(found.bytes)})?"
     if not options.yes and not _agreed(question, screen, "removed"):
-        return exit_codes.FAILURE
+        return ExitCode.FAILURE
     left = folder.remove(options.name)
     if options.as_json:
         write_json({"removed": options.name, "stays": [str(one) for one in left]})
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     for one in left:
         screen.say(f"{display_name(str(one))} stays")
     screen.say(f"{options.name} is removed")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
@@ -395,11 +395,11 @@ def _pull(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
         _tell(model, missing[number], screen.say if options.yes else screen.complain)
     question = "Fetch it, under this licence?" if len(missing) == 1 else "Fetch them?"
     if missing and not options.yes and not _agreed(question, screen, "fetched"):
-        return exit_codes.FAILURE
+        return ExitCode.FAILURE
     for model in missing:
         _fetch(model, folder, screen, policy)
     _print([folder.get(one.name) for one in models], options, folder, several=True)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
@@ -450,7 +450,7 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
         model = download.of_url(options.name, options.url, options.sha256, license=options.license)
         made = _fetch(model, folder, screen, FetchPolicy(allowed_hosts=tuple(options.allow_host)))
     _print([made], options, folder)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _check_url(options: argparse.Namespace) -> None:

@@ -9,8 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable
-from polymux.cli import add_action, answers, exit_codes, server
+from polymux.cli import add_action, answers, server
 from polymux.cli.answers import Saver
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.progress import Waiting
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 from polymux.client.responses.prediction import files_of
@@ -38,7 +39,7 @@ def describe(parser: Parser) -> None:
     parser.description = (
         "Jobs that models work on: what --no-wait starts, and all others of the key."
     )
-    parser.epilog = _EPILOG + server.KEY_HELP + exit_codes.EPILOG
+    parser.epilog = _EPILOG + server.KEY_HELP + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listed = _add(actions, "list", _list, "print id, status, model and time of each, newest first")
     listed.add_argument(
@@ -74,14 +75,14 @@ def _list(client: Client, options: argparse.Namespace, screen: Screen) -> int:
     jobs = islice(client.predictions.list(), min(options.most, sys.maxsize))
     if options.as_json:
         write_json([job.json() for job in jobs])
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     count = 0
     for count, job in enumerate(jobs, 1):  # noqa: B007 - how many there were
         facts = (job.id, job.status, job.model, job.created_at)
         write_text("\t".join(printable(fact or "-") for fact in facts) + "\n")
     if not count:
         screen.say("there are no jobs")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _get(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
@@ -108,7 +109,7 @@ def _describe(job: Prediction, options: argparse.Namespace) -> int:
     else:
         for name, value in _facts(job):
             write_line(f"{name:<10} {value}")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _facts(job: Prediction) -> Iterator[tuple[str, object]]:

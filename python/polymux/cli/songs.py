@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, shown, size
-from polymux.cli import add_action, exit_codes
+from polymux.cli import add_action
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 from polymux.songs.catalogue import Catalogue
 from polymux.songs.export import pieces
@@ -41,7 +42,7 @@ With --json, each line of standard output is one object:
 def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
     parser.description = "Your own music, to be found by its sound and by its names."
-    parser.epilog = WHERE + exit_codes.EPILOG
+    parser.epilog = WHERE + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     added = _add(actions, "add", _add_files, "add files, and what is in folders", _ADD_EPILOG)
     added.add_argument("sources", metavar="FILE_OR_FOLDER", nargs="+")
@@ -136,7 +137,7 @@ def _indexed(index: Callable[..., AddReport], options: argparse.Namespace, scree
     else:
         said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         screen.say(f"{said or 'no files'} in {report.elapsed_s:.1f} s")
-    return exit_codes.FAILURE if report.failed else exit_codes.SUCCESS
+    return ExitCode.FAILURE if report.failed else ExitCode.SUCCESS
 
 
 def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
@@ -149,7 +150,7 @@ def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> 
             write_line(line_of(song))
     if count == 0:
         screen.say("the catalogue is empty: 'polymux songs add FOLDER' fills it")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def line_of(song: CatalogueSong) -> str:
@@ -159,14 +160,14 @@ def line_of(song: CatalogueSong) -> str:
 
 
 def _remove(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    removed, code = 0, exit_codes.SUCCESS
+    removed, code = 0, ExitCode.SUCCESS
     for one in options.songs:
         is_number = one.isascii() and one.isdigit() and not os.path.lexists(one)
         count = catalogue.remove(int(one) if is_number else one)
         removed += count
         if count == 0:
             screen.complain(f"polymux: there is no song {shown(one)} in the catalogue")
-            code = exit_codes.NOT_FOUND
+            code = ExitCode.NOT_FOUND
     if options.as_json:
         write_json({"removed": removed})
     else:
@@ -184,7 +185,7 @@ def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
     }
     if options.as_json:
         write_json({"is_whole": report.is_whole, **found})
-        return exit_codes.SUCCESS if report.is_whole else exit_codes.FAILURE
+        return ExitCode.SUCCESS if report.is_whole else ExitCode.FAILURE
     for problem in report.problems:
         write_line(f"damaged: {problem}")
     for segment in report.damaged_segments:
@@ -195,7 +196,7 @@ def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
         write_line(f"to be listened to again, by 'polymux songs rescan': {line_of(song)}")
     if report.is_whole:
         screen.say("the catalogue is whole")
-    return exit_codes.SUCCESS if report.is_whole else exit_codes.FAILURE
+    return ExitCode.SUCCESS if report.is_whole else ExitCode.FAILURE
 
 
 def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:  # noqa: ARG001
@@ -203,21 +204,21 @@ def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
     if options.as_json:
         plain = {name: getattr(found, name) for name in found.__slots__}
         write_json({"folder": display_name(os.fsencode(catalogue.path)), **plain})
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     write_line(f"folder      {display_name(os.fsencode(catalogue.path))}")
     write_line(f"songs       {found.songs} ({clock(found.duration_s)})")
     write_line(f"recordings  {found.recordings}, in {found.groups} groups")
     write_line(f"database    {size(found.database_bytes)}, {found.library}")
     index = found.index
     write_line(f"index       {size(index['bytes'])} in {index['segments']} segments")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _export(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
     if options.file == "-":
         for text in pieces(catalogue.songs(), options.format):
             write_text(text)
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     catalogue.export(options.file, options.format, overwrite=options.overwrite)
     screen.say(f"written: {display_name(options.file)}")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
