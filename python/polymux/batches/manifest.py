@@ -23,7 +23,6 @@ from polymux.batches.records import (
     Failed,
     Found,
     Output,
-    Returned,
     StagedResult,
     Task,
     counts_of,
@@ -179,7 +178,7 @@ class Manifest:
         taken: Iterable[int] = (),
         finished: Iterable[StagedResult] = (),
         failed: Iterable[Failed] = (),
-        returned: Iterable[Returned] = (),
+        returned: Iterable[Task] = (),
         made: Iterable[StagedResult] = (),
         overwrite: bool = False,
     ) -> list[list[Output] | OutputExistsError]:
@@ -209,7 +208,7 @@ class Manifest:
             _own(connection, [one.task.id for one in finished])
             connection.executemany(
                 "UPDATE items SET state = 'waiting', tries = max(0, tries - 1) WHERE id = ?",
-                [(one.task.id,) for one in returned],
+                [(one.id,) for one in returned],
             )
             for one in failed:
                 _fail(connection, one)

@@ -178,13 +178,6 @@ def item_of(connection: sqlite3.Connection, row: sqlite3.Row, out: Path) -> Batc
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """An item that was taken up and not tried, as the batch ends."""
-
-    task: Task
-
-
 def failed_with(task: Task, error: Exception, elapsed_s: float) -> Failed:
     """An item that has failed by an error, told without any key."""
     if isinstance(error, PolymuxError):
