@@ -210,15 +210,10 @@ def _show(parser: Parser, options: argparse.Namespace) -> int:
     report = report_of(options.show)
     if options.report is not None:
         report.write(options.report)
-    _show_items(report, screen)
+    for item in report.items(None if options.as_json else "failed"):
+        screen.on_item(item)
     screen.summarise(report)
     return ExitCode.SUCCESS
-
-
-def _show_items(report: BatchReport, screen: Any) -> None:
-    items: Iterator[BatchItem] = report.items(None if screen.as_json else "failed")
-    for item in items:
-        screen.on_item(item)
 
 
 _DRAWN_EVERY_S = 0.2

@@ -73,7 +73,8 @@ def run(command: Command, options: argparse.Namespace) -> int:
     screen = Screen(quiet=options.quiet)
     saver = _saver(command, options, values)
     transcript = answers.transcript_of(options) if command.operation == "transcribe" else None
-    if _is_lost(command, options):
+    makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
+    if options.local and makes_files and getattr(options, "output_dir", "") is None:
         raise InvalidRequestError(
             "with --local files go with the command: give --output-dir FOLDER"
         )
@@ -86,12 +87,6 @@ def run(command: Command, options: argparse.Namespace) -> int:
         if transcript is not None:
             return transcript.show(result)
         return answers.show(result, screen, as_json=options.as_json, saver=saver)
-
-
-def _is_lost(command: Command, options: argparse.Namespace) -> bool:
-    """Whether the result would be the address of a file that is gone."""
-    makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
-    return options.local and makes_files and getattr(options, "output_dir", "") is None
 
 
 def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]) -> Saver | None:

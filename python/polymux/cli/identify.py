@@ -14,10 +14,11 @@ from polymux.cli.errors import ExitCode
 from polymux.cli.operation_arguments import extra_body_of, values_of
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 from polymux.errors import InvalidRequestError, NoMatchError
+from polymux.songs.catalogue import Catalogue
+from polymux.songs.selection import served_folder
 
 if TYPE_CHECKING:
     from polymux.cli.operation_arguments import Command
-    from polymux.songs.catalogue import Catalogue
     from polymux.songs.results import CatalogueSong, Match
 
 OPERATIONS = ("identify_song", "search_music")
@@ -63,17 +64,17 @@ def _seconds(text: str) -> float:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Asks the catalogue of this computer, or what every operation asks; the exit code."""
-
-    if not _is_meant(options) and getattr(options, "min_confidence", None) is not None:
-        raise InvalidRequestError(
-            "--min-confidence is for the catalogue of this computer: add --local, --catalogue "
-            "or --listen"
-        )
-    # Of a catalogue that nobody has made, `Local` says what else could be asked.
-    if not _is_meant(options) or _is_empty(options):
+    listens = getattr(options, "listen_s", None) is not None
+    if not (options.local or options.catalogue is not None or listens):
+        if getattr(options, "min_confidence", None) is not None:
+            raise InvalidRequestError(
+                "--min-confidence is for the catalogue of this computer: add --local, --catalogue "
+                "or --listen"
+            )
         return calls.run(command, options)
-    from polymux.songs.catalogue import Catalogue
-
+    # Of a catalogue that nobody has made, `Local` says what else could be asked.
+    if not listens and served_folder(options.catalogue) is None:
+        return calls.run(command, options)
     instead = "the catalogue of this computer is asked, and no server"
     if options.server is not None:
         raise InvalidRequestError(f"no use for --server: {instead}")
@@ -87,19 +88,6 @@ def run(command: Command, options: argparse.Namespace) -> int:
     with Catalogue(options.catalogue) as catalogue:
         act = _identify if command.operation == "identify_song" else _search
         return act(options, values, catalogue, screen)
-
-
-def _is_meant(options: argparse.Namespace) -> bool:
-    listens = getattr(options, "listen_s", None) is not None
-    return options.local or options.catalogue is not None or listens
-
-
-def _is_empty(options: argparse.Namespace) -> bool:
-    """Only `--local` was said, and nobody has made the default catalogue."""
-    from polymux.songs.selection import served_folder
-
-    listens = getattr(options, "listen_s", None) is not None
-    return not listens and served_folder(options.catalogue) is None
 
 
 def _identify(

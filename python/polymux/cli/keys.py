@@ -119,16 +119,14 @@ def run_keys(options: argparse.Namespace) -> int:
     elif options.action == "update":
         _change(file, options)
     else:
-        adds = options.action == "add"
-        text, key = _add(file, options) if adds else file.rotate(options.key)
+        if options.action == "add":
+            text, key = file.add(options.name, **_rights(vars(options)))
+        else:
+            text, key = file.rotate(options.key)
         # Alone on standard output, for programs; it is shown this once.
         write_line(text)
         say(f"key {key.id} ({key.name}); it is not shown again")
     return ExitCode.SUCCESS
-
-
-def _add(file: KeyFile, options: argparse.Namespace) -> tuple[str, Key]:
-    return file.add(options.name, **_rights(vars(options)))
 
 
 def _change(file: KeyFile, options: argparse.Namespace) -> None:

@@ -51,7 +51,7 @@ def describe(parser: Parser) -> None:
         help=f"how many at most (default: {_MAX_LISTED})",
     )
     _add(actions, "get", _get, "print what is known of a job")
-    _add(actions, "cancel", _cancel, "ask for the end of a job")
+    _add(actions, "cancel", _get, "ask for the end of a job")
     waited = _add(actions, "wait", _wait, "wait for the end of a job and print what it made")
     answers.add_output_argument(waited, "its files")
 
@@ -86,11 +86,15 @@ def _list(client: Client, options: argparse.Namespace, screen: Screen) -> int:
 
 
 def _get(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
-    return _describe(client.predictions.get(options.id), options)
-
-
-def _cancel(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
-    return _describe(client.predictions.cancel(options.id), options)
+    """Prints a job, after it was asked to end where that is the action."""
+    act = client.predictions.cancel if options.action == "cancel" else client.predictions.get
+    job = act(options.id)
+    if options.as_json:
+        write_json(job.json())
+    else:
+        for name, value in _facts(job):
+            write_line(f"{name:<10} {value}")
+    return ExitCode.SUCCESS
 
 
 def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
@@ -101,15 +105,6 @@ def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
     with Waiting(screen) as waiting:
         job = client.predictions.wait(options.id, on_progress=waiting.on_progress)
     return answers.show(job, screen, as_json=options.as_json, saver=saver)
-
-
-def _describe(job: Prediction, options: argparse.Namespace) -> int:
-    if options.as_json:
-        write_json(job.json())
-    else:
-        for name, value in _facts(job):
-            write_line(f"{name:<10} {value}")
-    return ExitCode.SUCCESS
 
 
 def _facts(job: Prediction) -> Iterator[tuple[str, object]]:
