@@ -107,7 +107,7 @@ class PendingFile:
         with reported(self._path):
             os.fsync(self.descriptor)
             try:
-                publish(self._temporary, self._path, overwrite=self._overwrite)
+                move_into_place(self._temporary, self._path, overwrite=self._overwrite)
             except FileExistsError:
                 raise _exists(self._path) from None
             self._temporary = None
@@ -177,7 +177,7 @@ def _exists(path: Path) -> OutputExistsError:
     )
 
 
-def publish(temporary: Path, path: Path, *, overwrite: bool) -> None:
+def move_into_place(temporary: Path, path: Path, *, overwrite: bool) -> None:
     """Gives a file its name.
 
     Raises:

@@ -14,7 +14,7 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polymux._util.atomic_file import publish, reported, sync_folder
+from polymux._util.atomic_file import move_into_place, reported, sync_folder
 from polymux._util.text import display_name
 from polymux.batches.records import Output, Staged
 from polymux.errors import OutputExistsError, OutputFailedError
@@ -96,7 +96,7 @@ class OutputStore:
             try:
                 with reported(path):
                     self._make_folders(path.parent)
-                    publish(self.staged(item, one.number), path, overwrite=one.is_own)
+                    move_into_place(self.staged(item, one.number), path, overwrite=one.is_own)
             except OutputFailedError as error:
                 # Of a result that cannot be whole nothing new is left.
                 for before in outputs[:number]:

@@ -172,7 +172,6 @@ class Runner:
         workers: Items at a time; as many again are taken up and wait for these.
         fail_fast: Take nothing more up once an item has failed.
         overwrite: Replace files that this batch has not made, once all inputs are found.
-        pauses: Shared by all threads.
     """
 
     def __init__(
@@ -185,12 +184,11 @@ class Runner:
         workers: int,
         fail_fast: bool,
         overwrite: bool,
-        pauses: RetryAfterGate | None = None,
     ) -> None:
         self._manifest, self._storage = manifest, storage
         self._spec, self._executor = spec, executor
         self._workers, self._fail_fast, self._overwrite = workers, fail_fast, overwrite
-        self._pauses = pauses or RetryAfterGate()
+        self._pauses = RetryAfterGate()
         self._changed = threading.Condition()
         self._taken: deque[Task] = deque()
         #: Numbers of all items between the manifest and their end, and the identities of those.
