@@ -122,15 +122,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as name:
         folder = Path(name)
         noise(folder / "in", files)
-        ray_cluster.join(ray_cluster.LOCAL)
-        rates: dict[str, list[float]] = {"local runner": [], "Ray Data": []}
+        ray_cluster.connect(ray_cluster.LOCAL)
+        rates: dict[str, list[float]] = {"local runner": [], "Ray": []}
         for _ in range(rounds):
             for side, ray in zip(rates, (None, ray_cluster.AUTO), strict=True):
                 rates[side].append(batch(folder / "in", folder / "out", ray))
         told = asyncio.run(engines(rounds, requests))
-        ray_cluster.leave()
+        ray_cluster.disconnect()
     ours, theirs = (median(one) for one in rates.values())
-    print(f"batch, files a second: {ours:.0f} here, {theirs:.0f} by Ray Data, {theirs / ours:.2f}x")
+    print(f"batch, files a second: {ours:.0f} here, {theirs:.0f} by Ray, {theirs / ours:.2f}x")
     for index, title, unit in ((0, "p50 of a request, ms", 1e3), (1, "requests a second", 1)):
         ours, theirs = (median(one[index] for one in side) * unit for side in told.values())
         print(f"engine, {title}: {ours:.2f} child process, {theirs:.2f} Ray Serve, "

@@ -9,8 +9,7 @@ from functools import cache
 from typing import Any
 
 from polymux import errors
-from polymux.cli import exit_codes
-from polymux.cli.errors import code_of
+from polymux.cli.errors import EPILOG, code_of
 from polymux.client.answer import _class_of
 from polymux.server.http.connection_limit import _REASONS
 from polymux.server.routes.operations import CANCELED
@@ -56,7 +55,7 @@ def test_codes_and_exit_codes() -> None:
 def test_commands_tell_the_same_exit_codes() -> None:
     text = (ROOT / "docs/commands.md").read_text().replace("`", "'")
     told = dict(rows(text, "Exit codes"))
-    lines = exit_codes.EPILOG.splitlines()[1:]
+    lines = EPILOG.splitlines()[1:]
     assert told == dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines)
 
 

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.cli import download
+from polymux.cli import answers
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from servers.reference import ReferenceServer
@@ -179,7 +179,7 @@ def test_a_traceback_only_when_it_is_asked_for(
     server: ReferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debug: str
 ) -> None:
     """A defect, too, is told in a line."""
-    monkeypatch.setattr(download, "name_in", None)
+    monkeypatch.setattr(answers, "name_in", None)
     done = call(
         "generate-image", "x", "--output-dir", ".", cwd=tmp_path, server=server, code=1,
         may_trace=bool(debug), POLYMUX_DEBUG=debug,

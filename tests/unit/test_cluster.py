@@ -1,17 +1,21 @@
-"""What of a cluster needs none: addresses, settings, the row of orders."""
+"""What of a cluster needs none: addresses, settings, what a worker does."""
 
 from __future__ import annotations
 
-import threading
+import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.errors import InvalidRequestError
-from polymux.ray.batch_queue import PIECE_BYTES, Feed, Order
+from polymux.batches.spec import BatchSpec
+from polymux.errors import InvalidRequestError, UnsupportedMediaError
+from polymux.ray import batch_executor
+from polymux.ray.batch_executor import BatchWorker
 from polymux.ray.cluster import check_address
 from polymux.ray.settings import RaySettings
 from polymux.server.settings.settings import read_settings
+from support.batch_kills import noise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,62 +53,33 @@ def test_batches_refuse_what_makes_no_sense(
     assert not (tmp_path / "polymux-batch.db").exists()
 
 
-def orders(*keys: int, size_bytes: int = 0) -> list[Order]:
-    return [Order(key, {}, {}, {"file": size_bytes}) for key in keys]
+def brought(worker: BatchWorker, path: Path, pieces: list[bytes]) -> None:
+    for number, piece in enumerate(pieces):
+        worker.bring("file", os.fsencode(path.name), piece, begins=number == 0)
 
 
-def keys(group: tuple[Order, ...] | None) -> list[int]:
-    assert group is not None
-    return [one.key for one in group]
-
-
-def test_a_place_of_the_row_has_the_same_orders_each_time() -> None:
-    feed = Feed(workers=1)
-    for one in orders(*range(6)):
-        feed.add(one)
-    assert keys(feed.group(0)) == [0, 1, 2]
-    for one in orders(6, 7):
-        feed.add(one)
-    assert keys(feed.group(1)) == [3, 4]
-    feed.end(1)
-    # Read once more, as where a machine was lost: what is over is not done again.
-    assert keys(feed.group(0)) == [0, 2]
-    assert keys(feed.group(1)) == [3, 4]
-    feed.end(0)
-    feed.end(2)
-    assert keys(feed.group(0)) == []
-
-
-def test_large_orders_go_alone_and_few_go_one_by_one() -> None:
-    feed = Feed(workers=1)
-    for one in orders(*range(8), size_bytes=PIECE_BYTES):
-        feed.add(one)
-    assert keys(feed.group(0)) == [0]
-    few = Feed(workers=4)
-    for one in orders(0, 1, 2):
-        few.add(one)
-    assert [keys(few.group(place)) for place in range(3)] == [[0], [1], [2]]
-
-
-def test_the_row_waits_and_ends() -> None:
-    feed = Feed(workers=1)
-    found: list[Any] = []
-    reader = threading.Thread(target=lambda: found.extend(feed.group(place) for place in (0, 1)))
-    reader.start()
-    feed.add(orders(0)[0])
-    feed.close()
-    reader.join(60)
-    assert [None if one is None else keys(one) for one in found] == [[0], None]
-
-
-def test_files_go_in_pieces(tmp_path: Path) -> None:
-    feed, path, copy = Feed(workers=1), tmp_path / "a", tmp_path / "b"
-    path.write_bytes(b"x" * PIECE_BYTES + b"rest")
-    begin = 0
-    while piece := feed.read(str(path), begin):
-        feed.write(str(copy), begin, piece)
-        begin += len(piece)
-    assert copy.read_bytes() == path.read_bytes()
+def test_a_worker_gives_files_in_pieces_and_errors_by_the_callers_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_executor, "PIECE_BYTES", 10_000)
+    worker = BatchWorker(BatchSpec("convert_to_mp3", {"bitrate": "64k"}), None)
+    path = tmp_path / "long \udcff.wav"  # No UTF-8: nobody reads it here.
+    data = noise(1, 2)
+    given = json.dumps({"file": str(path), "bitrate": "64k"})
+    try:
+        brought(worker, path, [b"what is replaced", b"rest"])
+        brought(worker, path, [data[:1000], data[1000:]])
+        *pieces, endings = worker.work(given)
+        assert endings == [".mp3"]
+        assert [begins for _, _, begins in pieces] == [True, False]  # type: ignore[misc]
+        made = b"".join(piece for _, piece, _ in pieces)  # type: ignore[misc]
+        assert made == polymux.convert_to_mp3(data, bitrate="64k").read()
+        brought(worker, path, [b"this is no sound"])
+        [failed] = worker.work(given)
+        assert isinstance(failed, UnsupportedMediaError)
+        assert failed.input_name == str(path).replace("\udcff", r"\xff")
+    finally:
+        worker.close()
 
 
 def test_settings_of_a_server(tmp_path: Path) -> None:

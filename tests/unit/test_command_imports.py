@@ -27,7 +27,7 @@ NEVER = {"asyncio", "ssl", "http", "http.client", "importlib.metadata", "readlin
 CLIENT = {"polymux.client.sync_client", "polymux.client.call", "polymux._native._core",
           "polymux.client.request"}  # fmt: skip
 MORE = {
-    "polymux._native._media", "polymux.cli.operation_commands", "polymux.cli.conversation",
+    "polymux._native._media", "polymux.cli.operation_commands", "polymux.cli.chat",
     "polymux.client.methods", "polymux.client.responses", "polymux.config", "pathlib",
 }  # fmt: skip
 CHAT = "chat x --server http://127.0.0.1:1 --retries 0"

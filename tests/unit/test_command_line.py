@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux import InvalidRequestError
-from polymux.cli import exit_codes, limits, main, parser, terminal
-from polymux.cli.conversion_plan import Item, plan
-from polymux.cli.convert import _encoding
+from polymux.cli import main, parser, terminal
+from polymux.cli.conversions import Item, plan
+from polymux.cli.convert import _encoding, limits_of
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.media.options import EncodingOptions
 
 if TYPE_CHECKING:
     import argparse
 
-CODES = {value for value in vars(exit_codes).values() if isinstance(value, int)}
+CODES = {value for name, value in vars(ExitCode).items() if name.isupper()}
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -72,14 +73,14 @@ def test_every_encoding_option_has_an_argument() -> None:
 def test_usage_errors_end_with_2(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["convert-to-mp3", *words.split()])
-    assert caught.value.code == exit_codes.USAGE
+    assert caught.value.code == ExitCode.USAGE
     assert "\x1b" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("limit", ["sterams=1", "streams=many", "duration_s=long"])
 def test_limits_that_make_no_sense(limit: str) -> None:
     with pytest.raises(InvalidRequestError, match="limit"):
-        limits.from_arguments(parsed("probe", "a.wav", "--limit", limit))
+        limits_of(parsed("probe", "a.wav", "--limit", limit))
 
 
 def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,15 +93,15 @@ def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
     # docs/commands.md has the rows of every command's help.
     page = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text()
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", page, re.MULTILINE)
-    shown = re.findall(r"^  (\d+) +(.*)$", exit_codes.EPILOG, re.MULTILINE)
+    shown = re.findall(r"^  (\d+) +(.*)$", EPILOG, re.MULTILINE)
     assert [(code, text.replace("`", "'")) for code, text in rows] == shown
     assert len(rows) == len(CODES)
 
 
 def test_no_command_shows_help_and_version_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == exit_codes.USAGE
+    assert main([]) == ExitCode.USAGE
     assert "convert-to-mp3" in capsys.readouterr().err
-    assert main(["version"]) == main(["--version"]) == exit_codes.SUCCESS
+    assert main(["version"]) == main(["--version"]) == ExitCode.SUCCESS
     assert capsys.readouterr().out == f"polymux {polymux.__version__}\n" * 2
 
 

@@ -55,7 +55,7 @@ def test_a_notebook_shows_one_answer_that_grows(
 ) -> None:
     seen: list[str] = []
     monkeypatch.setattr(shell, "kernel", object(), raising=False)
-    monkeypatch.setattr("polymux.notebook.magic._BETWEEN_UPDATES_S", 0.0)
+    monkeypatch.setattr("polymux.notebook._BETWEEN_UPDATES_S", 0.0)
 
     def display(answer: Any, *, display_id: bool) -> SimpleNamespace:
         assert display_id

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polymux import OutputExistsError, OutputFailedError
-from polymux.cli.download import Saver, name_in, stem_of
+from polymux.cli.answers import Saver, name_in, stem_of
 
 if TYPE_CHECKING:
     from pathlib import Path

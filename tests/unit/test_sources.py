@@ -52,7 +52,7 @@ CONNECTORS = {
     "ray/deployment.py": {"connect"},
     # To databases, which are files.
     "batches/database.py": {"connect"},
-    "batches/reader.py": {"connect"},
+    "batches/manifest.py": {"connect"},
     "service/database.py": {"connect"},
     # What listens.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name
-from polymux.errors import OutputError, OutputExistsError, OutputFailedError, OutputRefusedError
+from polymux.errors import OutputExistsError, OutputFailedError, OutputRefusedError, PolymuxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ def write_atomically(path: Path, data: bytes, *, overwrite: bool) -> None:
     """
     pending = PendingFile(path, overwrite=overwrite)
     try:
-        with _reported(path), open(pending.descriptor, "wb", closefd=False) as file:
+        with reported(path), open(pending.descriptor, "wb", closefd=False) as file:
             file.write(data)
         pending.commit()
     finally:
@@ -74,7 +74,7 @@ class PendingFile:
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = path
         self._overwrite = overwrite
-        with _reported(path):
+        with reported(path):
             mode = _mode_of_replaced(path, overwrite=overwrite)
             temporary = path.with_name(f".{path.name[:32]}.polymux-{secrets.token_hex(4)}.part")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -96,7 +96,7 @@ class PendingFile:
         """
         view = memoryview(data)
         size = len(view)
-        with _reported(self._path):
+        with reported(self._path):
             while view:
                 view = view[os.write(self.descriptor, view) :]
         return size
@@ -104,9 +104,12 @@ class PendingFile:
     def commit(self) -> None:
         """Syncs what was written and gives it its name."""
         assert self._temporary is not None  # noqa: S101 - a second commit is a defect of the caller
-        with _reported(self._path):
+        with reported(self._path):
             os.fsync(self.descriptor)
-            _publish(self._temporary, self._path, overwrite=self._overwrite)
+            try:
+                move_into_place(self._temporary, self._path, overwrite=self._overwrite)
+            except FileExistsError:
+                raise _exists(self._path) from None
             self._temporary = None
             sync_folder(self._path.parent)
 
@@ -122,11 +125,12 @@ class PendingFile:
 
 
 @contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def reported(path: Path) -> Iterator[None]:
+    """Failures of the disk as ours, which name the file that was to be written."""
     try:
         yield
-    except OutputError:
-        raise
+    except PolymuxError:
+        raise  # Some are OSErrors as well.
     except ValueError as error:  # a zero byte in the path, or no name at all
         raise OutputRefusedError(f"cannot write {_quoted(path)}: {error}") from error
     except OSError as error:
@@ -173,14 +177,19 @@ def _exists(path: Path) -> OutputExistsError:
     )
 
 
-def _publish(temporary: Path, path: Path, *, overwrite: bool) -> None:
+def move_into_place(temporary: Path, path: Path, *, overwrite: bool) -> None:
+    """Gives a file its name.
+
+    Raises:
+        FileExistsError: The name has come into use.
+    """
     if overwrite:
         temporary.replace(path)
         return
     try:
         path.hardlink_to(temporary)  # Unlike a rename, fails when the name has come into use.
     except FileExistsError:
-        raise _exists(path) from None
+        raise
     except OSError:  # A file system without hard links; the name was free a moment ago.
         temporary.replace(path)
         return

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.text import display_name
-from polymux.batches.executors import ConversionExecutor, executor_for
+from polymux.batches.executors import executor_for
 from polymux.batches.inputs import Inputs
 from polymux.batches.manifest import Manifest, recover
 from polymux.batches.output_store import OutputStore
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from polymux.batches.executors import Executor
-    from polymux.batches.records import Ended
     from polymux.ray.batch_executor import ResourceRequest
 
 __all__ = ["batch"]
 
 MANIFEST = "polymux-batch.db"
-_WORKERS = 4
 #: Each is a thread here, also where a machine of the cluster does the work.
 _MAX_WORKERS = 1000
 
@@ -146,8 +145,7 @@ def batch(
     if resumes and isinstance(inputs, (list, tuple)) and not inputs and not path.exists():
         name = display_name(path.as_posix())
         raise InputNotFoundError(f"there is no manifest '{name}' to go on with", input_name=name)
-    book = Manifest(path, place)
-    try:
+    with closing(Manifest(path, place)) as book:
         own = book.begin(*spec.described, resumes=resumes)
         storage = OutputStore(place, own)
         if target is not None:
@@ -155,13 +153,38 @@ def batch(
         recover(book, storage)
         if retry_failed:
             book.retry_failed()
-        made = _run(
-            book, storage, spec, inputs, client, share,
-            workers=workers, fail_fast=fail_fast, overwrite=overwrite, timeout_s=timeout,
-            on_progress=on_progress, on_item=on_item, checks_done=resumes,
-        )  # fmt: skip
-    finally:
-        book.close()
+        started = time.monotonic()
+        executor = _executor(spec, client, timeout, storage, share)
+        runner = Runner(
+            book,
+            storage,
+            spec,
+            executor,
+            workers=executor.workers if workers is None or share is not None else workers,
+            fail_fast=fail_fast,
+            overwrite=overwrite,
+        )
+        finds = Inputs(spec, os.fsencode(place), book.is_output)
+        try:
+            runner.run(
+                finds,
+                inputs,
+                checks_done=resumes,
+                on_ended=lambda number: on_item and on_item(book.item(number)),
+                on_progress=on_progress or (lambda _: None),
+            )
+            if runner.error is not None:
+                raise runner.error
+        finally:
+            executor.close()
+            if not runner.is_abandoned:
+                storage.leave()
+        counts = book.counts()
+    made = BatchReport(
+        path, counts.total, counts.done, counts.failed, counts.waiting,
+        kept=runner.kept, copied=runner.copied, repeated=runner.repeated, remade=runner.remade,
+        ignored=finds.ignored, unread=tuple(finds.unread), elapsed_s=time.monotonic() - started,
+    )  # fmt: skip
     if target is not None:
         write_report(made.items(), target, overwrite=True)
     return made
@@ -190,62 +213,15 @@ def _share(
     return ResourceRequest(check_address(ray), cpus, gpus, workers)
 
 
-def _run(
-    book: Manifest,
-    storage: OutputStore,
+def _executor(
     spec: BatchSpec,
-    inputs: Iterable[Any],
     client: Operations | None,
-    share: ResourceRequest | None,
-    *,
-    workers: int | None,
-    fail_fast: bool,
-    overwrite: bool,
     timeout_s: float | None,
-    on_progress: Callable[[BatchProgress], object] | None,
-    on_item: Callable[[BatchItem], object] | None,
-    checks_done: bool,
-) -> BatchReport:
-    """Runs the batch of a manifest that is ready for it."""
-    started = time.monotonic()
-    executor: Executor
-    if share is not None:
-        from polymux.ray.batch_executor import RayExecutor
+    storage: OutputStore,
+    share: ResourceRequest | None,
+) -> Executor:
+    if share is None:
+        return executor_for(spec, client, timeout_s, storage)
+    from polymux.ray.batch_executor import RayExecutor
 
-        executor = RayExecutor(spec, timeout_s, share)
-        workers = executor.asks
-    else:
-        executor = executor_for(spec, client, timeout_s, storage)
-    if workers is None:
-        workers = (
-            2 * (os.cpu_count() or 1) if isinstance(executor, ConversionExecutor) else _WORKERS
-        )
-    runner = Runner(
-        book, storage, spec, executor, workers=workers, fail_fast=fail_fast, overwrite=overwrite
-    )
-    finds = Inputs(spec, os.fsencode(storage.out), book.is_output)
-
-    def ended(one: Ended) -> None:
-        if on_item is not None:
-            on_item(book.item(one.id))
-
-    try:
-        runner.run(
-            finds,
-            inputs,
-            checks_done=checks_done,
-            on_ended=ended,
-            on_progress=on_progress or (lambda _: None),
-        )
-        if runner.error is not None:
-            raise runner.error
-    finally:
-        executor.close()
-        if not runner.is_abandoned:
-            storage.leave()
-    counts = book.counts()
-    return BatchReport(
-        book.path, counts.total, counts.done, counts.failed, counts.waiting,
-        kept=runner.kept, copied=runner.copied, repeated=runner.repeated, remade=runner.remade,
-        ignored=finds.ignored, unread=tuple(finds.unread), elapsed_s=time.monotonic() - started,
-    )  # fmt: skip
+    return RayExecutor(spec, timeout_s, share)

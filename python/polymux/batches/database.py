@@ -7,8 +7,8 @@ import fcntl
 import os
 import sqlite3
 import threading
-from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from polymux._util import sqlite
@@ -17,11 +17,9 @@ from polymux._util.text import display_name
 from polymux.errors import OutputFailedError, OutputRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
-
-Result = TypeVar("Result")
 
 #: "pmxb": what tells a manifest from any other database.
 APPLICATION_ID = 0x706D7862
@@ -86,20 +84,23 @@ class Database:
             with reported(path):
                 self._connection = sqlite.connect(path, timeout_s=BUSY_S)
                 if check_application(self._connection, path) == 0:
-                    self.change(_make)
+                    with self.change() as connection:
+                        _make(connection)
         except BaseException:
             os.close(self._held)
             raise
 
-    def change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Runs what writes: all of it or nothing, and on the disk when this returns."""
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """For what writes: all of it or nothing, and on the disk when the block ends."""
         with self._lock, reported(self._path), sqlite.transaction(self._connection):
-            return work(self._connection)
+            yield self._connection
 
-    def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Runs what only reads."""
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """For what only reads."""
         with self._lock, reported(self._path):
-            return work(self._connection)
+            yield self._connection
 
     def close(self) -> None:
         """Closes the file and lets the next batch in. Idempotent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
@@ -26,7 +27,13 @@ _TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
 
 
 class Executor(Protocol):
-    """Does one item, for any number of threads."""
+    """Does one item, for any number of threads.
+
+    Attributes:
+        workers: How many items at a time, unless the caller says so.
+    """
+
+    workers: int
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Does the work and stages what it makes.
@@ -55,6 +62,8 @@ class ClientExecutor:
         timeout_s: Seconds that one may take; None for the client's own deadlines.
         is_own: Whether it was made for this batch: then it is closed, and keeps no results.
     """
+
+    workers = 4
 
     def __init__(
         self, client: Operations, spec: BatchSpec, timeout_s: float | None, *, is_own: bool
@@ -124,6 +133,7 @@ class ConversionExecutor:
 
     def __init__(self, others: ClientExecutor) -> None:
         self._others = others
+        self.workers = 2 * (os.cpu_count() or 1)
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
         """Converts into the staging folder."""
@@ -178,35 +188,28 @@ def result_files(operation: str, result: Any) -> list[ResultFile]:
         PredictionFailedError: A job has come to its end and has made nothing.
     """
     from polymux.client.methods.results import RESULTS
+    from polymux.client.responses.prediction import files_of
 
     kind = RESULTS[operation]
-    if kind == "MediaFile":
-        return _files([("", result)])
-    if kind == "Prediction" and operation != "transcribe":
-        files = _prediction_files(result)
+    if operation == "transcribe":
+        text = _line(result.text)
+        return [ResultFile(".txt", text), ResultFile(".json", _json(result.output))]
+    if kind in ("MediaFile", "Prediction"):
+        # Of an output that is no address the latter says so.
+        files = files_of(result) or [("", one) for one in result.images]
         if not files:
             raise PredictionFailedError("the job has come to its end and has made nothing")
-        return _files(files)
+        is_numbered = len(files) > 1 and not any(label for label, _ in files)
+        labels = [
+            str(number) if is_numbered else label for number, (label, _) in enumerate(files, 1)
+        ]
+        return [
+            ResultFile((label and f"-{label}") + _suffix_of(file), file)
+            for label, (_, file) in zip(labels, files, strict=True)
+        ]
     if kind in _TEXTS and isinstance(result.text, str) and result.text:
         return [ResultFile(".txt", _line(result.text))]
-    if operation == "transcribe":
-        output = result.output
-        return [ResultFile(".txt", _line(result.text)), ResultFile(".json", _json(output))]
     return [ResultFile(".json", _json(result.json()))]
-
-
-def _prediction_files(job: Any) -> list[tuple[str, MediaFile]]:
-    if isinstance(job.output, dict):
-        found = (("", job.audio), ("-spectrogram", job.spectrogram))
-        return [(label, file) for label, file in found if file is not None]
-    files = list(job.images)
-    if len(files) == 1:
-        return [("", files[0])]
-    return [(f"-{number}", file) for number, file in enumerate(files, 1)]
-
-
-def _files(files: list[tuple[str, MediaFile]]) -> list[ResultFile]:
-    return [ResultFile(label + _suffix_of(file), file) for label, file in files]
 
 
 def _suffix_of(file: MediaFile) -> str:

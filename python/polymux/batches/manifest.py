@@ -1,4 +1,8 @@
-"""The manifest of a batch: every item, its state, and what was made of it."""
+"""The manifest of a batch: every item, its state, and what was made of it.
+
+`Manifest` is for the one batch that works with it, `report_of` and `items_of` for whoever looks,
+also meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,19 @@ import hashlib
 import json
 import os
 import secrets
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.sqlite import connect
 from polymux._util.text import display_name
-from polymux.batches.database import Database
+from polymux.batches.database import BUSY_S, Database, check_application, refuse_others, reported
 from polymux.batches.records import (
     Counts,
     Failed,
     Found,
     Output,
-    Returned,
     StagedResult,
     Task,
     counts_of,
@@ -25,21 +30,28 @@ from polymux.batches.records import (
     outputs_of,
     task_of,
 )
+from polymux.batches.results import BatchReport
 from polymux.batches.spec import canonical
-from polymux.errors import InputChangedError, InputError, InvalidRequestError, OutputExistsError
+from polymux.errors import (
+    InputChangedError,
+    InputError,
+    InputNotFoundError,
+    InvalidRequestError,
+    OutputExistsError,
+)
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Iterator
 
     from polymux.batches.output_store import OutputStore
-    from polymux.batches.results import BatchItem
+    from polymux.batches.results import BatchItem, State
     from polymux.batches.spec import BatchSpec
 
 _TOLD_HASH_DIGITS = 8
 #: The fact whether all inputs were found.
 _LISTING = "listing"
+_PAGE = 500
 
 
 class Manifest:
@@ -77,9 +89,10 @@ class Manifest:
         # Where it lies in the out folder itself, both may be moved.
         out = b"" if self.path.parent == self.out else os.fsencode(self.out)
         wanted = {"operation": operation.encode(), "fields": fields.encode(), "out": out}
-        facts = self._read(_facts)
         name = display_name(self.path.as_posix())
-        (count,) = self._read(lambda one: one.execute("SELECT COUNT(*) FROM items").fetchone())
+        with self._read() as connection:
+            facts = _facts(connection)
+            (count,) = connection.execute("SELECT COUNT(*) FROM items").fetchone()
         if count and not resumes:
             raise InvalidRequestError(
                 f"the manifest '{name}' has {count} items of an earlier run: go on with them by "
@@ -97,12 +110,14 @@ class Manifest:
                     "then, or another --manifest"
                 )
         identity = facts.get("id", secrets.token_hex(8).encode())
-        self._change(lambda one: _write_facts(one, {**wanted, "id": identity}))
+        with self._change() as connection:
+            _write_facts(connection, {**wanted, "id": identity})
         return identity.decode()
 
     def note_listing(self, *, is_whole: bool) -> None:
         """Writes down that inputs are being looked for, or that they were found to the last."""
-        self._change(lambda one: _write_facts(one, {_LISTING: b"whole" if is_whole else b"begun"}))
+        with self._change() as connection:
+            _write_facts(connection, {_LISTING: b"whole" if is_whole else b"begun"})
 
     def check_listing(self) -> None:
         """For a run that is given no inputs.
@@ -110,7 +125,9 @@ class Manifest:
         Raises:
             InvalidRequestError: An earlier run ended while it looked for them: some are missing.
         """
-        if self._read(_facts).get(_LISTING) == b"begun":
+        with self._read() as connection:
+            listing = _facts(connection).get(_LISTING)
+        if listing == b"begun":
             raise InvalidRequestError(
                 f"the manifest '{display_name(self.path.as_posix())}' lacks inputs, as an earlier "
                 "run ended while it looked for them, or could not read a folder: give the inputs "
@@ -120,17 +137,15 @@ class Manifest:
     def add(self, found: Iterable[Found]) -> tuple[int, int, int]:
         """Adds items; gives how many are new, their size in bytes, and how many were known."""
         batch = list(found)
-
-        def work(connection: sqlite3.Connection) -> tuple[int, int, int]:
+        with self._change() as connection:
             new = [one for one in batch if _insert(connection, one)]
-            return len(new), sum(one.size_bytes or 0 for one in new), len(batch) - len(new)
-
-        return self._change(work)
+        return len(new), sum(one.size_bytes or 0 for one in new), len(batch) - len(new)
 
     def is_output(self, name: bytes) -> bool:
         """Whether an item has made, or is about to make, a file of that name below the folder."""
         query = "SELECT 1 FROM outputs WHERE name = ?"
-        return self._read(lambda one: one.execute(query, (name,)).fetchone()) is not None
+        with self._read() as connection:
+            return connection.execute(query, (name,)).fetchone() is not None
 
     def next_ones(self, most: int, but: Collection[int]) -> list[Task]:
         """The first items that wait.
@@ -140,8 +155,7 @@ class Manifest:
             but: Numbers of those that were taken already; few.
         """
         places = ", ".join("?" * len(but))
-
-        def work(connection: sqlite3.Connection) -> list[Task]:
+        with self._read() as connection:
             rows = connection.execute(
                 f"SELECT * FROM items WHERE state = 'waiting' AND id NOT IN ({places}) "  # noqa: S608
                 "ORDER BY id LIMIT ?",
@@ -149,19 +163,14 @@ class Manifest:
             )
             return [task_of(row) for row in rows]
 
-        return self._read(work)
-
     def done_like(self, identity: bytes, but: int) -> tuple[int, list[Output]] | None:
         """An item that is done, of that identity, and its outputs; None where there is none."""
-
-        def work(connection: sqlite3.Connection) -> tuple[int, list[Output]] | None:
+        with self._read() as connection:
             row = connection.execute(
                 "SELECT id FROM items WHERE identity = ? AND state = 'done' AND id != ?",
                 (identity, but),
             ).fetchone()
             return None if row is None else (row["id"], outputs_of(connection, row["id"]))
-
-        return self._read(work)
 
     def write_down(
         self,
@@ -169,7 +178,7 @@ class Manifest:
         taken: Iterable[int] = (),
         finished: Iterable[StagedResult] = (),
         failed: Iterable[Failed] = (),
-        returned: Iterable[Returned] = (),
+        returned: Iterable[Task] = (),
         made: Iterable[StagedResult] = (),
         overwrite: bool = False,
     ) -> list[list[Output] | OutputExistsError]:
@@ -186,8 +195,7 @@ class Manifest:
         Returns:
             For each of `made` its files with their names, or why it can have none.
         """
-
-        def work(connection: sqlite3.Connection) -> list[list[Output] | OutputExistsError]:
+        with self._change() as connection:
             connection.executemany(
                 "UPDATE items SET state = 'working', tries = tries + 1 WHERE id = ?",
                 [(one,) for one in taken],
@@ -200,13 +208,11 @@ class Manifest:
             _own(connection, [one.task.id for one in finished])
             connection.executemany(
                 "UPDATE items SET state = 'waiting', tries = max(0, tries - 1) WHERE id = ?",
-                [(one.task.id,) for one in returned],
+                [(one.id,) for one in returned],
             )
             for one in failed:
                 _fail(connection, one)
             return [self._intend(connection, one, overwrite=overwrite) for one in made]
-
-        return self._change(work)
 
     def _intend(
         self, connection: sqlite3.Connection, made: StagedResult, *, overwrite: bool
@@ -269,8 +275,7 @@ class Manifest:
 
     def recovered(self, item: int) -> None:
         """An item of an earlier run is done."""
-
-        def work(connection: sqlite3.Connection) -> None:
+        with self._change() as connection:
             connection.execute(
                 "UPDATE items SET state = 'done', error_code = NULL, error_message = NULL "
                 "WHERE id = ?",
@@ -278,51 +283,46 @@ class Manifest:
             )
             _own(connection, [item])
 
-        self._change(work)
-
     def wait_again(self, items: Iterable[int]) -> None:
         """Items are to be done once more."""
         values = [(one,) for one in items]
-        self._change(
-            lambda one: one.executemany("UPDATE items SET state = 'waiting' WHERE id = ?", values)
-        )
+        with self._change() as connection:
+            connection.executemany("UPDATE items SET state = 'waiting' WHERE id = ?", values)
 
     def keep_times(self, item: int, mtime_ns: int) -> None:
         """A file that was touched has the content that it had."""
-        self._change(
-            lambda one: one.execute("UPDATE items SET mtime_ns = ? WHERE id = ?", (mtime_ns, item))
-        )
+        with self._change() as connection:
+            connection.execute("UPDATE items SET mtime_ns = ? WHERE id = ?", (mtime_ns, item))
 
     def interrupted(self) -> list[tuple[Task, list[Output]]]:
         """What was being worked on when the last run ended, with the names it was to have."""
-        return self._read(_with_outputs("state = 'working' ORDER BY id"))
+        return self._with_outputs("state = 'working' ORDER BY id")
 
     def done_after(self, item: int, most: int = 200) -> list[tuple[Task, list[Output]]]:
         """The next items that are done."""
-        return self._read(
-            _with_outputs("state = 'done' AND id > ? ORDER BY id LIMIT ?", item, most)
-        )
+        return self._with_outputs("state = 'done' AND id > ? ORDER BY id LIMIT ?", item, most)
 
-    def retry_failed(self) -> int:
-        """Makes all that have failed wait again; gives how many."""
-        return self._change(
-            lambda one: (
-                one.execute("UPDATE items SET state = 'waiting' WHERE state = 'failed'").rowcount
-            )
-        )
+    def _with_outputs(self, where: str, *values: Any) -> list[tuple[Task, list[Output]]]:
+        query = f"SELECT * FROM items WHERE {where}"  # noqa: S608 - of this class alone
+        with self._read() as connection:
+            rows = connection.execute(query, values).fetchall()
+            return [(task_of(row), outputs_of(connection, row["id"])) for row in rows]
+
+    def retry_failed(self) -> None:
+        """Makes all that have failed wait again."""
+        with self._change() as connection:
+            connection.execute("UPDATE items SET state = 'waiting' WHERE state = 'failed'")
 
     def counts(self) -> Counts:
         """How many items are in which state."""
-        return self._read(counts_of)
+        with self._read() as connection:
+            return counts_of(connection)
 
     def item(self, number: int) -> BatchItem:
         """One item, as callers know it."""
-
-        def work(connection: sqlite3.Connection) -> BatchItem:
+        with self._read() as connection:
             row = connection.execute("SELECT * FROM items WHERE id = ?", (number,)).fetchone()
             return item_of(connection, row, self.out)
-
-        return self._read(work)
 
     def close(self) -> None:
         """Lets the next batch in. Idempotent."""
@@ -385,18 +385,6 @@ def _fail(connection: sqlite3.Connection, failed: Failed) -> None:
 
 def _told_apart(stem: bytes, key: bytes) -> bytes:
     return stem + b"-" + key.hex()[:_TOLD_HASH_DIGITS].encode()
-
-
-def _with_outputs(
-    where: str, *values: Any
-) -> Callable[[sqlite3.Connection], list[tuple[Task, list[Output]]]]:
-    query = f"SELECT * FROM items WHERE {where}"  # noqa: S608 - of this file alone
-
-    def work(connection: sqlite3.Connection) -> list[tuple[Task, list[Output]]]:
-        rows = connection.execute(query, values).fetchall()
-        return [(task_of(row), outputs_of(connection, row["id"])) for row in rows]
-
-    return work
 
 
 def recover(manifest: Manifest, storage: OutputStore) -> None:
@@ -487,3 +475,73 @@ def listed(found: Iterator[Found], manifest: Manifest) -> Iterator[Found]:
         return iter(())
     manifest.note_listing(is_whole=False)
     return chain((first,), found)
+
+
+def report_of(manifest: str | os.PathLike[str]) -> BatchReport:
+    """How things stand in a manifest.
+
+    Args:
+        manifest: Its path.
+
+    Raises:
+        InputNotFoundError: There is no such file.
+        OutputError: It is damaged, or no manifest.
+
+    Example:
+        >>> import polymux
+        >>> from polymux.batches.manifest import report_of
+        >>> made = polymux.batch("convert_to_mp3", ["song.flac"], output_dir="again", bitrate="64k")
+        >>> report_of(made.manifest).done
+        1
+    """
+    path = Path(manifest).absolute()
+    with closing(_connected(path)) as connection, reported(path):
+        counts = counts_of(connection)
+    return BatchReport(path, counts.total, counts.done, counts.failed, counts.waiting)
+
+
+def items_of(manifest: Path, state: State | None) -> Iterator[BatchItem]:
+    """The items of a manifest, by their numbers, a page at a time.
+
+    Raises:
+        InputNotFoundError: There is no such file.
+        OutputError: It is damaged, or no manifest.
+    """
+    last, where = 0, "" if state is None else "AND state = ?"
+    values = () if state is None else (state,)
+    with closing(_connected(manifest)) as connection:
+        with reported(manifest):
+            out = _out_of(connection, manifest)
+        while True:
+            # Each page is read at once: whoever writes waits no longer than for that.
+            with reported(manifest):
+                rows = connection.execute(
+                    f"SELECT * FROM items WHERE id > ? {where} ORDER BY id LIMIT {_PAGE}",  # noqa: S608
+                    (last, *values),
+                ).fetchall()
+                items = [item_of(connection, row, out) for row in rows]
+            if not items:
+                return
+            yield from items
+            last = items[-1].id
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        raise InputNotFoundError(
+            f"there is no manifest '{display_name(path.as_posix())}'", input_name=os.fspath(path)
+        )
+    refuse_others(path)
+    with reported(path):
+        connection = connect(path, timeout_s=BUSY_S)
+        try:
+            check_application(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _out_of(connection: sqlite3.Connection, manifest: Path) -> Path:
+    row = connection.execute("SELECT value FROM facts WHERE name = 'out'").fetchone()
+    return Path(os.fsdecode(row["value"])) if row and row["value"] else manifest.parent

@@ -14,7 +14,7 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polymux._util.atomic_file import sync_folder
+from polymux._util.atomic_file import move_into_place, reported, sync_folder
 from polymux._util.text import display_name
 from polymux.batches.records import Output, Staged
 from polymux.errors import OutputExistsError, OutputFailedError
@@ -45,27 +45,22 @@ class OutputStore:
         self._unsynced: set[Path] = set()
         #: For engines of this machine: what they make lies on the same file system.
         self.engines = self._folder / f"{own}-engines"
-        try:
+        with reported(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _failed(self._folder, error) from error
 
     def staged(self, item: int, number: int) -> Path:
         """Where a file of an item lies until it has its name."""
         return self._folder / f"{self._own}-{item}-{number}.part"
 
-    def write(self, item: int, number: int, data: bytes) -> None:
-        """Stages bytes.
+    def write(self, item: int, number: int, data: bytes, *, append: bool = False) -> None:
+        """Stages bytes, as the whole file or behind those that are there.
 
         Raises:
             OutputFailedError: They cannot be written.
         """
         path = self.staged(item, number)
-        try:
-            with path.open("wb") as file:
-                file.write(data)
-        except OSError as error:
-            raise _failed(path, error) from error
+        with reported(path), path.open("ab" if append else "wb") as file:
+            file.write(data)
 
     def copy(self, item: int, number: int, source: Path) -> None:
         """Stages a copy of a file.
@@ -74,10 +69,8 @@ class OutputStore:
             OutputFailedError: It cannot be read or written.
         """
         path = self.staged(item, number)
-        try:
+        with reported(path):
             shutil.copyfile(source, path)
-        except OSError as error:
-            raise _failed(path, error) from error
 
     def sealed(self, item: int, number: int, ending: str) -> Staged:
         """Brings a staged file to the disk; what it is.
@@ -86,13 +79,10 @@ class OutputStore:
             OutputFailedError: It cannot be synced.
         """
         path = self.staged(item, number)
-        try:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").digest()
-                os.fsync(file.fileno())
-                return Staged(ending, os.fstat(file.fileno()).st_size, digest)
-        except OSError as error:
-            raise _failed(path, error) from error
+        with reported(path), path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+            os.fsync(file.fileno())
+            return Staged(ending, os.fstat(file.fileno()).st_size, digest)
 
     def publish(self, item: int, outputs: Sequence[Output]) -> None:
         """Gives staged files their names; `sync` brings those to the disk.
@@ -104,15 +94,16 @@ class OutputStore:
         for number, one in enumerate(outputs):
             path = self.path_of(one)
             try:
-                self._make_folders(path.parent)
-                _rename(self.staged(item, one.number), path, overwrite=one.is_own)
-            except OSError as error:
+                with reported(path):
+                    self._make_folders(path.parent)
+                    move_into_place(self.staged(item, one.number), path, overwrite=one.is_own)
+            except OutputFailedError as error:
                 # Of a result that cannot be whole nothing new is left.
                 for before in outputs[:number]:
                     if not before.is_own:
                         self.path_of(before).unlink(missing_ok=True)
-                if not isinstance(error, FileExistsError):
-                    raise _failed(path, error) from error
+                if not isinstance(error.__cause__, FileExistsError):
+                    raise
                 raise OutputExistsError(
                     f"cannot write '{display_name(path.as_posix())}': something of that name "
                     "has come meanwhile",
@@ -169,20 +160,6 @@ def is_without_room(error: Exception) -> bool:
     return is_full or getattr(error, "code", "") == "storage_full"
 
 
-def _rename(staged: Path, path: Path, *, overwrite: bool) -> None:
-    if overwrite:
-        staged.replace(path)
-        return
-    try:
-        path.hardlink_to(staged)  # Unlike a rename, it fails where the name has come into use.
-    except FileExistsError:
-        raise
-    except OSError:  # A file system without hard links; the name was free a moment ago.
-        staged.replace(path)
-        return
-    staged.unlink()
-
-
 def _is(path: Path, output: Output) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -192,10 +169,3 @@ def _is(path: Path, output: Output) -> bool:
             return hashlib.file_digest(file, "sha256").digest() == output.sha256
     except OSError:
         return False
-
-
-def _failed(path: Path, error: OSError) -> OutputFailedError:
-    return OutputFailedError(
-        f"cannot write '{display_name(path.as_posix())}': {error.strerror or error}",
-        errno=error.errno,
-    )

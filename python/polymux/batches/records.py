@@ -178,27 +178,6 @@ def item_of(connection: sqlite3.Connection, row: sqlite3.Row, out: Path) -> Batc
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """An item that was taken up and not tried, as the batch ends."""
-
-    task: Task
-
-
-class Ended(NamedTuple):
-    """An item that has come to an end.
-
-    Attributes:
-        id: Its number.
-        is_done: Whether it is done; else it has failed.
-        is_copied: Whether its result is that of another.
-    """
-
-    id: int
-    is_done: bool
-    is_copied: bool
-
-
 def failed_with(task: Task, error: Exception, elapsed_s: float) -> Failed:
     """An item that has failed by an error, told without any key."""
     if isinstance(error, PolymuxError):

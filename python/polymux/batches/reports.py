@@ -6,30 +6,26 @@ import csv
 import io
 import json
 import os
-from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from polymux._util.atomic_file import PendingFile
+from polymux._util.atomic_file import PendingFile, reported
 from polymux._util.text import display_name
-from polymux.errors import (
-    InvalidRequestError,
-    MissingDependencyError,
-    OutputFailedError,
-    PolymuxError,
-)
+from polymux.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from polymux.batches.results import BatchItem
 
-COLUMNS = (
-    "id", "input", "state", "outputs", "copied_from", "error_code", "error_message", "tries",
-    "elapsed_s", "size_bytes", "identity",
-)  # fmt: skip
+#: Name to type, as Arrow calls it.
+COLUMNS = {
+    "id": "int64", "input": "string", "state": "string", "outputs": "list",
+    "copied_from": "int64", "error_code": "string", "error_message": "string", "tries": "int64",
+    "elapsed_s": "float64", "size_bytes": "int64", "identity": "string",
+}  # fmt: skip
 #: What a spreadsheet would take for a formula.
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
 _ROWS_TOGETHER = 5000
@@ -57,8 +53,7 @@ def check_place(path: Path) -> None:
         OutputError: There is no such folder, nothing can be written to it, or something else than
             a file has that name.
     """
-    with _reported(path):
-        PendingFile(path, overwrite=True).discard()
+    PendingFile(path, overwrite=True).discard()
 
 
 def write_report(items: Iterable[BatchItem], path: Path, *, overwrite: bool) -> Path:
@@ -75,26 +70,12 @@ def write_report(items: Iterable[BatchItem], path: Path, *, overwrite: bool) -> 
     check_report(path)
     pending = PendingFile(path, overwrite=overwrite)
     try:
-        with _reported(path), open(pending.descriptor, "wb", closefd=False) as file:
+        with reported(path), open(pending.descriptor, "wb", closefd=False) as file:
             _WRITERS[path.suffix.lower()](items, file)
         pending.commit()
     finally:
         pending.discard()
     return path
-
-
-@contextmanager
-def _reported(path: Path) -> Iterator[None]:
-    """Failures of the disk as ours, which name the file."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, PolymuxError):
-            raise
-        raise OutputFailedError(
-            f"cannot write '{display_name(path.as_posix())}': {error.strerror or error}",
-            errno=error.errno,
-        ) from error
 
 
 def _csv(items: Iterable[BatchItem], file: BinaryIO) -> None:
@@ -122,11 +103,10 @@ def _jsonl(items: Iterable[BatchItem], file: BinaryIO) -> None:
 
 def _parquet(items: Iterable[BatchItem], file: BinaryIO) -> None:
     arrow, parquet = _parquet_package()
-    text, number = arrow.string(), arrow.int64()
+    texts = arrow.list_(arrow.string())
     schema = arrow.schema({
-        "id": number, "input": text, "state": text, "outputs": arrow.list_(text),
-        "copied_from": number, "error_code": text, "error_message": text, "tries": number,
-        "elapsed_s": arrow.float64(), "size_bytes": number, "identity": text,
+        name: texts if kind == "list" else arrow.type_for_alias(kind)
+        for name, kind in COLUMNS.items()
     })  # fmt: skip
     with parquet.ParquetWriter(file, schema) as writer:
         rest = iter(items)

@@ -174,7 +174,7 @@ class BatchReport:
         Args:
             state: Only those in this state. Default: all.
         """
-        from polymux.batches.reader import items_of
+        from polymux.batches.manifest import items_of
 
         return items_of(self.manifest, state)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux.batches.manifest import check_unchanged, listed, status_of, undone
 from polymux.batches.output_store import is_without_room
-from polymux.batches.records import Ended, Failed, Returned, StagedResult, failed_with
+from polymux.batches.records import Failed, StagedResult, Task, failed_with
 from polymux.batches.results import BatchProgress
 from polymux.errors import (
     APIStatusError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from polymux.batches.inputs import Inputs
     from polymux.batches.manifest import Manifest
     from polymux.batches.output_store import OutputStore
-    from polymux.batches.records import Found, Staged, Task
+    from polymux.batches.records import Found, Staged
     from polymux.batches.spec import BatchSpec
 
 #: After these nothing was done, and the same request may well succeed later.
@@ -142,99 +142,6 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
-class ManifestWriter(threading.Thread):
-    """Writes down what threads hand over, all that is there at once.
-
-    A change of the manifest waits for the disk several times, whether it is of one item or of many:
-    while this thread waits, others work, and what they have made meanwhile goes into the next one.
-
-    Args:
-        manifest: Where it is written down.
-        storage: Where the files are.
-        overwrite: Replace files that this batch has not made.
-        on_over: Told of each item whose end was written down, on this thread.
-        on_error: Told what keeps this thread from going on, which ends it.
-        on_end: Told that nothing more comes.
-    """
-
-    def __init__(
-        self,
-        manifest: Manifest,
-        storage: OutputStore,
-        *,
-        overwrite: bool,
-        on_over: Callable[[StagedResult | Failed | Returned], object],
-        on_error: Callable[[BaseException], object],
-        on_end: Callable[[], object],
-    ) -> None:
-        super().__init__(name="polymux-batch-writer", daemon=True)
-        self._manifest, self._storage, self._overwrite = manifest, storage, overwrite
-        self._on_over, self._on_error, self._on_end = on_over, on_error, on_end
-        self._given: SimpleQueue[int | StagedResult | Failed | Returned | None] = SimpleQueue()
-
-    def hand_over(self, one: int | StagedResult | Failed | Returned | None) -> None:
-        """Takes a number of an item that was taken up, an item's end, or None: the last word."""
-        self._given.put(one)
-
-    def run(self) -> None:
-        """The thread."""
-        named: list[StagedResult] = []
-        try:
-            is_open = True
-            # What could not get its name is a failure that this thread hands to itself.
-            while is_open or named or not self._given.empty():
-                given = self._all_given(waits=is_open and not named)
-                is_open = is_open and None not in given
-                named = self._written(given, named)
-        except BaseException as error:
-            self._on_error(error)
-        finally:
-            self._on_end()
-
-    def _all_given(self, *, waits: bool) -> list[int | StagedResult | Failed | Returned | None]:
-        """Everything that is there; at least one thing where it is worth to wait for that."""
-        given = [self._given.get()] if waits else []
-        while True:
-            try:
-                given.append(self._given.get_nowait())
-            except Empty:
-                return given
-
-    def _written(
-        self, given: list[int | StagedResult | Failed | Returned | None], named: list[StagedResult]
-    ) -> list[StagedResult]:
-        """Writes everything down; gives the items whose files have got their names after that."""
-        failed = [one for one in given if isinstance(one, Failed)]
-        returned = [one for one in given if isinstance(one, Returned)]
-        made = [one for one in given if isinstance(one, StagedResult)]
-        answers = self._manifest.write_down(
-            taken=[one for one in given if isinstance(one, int)],
-            finished=named,
-            failed=failed,
-            returned=returned,
-            made=made,
-            overwrite=self._overwrite,
-        )
-        overs: list[StagedResult | Failed | Returned] = [*named, *failed, *returned]
-        for over in overs:
-            self._on_over(over)
-        now_named = []
-        for one, answer in zip(made, answers, strict=True):
-            try:
-                if isinstance(answer, OutputExistsError):
-                    raise answer
-                self._storage.publish(one.task.id, answer)
-            except OutputError as error:
-                if is_without_room(error):
-                    raise
-                self._storage.clear(one.task.id)
-                self.hand_over(failed_with(one.task, error, one.elapsed_s))
-            else:
-                now_named.append(one)
-        self._storage.sync()
-        return now_named
-
-
 _ADDED_TOGETHER = 500
 _LOOK_S = 0.2
 _GLANCE_S = 0.01
@@ -243,6 +150,11 @@ _ENDS_ALL = (AuthenticationError,)
 _ENDS_ALL_AT_FIRST = (NoBackendError, MissingDependencyError, PermissionDeniedError)
 #: How often an item may be refused while others are not.
 _CHANCES = 5
+
+
+#: What became of an item; a task was taken up and not tried.
+_Outcome = StagedResult | Failed | Task
+_Given = int | _Outcome | None
 
 
 class _Stopped(Exception):  # noqa: N818 - no error: the batch ends before this item's turn
@@ -260,7 +172,6 @@ class Runner:
         workers: Items at a time; as many again are taken up and wait for these.
         fail_fast: Take nothing more up once an item has failed.
         overwrite: Replace files that this batch has not made, once all inputs are found.
-        pauses: Shared by all threads.
     """
 
     def __init__(
@@ -273,29 +184,23 @@ class Runner:
         workers: int,
         fail_fast: bool,
         overwrite: bool,
-        pauses: RetryAfterGate | None = None,
     ) -> None:
         self._manifest, self._storage = manifest, storage
         self._spec, self._executor = spec, executor
         self._workers, self._fail_fast, self._overwrite = workers, fail_fast, overwrite
-        self._pauses = pauses or RetryAfterGate()
+        self._pauses = RetryAfterGate()
         self._changed = threading.Condition()
         self._taken: deque[Task] = deque()
         #: Numbers of all items between the manifest and their end, and the identities of those.
         self._hand: set[int] = set()
         self._busy: dict[int, bytes] = {}
         self._left = workers
-        self._writer = ManifestWriter(
-            manifest,
-            storage,
-            overwrite=overwrite,
-            on_over=self._over,
-            on_error=self.stop,
-            on_end=lambda: self._tell(None),
-        )
+        #: For the writer: numbers of items that were taken up, what became of them (of one that
+        #: was not tried, the task itself), and None as the last word.
+        self._given: SimpleQueue[_Given] = SimpleQueue()
         #: Of C, so that an interruption in the midst of it does no harm.
-        self._ended: SimpleQueue[Ended | None] = SimpleQueue()
-        self._untold: deque[Ended | None] = deque()
+        self._ended: SimpleQueue[int | None] = SimpleQueue()
+        self._untold: deque[int | None] = deque()
         self._is_finding = True
         self._is_stopping = self._is_interrupted = False
         self._is_over = False
@@ -316,7 +221,7 @@ class Runner:
         inputs: Iterable[Any],
         *,
         checks_done: bool,
-        on_ended: Callable[[Ended], object],
+        on_ended: Callable[[int], object],
         on_progress: Callable[[BatchProgress], object],
     ) -> None:
         """Runs to the end. An interruption lets what has begun come to its end, a second does not.
@@ -325,7 +230,7 @@ class Runner:
             finds: Finds the items, on a thread of its own.
             inputs: Where.
             checks_done: Look whether what was done by earlier runs still is.
-            on_ended: Told of each item, in this thread.
+            on_ended: Told the number of each item that has ended, in this thread.
             on_progress: Told a few times a second, in this thread.
         """
         names = [f"polymux-batch-{number}" for number in range(self._workers)]
@@ -336,7 +241,8 @@ class Runner:
             name="polymux-batch-finder",
             daemon=True,
         )
-        for one in (self._writer, finder, *threads):
+        writer = threading.Thread(target=self._write, name="polymux-batch-writer", daemon=True)
+        for one in (writer, finder, *threads):
             one.start()
         try:
             try:
@@ -355,7 +261,7 @@ class Runner:
 
     def _watch(
         self,
-        on_ended: Callable[[Ended], object],
+        on_ended: Callable[[int], object],
         on_progress: Callable[[BatchProgress], object],
     ) -> None:
         """Tells how it goes, to the end."""
@@ -480,35 +386,36 @@ class Runner:
             with self._changed:
                 self._left -= 1
                 if not self._left:
-                    self._writer.hand_over(None)
+                    self._given.put(None)
 
     def _do(self, task: Task) -> None:
         """Does an item and hands it to the writer; one that is not tried stays as it was."""
         started = time.monotonic()
-        self._writer.hand_over(task.id)
+        self._given.put(task.id)
         try:
             fields = {**self._spec.fields, **json.loads(task.fields)}
             first = fields.get(self._spec.first) if self._spec.is_file else None
             before = status_of(first)
-            identity = self._alone(self._spec.identity(fields), task)
+            identity = self._spec.identity(fields)
+            self._wait_for_alike(identity, task)
             copied_from, staged = self._copied(task, identity) or (None, self._asked(task, fields))
             check_unchanged(first, before)
         except _Stopped:
-            self._writer.hand_over(Returned(task))
+            self._given.put(task)
         except Exception as error:
             self._storage.clear(task.id)
             if self._ends_all(error):
                 self.stop(error)
-                self._writer.hand_over(Returned(task))
+                self._given.put(task)
                 return
-            self._writer.hand_over(failed_with(task, error, time.monotonic() - started))
+            self._given.put(failed_with(task, error, time.monotonic() - started))
         else:
             size_bytes, mtime_ns = before or (None, None)
             elapsed_s = time.monotonic() - started
             made = StagedResult(
                 task, staged, identity, size_bytes, mtime_ns, copied_from, elapsed_s
             )
-            self._writer.hand_over(made)
+            self._given.put(made)
 
     def _ends_all(self, error: Exception) -> bool:
         """Whether it says nothing of this item, and every other would fail as well."""
@@ -519,13 +426,12 @@ class Runner:
                 return self._done == self.kept
         return is_without_room(error)
 
-    def _alone(self, identity: bytes, task: Task) -> bytes:
+    def _wait_for_alike(self, identity: bytes, task: Task) -> None:
         """Of items that are alike one is in hand at a time: the others find its result."""
         with self._changed:
             while identity in self._busy.values():
                 self._changed.wait()
             self._busy[task.id] = identity
-        return identity
 
     def _copied(self, task: Task, identity: bytes) -> tuple[int, tuple[Staged, ...]] | None:
         """Stages the result of an item that is alike and done, where it lies there unchanged."""
@@ -569,32 +475,88 @@ class Runner:
                 for number, ending in enumerate(endings)
             )
 
-    def _let_go(self, task: Task) -> None:
+    def _write(self) -> None:
+        """The thread that writes down what the others hand over, all that is there at once.
+
+        A change of the manifest waits for the disk several times, whether it is of one item or of
+        many: while this thread waits, others work, and what they have made meanwhile goes into the
+        next one.
+        """
+        named: list[StagedResult] = []
+        try:
+            is_open = True
+            # What could not get its name is a failure that this thread hands to itself.
+            while is_open or named or not self._given.empty():
+                given = self._all_given(waits=is_open and not named)
+                is_open = is_open and None not in given
+                named = self._written(given, named)
+        except BaseException as error:
+            self.stop(error)
+        finally:
+            self._tell(None)
+
+    def _all_given(self, *, waits: bool) -> list[_Given]:
+        """Everything that is there; at least one thing where it is worth to wait for that."""
+        given = [self._given.get()] if waits else []
+        while True:
+            try:
+                given.append(self._given.get_nowait())
+            except Empty:
+                return given
+
+    def _written(self, given: list[_Given], named: list[StagedResult]) -> list[StagedResult]:
+        """Writes everything down; gives the items whose files have got their names after that."""
+        failed = [one for one in given if isinstance(one, Failed)]
+        returned = [one for one in given if isinstance(one, Task)]
+        made = [one for one in given if isinstance(one, StagedResult)]
+        answers = self._manifest.write_down(
+            taken=[one for one in given if isinstance(one, int)],
+            finished=named,
+            failed=failed,
+            returned=returned,
+            made=made,
+            overwrite=self._overwrite,
+        )
+        outcomes: list[_Outcome] = [*named, *failed, *returned]
+        for outcome in outcomes:
+            self._over(outcome)
+        now_named = []
+        for one, answer in zip(made, answers, strict=True):
+            try:
+                if isinstance(answer, OutputExistsError):
+                    raise answer
+                self._storage.publish(one.task.id, answer)
+            except OutputError as error:
+                if is_without_room(error):
+                    raise
+                self._storage.clear(one.task.id)
+                self._given.put(failed_with(one.task, error, one.elapsed_s))
+            else:
+                now_named.append(one)
+        self._storage.sync()
+        return now_named
+
+    def _over(self, ended: _Outcome) -> None:
+        """On the writer's thread: what became of an item is on the disk."""
+        task = ended if isinstance(ended, Task) else ended.task
+        is_done = isinstance(ended, StagedResult)
         with self._changed:
             self._hand.discard(task.id)
             self._busy.pop(task.id, None)
             self._changed.notify_all()
-
-    def _over(self, ended: StagedResult | Failed | Returned) -> None:
-        """On the writer's thread: what became of an item is on the disk."""
-        task, is_done = ended.task, isinstance(ended, StagedResult)
-        if isinstance(ended, Returned):
-            self._let_go(task)
-            return
-        is_copied = isinstance(ended, StagedResult) and ended.copied_from is not None
-        with self._changed:
+            if isinstance(ended, Task):
+                return
             self._done += is_done
             self._failed += not is_done
             self._done_bytes += task.size_bytes or 0
             self._ended_here += 1
             self._ended_here_bytes += task.size_bytes or 0
-            self.copied += is_copied
-        self._let_go(task)
+            self.copied += isinstance(ended, StagedResult) and ended.copied_from is not None
         if self._fail_fast and not is_done:
             self.stop()
-        self._tell(Ended(task.id, is_done, is_copied))
+        self._tell(task.id)
 
-    def _tell(self, ended: Ended | None) -> None:
+    def _tell(self, ended: int | None) -> None:
         """Tells the watching thread, once it has time."""
         while self._ended.qsize() > 2 * self._workers and not self.is_abandoned:
             time.sleep(_GLANCE_S)

@@ -16,7 +16,6 @@ from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequ
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PIECE_BYTES = 1 << 20
 #: Which kinds of files an operation on a kind of media reads: all that may have sound, or pictures.
 _READ = {"image": ("image/",), "audio": ("audio/", "video/"), "video": ("video/",)}
 _STREAMED = ("chat", "free_chat")
@@ -159,19 +158,15 @@ def digest_of(path: str) -> bytes:
         InputNotFoundError: There is no such file.
         InputUnreadableError: It is none, or cannot be read.
     """
-    digest = hashlib.sha256()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
             # A device may have no end, and what is taken from a pipe is gone.
-            is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            while is_regular and (piece := file.read(_PIECE_BYTES)):
-                digest.update(piece)
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return hashlib.file_digest(file, "sha256").digest()
     except (FileNotFoundError, NotADirectoryError, ValueError):  # The last: a zero byte.
         raise InputNotFoundError("there is no such file", input_name=path) from None
     except OSError as error:
         reason = error.strerror or "it cannot be read"
         raise InputUnreadableError(reason, input_name=path, errno=error.errno) from error
-    if not is_regular:
-        raise InputUnreadableError("it is no regular file", input_name=path)
-    return digest.digest()
+    raise InputUnreadableError("it is no regular file", input_name=path)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from polymux._native.version import __version__
 from polymux._util.text import printable
-from polymux.cli import errors, exit_codes
+from polymux.cli import errors
 from polymux.cli.deprecation import with_new_command
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_names import NAMES
 from polymux.cli.terminal import write_line
 from polymux.errors import PolymuxError
@@ -131,7 +132,39 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends the program with the usage and the message."""
         self.print_usage(sys.stderr)
-        self.exit(exit_codes.USAGE, f"{self.prog}: error: {printable(message)}\n")
+        self.exit(ExitCode.USAGE, f"{self.prog}: error: {printable(message)}\n")
+
+
+def add_action(
+    actions: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    said: str,
+    *,
+    more: str = "",
+    json_help: str = "one JSON value",
+) -> Parser:
+    """Adds an action of a command, with the options that all have.
+
+    Args:
+        actions: What `add_subparsers` gave.
+        name: As it is written.
+        run: Does it; the exit code.
+        said: Its line in the command's help.
+        more: What comes before the exit codes at the end of its own.
+        json_help: What `--json` prints.
+    """
+    made: Parser = actions.add_parser(
+        name,
+        help=said,
+        description=said[0].upper() + said[1:] + ".",
+        epilog=more + EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--json", dest="as_json", action="store_true", help=json_help)
+    made.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    made.set_defaults(run=run)
+    return made
 
 
 def _describe(command: _Command, parser: Parser) -> None:
@@ -145,7 +178,7 @@ def parser() -> Parser:
     main_parser = Parser(
         prog="polymux",
         description="AI and media tools behind one interface.",
-        epilog=exit_codes.EPILOG,
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     main_parser.add_argument("--version", action="store_true", help="print the version and leave")
@@ -168,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Words of the command line without the program's name. Default: `sys.argv`.
 
     Returns:
-        The exit code; see `polymux.cli.exit_codes`.
+        The exit code; see `polymux.cli.errors.ExitCode`.
     """
     _prepare_streams()
     try:
@@ -178,19 +211,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
     except KeyboardInterrupt:
         errors.say("interrupted")
-        return exit_codes.INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Terminated:
         errors.say("terminated")
-        return exit_codes.TERMINATED
+        return ExitCode.TERMINATED
     except BrokenPipeError:
         _abandon_standard_output()
-        return exit_codes.FAILURE
+        return ExitCode.FAILURE
     except PolymuxError as error:
         return errors.report(error)
     except OSError as error:
         errors.say(f"writing to standard output failed: {error.strerror or error}")
         _abandon_standard_output()
-        return exit_codes.FAILURE
+        return ExitCode.FAILURE
     except Exception as error:
         return errors.report(error)
 
@@ -204,10 +237,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         raise
     if options.version or options.command == "version":
         write_line(f"polymux {__version__}")
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     if options.command is None:
         main_parser.print_help(sys.stderr)
-        return exit_codes.USAGE
+        return ExitCode.USAGE
     code: int = options.run(options)
     return code
 

@@ -1,20 +1,44 @@
-"""Answers of servers on standard output: texts, addresses, saved files, or JSON."""
+"""Answers on standard output and in files: texts, addresses, saved files, transcripts, or JSON."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import os
+import re
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from polymux._util.text import display_name, printable
-from polymux.cli import errors, exit_codes
+from polymux._util.atomic_file import PendingFile, write_atomically
+from polymux._util.text import display_name, path_in, printable
+from polymux.cli import errors
+from polymux.cli.deprecation import add_old_option
+from polymux.cli.errors import ExitCode
 from polymux.cli.terminal import write_json, write_line, write_text
 from polymux.client.responses import ChatCompletion, Prediction, Song, SongList
 from polymux.client.responses.prediction import files_of
-from polymux.errors import PolymuxError
+from polymux.errors import (
+    DecodeError,
+    InvalidRequestError,
+    OutputError,
+    OutputExistsError,
+    OutputFailedError,
+    PolymuxError,
+)
+from polymux.media import subtitles
 from polymux.media.media_file import MediaFile
 
 if TYPE_CHECKING:
-    from polymux.cli.download import Saver
+    import argparse
+    from collections.abc import Iterator
+
     from polymux.cli.terminal import Screen
+
+FORMATS = ("txt", "srt", "vtt", "json")
+_MAX_STEM_CHARACTERS = 60
+_NO_NAME = re.compile(r"[^\w.-]+")
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}")
 
 
 def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | None = None) -> int:
@@ -40,12 +64,12 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
     if saver is not None:
         if lacks_files:
             screen.complain("polymux: there is no file in the answer that could be saved")
-            return exit_codes.SERVER_FAILED
+            return ExitCode.SERVER_FAILED
         return _save(files, saver, screen, as_json=as_json)
     for _, file in files:
         if not as_json:
             write_line(str(file))
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
@@ -73,7 +97,7 @@ def _save(
 
     The work is done and perhaps paid for: nobody shall have to ask for it again.
     """
-    code = exit_codes.SUCCESS
+    code = ExitCode.SUCCESS
     for number, (label, file) in enumerate(files):
         screen.draw(f"fetching {file}")
         try:
@@ -106,7 +130,7 @@ def _text(result: Any, screen: Screen) -> int:
         return _prediction(result, screen)
     else:
         write_whole(result.text)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def write_whole(text: str) -> None:
@@ -123,13 +147,13 @@ def _prediction(job: Prediction, screen: Screen) -> int:
     output = job.output
     if output is None:
         screen.complain("polymux: the job has come to its end and has made nothing")
-        return exit_codes.SERVER_FAILED
+        return ExitCode.SERVER_FAILED
     readable = isinstance(output, (str, list)) or (isinstance(output, dict) and "text" in output)
     if readable and not (isinstance(output, list) and any(isinstance(o, str) for o in output)):
         write_whole(job.text)
     else:
         write_json(output)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _completion(completion: ChatCompletion, screen: Screen) -> None:
@@ -152,3 +176,178 @@ def tell_end(reason: str | None, calls: list[tuple[str, str]], screen: Screen) -
         screen.say("the answer is cut: it has reached its longest length")
     elif reason == "content_filter":
         screen.say("the answer is cut: the server's filter stopped it")
+
+
+def add_output_argument(group: Any, files: str) -> None:
+    """Adds `--output-dir`; `files` says which."""
+    output = group.add_argument(
+        "--output-dir",
+        metavar="FOLDER",
+        help=f"fetch {files} into a folder and print their paths; nothing is overwritten",
+    )
+    add_old_option(group, "--save", output)
+
+
+def stem_of(text: str) -> str:
+    """A text as the beginning of a file's name: letters, digits, dashes; empty where none is left.
+
+    Example:
+        >>> from polymux.cli.answers import stem_of
+        >>> stem_of("A cat, asleep -- on ../../a mat!")
+        'a-cat-asleep-on-a-mat'
+    """
+    words = re.findall(r"\w+", text.lower())
+    stem = ""
+    for word in words:
+        longer = f"{stem}-{word}" if stem else word[:_MAX_STEM_CHARACTERS]
+        if len(longer) > _MAX_STEM_CHARACTERS:
+            break
+        stem = longer
+    return stem
+
+
+def name_in(url: str) -> tuple[str, str]:
+    """Stem and suffix of the file that an address names; either may be empty."""
+
+    last = unquote(path_in(url)).rpartition("/")[2]
+    stem, suffix = os.path.splitext(_NO_NAME.sub("-", last))  # noqa: PTH122 - no path yet
+    if not _SUFFIX.fullmatch(suffix):
+        suffix = ""
+    return stem.strip(".-_")[:_MAX_STEM_CHARACTERS], suffix
+
+
+class Saver:
+    """Saves files into a folder, which is made where it is missing.
+
+    Args:
+        folder: Where to.
+        stem: What the names begin with; default: the names in the addresses.
+    """
+
+    def __init__(self, folder: str, stem: str = "") -> None:
+        self._folder = Path(folder)
+        self._stem = stem
+
+    def prepare(self) -> None:
+        """Makes the folder, before anything is asked for that could not be saved then.
+
+        Raises:
+            OutputFailedError: It cannot be made, or is no folder.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(self._folder, os.W_OK | os.X_OK):
+                raise PermissionError("no permission to write in it")
+        except OSError as error:
+            name = display_name(os.fspath(self._folder))
+            reason = error.strerror or str(error)
+            raise OutputFailedError(
+                f"cannot save into the folder '{name}': {reason}", errno=error.errno
+            ) from None
+
+    def save(self, file: MediaFile, label: str = "") -> Path:
+        """Fetches a file, under the first name that is free; nothing is ever overwritten.
+
+        Args:
+            file: What a server has made.
+            label: What tells it from other files of the same answer.
+
+        Returns:
+            The path.
+        """
+        stem, suffix = name_in(str(file))
+        stem = "-".join(filter(None, (self._stem or stem or "polymux", label)))
+        for path in self._paths(stem, suffix):
+            if os.path.lexists(path):
+                continue
+            try:
+                return file.save(path, overwrite=False)
+            except OutputExistsError:  # Somebody took the name meanwhile.
+                continue
+        raise AssertionError("numbers came to an end")
+
+    def _paths(self, stem: str, suffix: str) -> Iterator[Path]:
+        yield self._folder / f"{stem}{suffix}"
+        for number in count(2):
+            yield self._folder / f"{stem}-{number}{suffix}"
+
+
+def add_transcript_arguments(group: Any) -> None:
+    """Describes the options to argparse."""
+    group.add_argument(
+        "--format",
+        dest="transcript_format",
+        choices=FORMATS,
+        default="txt",
+        help="text (default), subtitles, or text and times as JSON",
+    )
+    group.add_argument(
+        "-o",
+        "--output",
+        dest="transcript_file",
+        metavar="FILE",
+        help="write it to a file (- is standard output)",
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace an existing FILE")
+
+
+class Transcript(NamedTuple):
+    """Form and place of a transcript."""
+
+    form: str
+    whole: bool
+    file: str | None
+    overwrite: bool
+
+    def show(self, job: Prediction) -> int:
+        """Prints or writes the transcript; the exit code."""
+        text = self._text(job)
+        if self.file is None:
+            write_text(text)
+            return ExitCode.SUCCESS
+        data = text.encode("utf-8", "backslashreplace")
+        try:
+            write_atomically(Path(self.file), data, overwrite=self.overwrite)
+        except OutputError:
+            write_text(text)  # The work is done: nobody shall have to ask for it again.
+            raise
+        return ExitCode.SUCCESS
+
+    def _text(self, job: Prediction) -> str:
+        if self.whole or self.form == "json":
+            chunks = [
+                {"text": one.text, "start_s": one.start_s, "end_s": one.end_s} for one in job.chunks
+            ]
+            return (
+                json.dumps(job.json() if self.whole else {"text": job.text, "chunks": chunks})
+                + "\n"
+            )
+        if self.form == "txt":
+            return job.text.strip() + "\n"
+        if not job.chunks and job.text:
+            raise DecodeError(
+                "the answer has a text without times, of which no subtitles can be made; "
+                "--format txt takes it"
+            )
+        return (subtitles.srt if self.form == "srt" else subtitles.vtt)(job.chunks)
+
+
+def transcript_of(options: argparse.Namespace) -> Transcript:
+    """What the options ask for, refused before anything is sent where it cannot be.
+
+    Raises:
+        InvalidRequestError: The options contradict each other.
+        OutputError: The file exists, or cannot be written.
+    """
+    form, file = options.transcript_format, options.transcript_file
+    if file == "-":
+        file = None
+    if options.as_json and form != "txt":
+        raise InvalidRequestError("--json and --format: give one of them")
+    if file is not None and not options.wait_for_end:
+        raise InvalidRequestError("-o needs the end of the job: leave out --no-wait")
+    if file is not None and not options.overwrite and os.path.lexists(file):
+        raise OutputExistsError("it exists already; --overwrite replaces it", input_name=file)
+    if file is not None:
+        PendingFile(Path(file), overwrite=options.overwrite).discard()
+    return Transcript(form, options.as_json, file, options.overwrite)

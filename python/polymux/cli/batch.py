@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name
 from polymux.batches.inputs import Listed
-from polymux.batches.reader import report_of
-from polymux.cli import errors, exit_codes, server
+from polymux.batches.manifest import report_of
+from polymux.cli import errors, server
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
 from polymux.cli.operation_names import NAMES
 from polymux.cli.terminal import Screen, standard_input, write_json
@@ -61,7 +62,7 @@ def describe(parser: Parser) -> None:
     """Describes the command to argparse; the arguments of an operation only if it is run."""
     parser.allow_abbrev = False
     parser.description = "Runs one operation on many inputs; 'polymux batch OPERATION --help'."
-    parser.epilog = _EPILOG + _EXAMPLES + exit_codes.EPILOG
+    parser.epilog = _EPILOG + _EXAMPLES + EPILOG
     parser.add_argument("--show", metavar="FILE", help="a manifest: say how things stand in it")
     parser.add_argument("--report", metavar="FILE", help="with --show: write a table of its items")
     parser.add_argument("--json", dest="as_json", action="store_true", help="with --show: as JSON")
@@ -83,7 +84,7 @@ def _describe_operation(name: str, parser: Parser) -> None:
     first, *others = command.arguments
     parser.set_defaults(run=partial(run, command))
     parser.description = command.summary
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     what = "a file, folder, pattern or -" if first.kind == "file" else "a file of texts, or -"
     parser.add_argument("inputs", metavar="INPUT", nargs="*", help=f"{what}; see below")
     _add_arguments(parser.add_argument_group("batch"))
@@ -188,7 +189,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
             **fields,
         )
     screen.summarise(report)
-    return exit_codes.FAILURE if report.failed or report.unread else exit_codes.SUCCESS
+    return ExitCode.FAILURE if report.failed or report.unread else ExitCode.SUCCESS
 
 
 def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:
@@ -209,15 +210,10 @@ def _show(parser: Parser, options: argparse.Namespace) -> int:
     report = report_of(options.show)
     if options.report is not None:
         report.write(options.report)
-    _show_items(report, screen)
-    screen.summarise(report)
-    return exit_codes.SUCCESS
-
-
-def _show_items(report: BatchReport, screen: Any) -> None:
-    items: Iterator[BatchItem] = report.items(None if screen.as_json else "failed")
-    for item in items:
+    for item in report.items(None if options.as_json else "failed"):
         screen.on_item(item)
+    screen.summarise(report)
+    return ExitCode.SUCCESS
 
 
 _DRAWN_EVERY_S = 0.2

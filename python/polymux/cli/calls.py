@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import answers, chat, exit_codes, server, transcript
-from polymux.cli.deprecation import add_old_option
-from polymux.cli.download import Saver, stem_of
-from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
-from polymux.cli.progress import Waiting
+from polymux.cli import answers, chat, server
+from polymux.cli.answers import Saver, stem_of
+from polymux.cli.errors import EPILOG, ExitCode
+from polymux.cli.operation_arguments import add_arguments, find_command, values_of
+from polymux.cli.progress import ask
 from polymux.cli.terminal import Screen
 from polymux.client.methods.results import JOBS, RESULTS
 from polymux.errors import InvalidRequestError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from polymux.cli import Parser
     from polymux.cli.operation_arguments import Command
-    from polymux.client.methods.synchronous import Operations
 
 #: What may be long where the computer is not made for it.
 _GENERATIONS = ("generate_image", "upscale_image", "generate_video", "generate_music")
@@ -41,20 +40,15 @@ def describe(parser: Parser) -> None:
     parser.usage = f"%(prog)s [options] [{command.arguments[0].metavar}]"
     parser.description = command.summary
     more = chat.HELP if is_chat else identify.HELP if is_of_songs else ""
-    parser.epilog = more + server.KEY_HELP + exit_codes.EPILOG
+    parser.epilog = more + server.KEY_HELP + EPILOG
     add_arguments(parser, command)
     if is_of_songs:
         identify.add_arguments(parser, command)
     group = parser.add_argument_group("answer")
     if command.operation == "transcribe":
-        transcript.add_arguments(group)
+        answers.add_transcript_arguments(group)
     elif RESULTS[command.operation] in ("MediaFile", "Prediction"):
-        output = group.add_argument(
-            "--output-dir",
-            metavar="FOLDER",
-            help="fetch the files into a folder and print their paths; nothing is overwritten",
-        )
-        add_old_option(group, "--save", output)
+        answers.add_output_argument(group, "the files")
     if command.operation in JOBS:
         group.add_argument(
             "--no-wait",
@@ -78,8 +72,9 @@ def run(command: Command, options: argparse.Namespace) -> int:
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
     saver = _saver(command, options, values)
-    wanted = transcript.wanted(options) if command.operation == "transcribe" else None
-    if _is_lost(command, options):
+    transcript = answers.transcript_of(options) if command.operation == "transcribe" else None
+    makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
+    if options.local and makes_files and getattr(options, "output_dir", "") is None:
         raise InvalidRequestError(
             "with --local files go with the command: give --output-dir FOLDER"
         )
@@ -88,37 +83,10 @@ def run(command: Command, options: argparse.Namespace) -> int:
         if not getattr(options, "wait_for_end", True) and answers.show_job(
             result, screen, as_json=options.as_json
         ):
-            return exit_codes.SUCCESS
-        if wanted is not None:
-            return wanted.show(result)
+            return ExitCode.SUCCESS
+        if transcript is not None:
+            return transcript.show(result)
         return answers.show(result, screen, as_json=options.as_json, saver=saver)
-
-
-def _is_lost(command: Command, options: argparse.Namespace) -> bool:
-    """Whether the result would be the address of a file that is gone."""
-    makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
-    return options.local and makes_files and getattr(options, "output_dir", "") is None
-
-
-def ask(
-    client: Operations,
-    command: Command,
-    values: dict[str, Any],
-    options: argparse.Namespace,
-    screen: Screen,
-) -> Any:
-    """Runs the operation, showing how it goes; what the client gives."""
-    with Waiting(screen, is_here=options.local) as waiting:
-        return client.request(
-            command.operation,
-            values,
-            model=options.selected_model if command.models else None,
-            extra_body=extra_body_of(options),
-            timeout=options.deadline_s,
-            on_upload=waiting.on_upload,
-            on_progress=waiting.on_progress,
-            wait=getattr(options, "wait_for_end", True),
-        )
 
 
 def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]) -> Saver | None:

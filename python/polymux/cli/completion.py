@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import exit_codes, parser
+from polymux.cli import parser
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _FILES = ("FILE", "FILE_OR_FOLDER", "IMAGE", "INPUT", "JSON", "SOURCE", "TEXT|JS
 def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
     parser.description = "Print a script that makes a shell complete commands, options and choices."
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     parser.set_defaults(run=run)
 
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     places = dict.fromkeys(_FILES, shtab.FILE) | {"FOLDER": shtab.DIRECTORY}
     _prepare(whole, {command.name: command for command in COMMANDS}, places)
     sys.stdout.write(shtab.complete(whole, options.shell))
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _prepare(parser: Parser, commands: dict[str, Command], places: dict[str, Any]) -> None:

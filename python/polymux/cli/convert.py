@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.cli import exit_codes, limits, server
-from polymux.cli.conversion_plan import STREAM, plan
+from polymux.cli import server
+from polymux.cli.errors import EPILOG
 from polymux.errors import InvalidRequestError
-from polymux.media.options import native_options
+from polymux.media.options import Limits, native_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from polymux.cli import Parser
     from polymux.media.options import EncodingOptions
 
@@ -55,7 +53,7 @@ def describe(parser: Parser) -> None:
     parser.description = (
         "Converts any audio or video to MP3, with the frames of the ffmpeg program."
     )
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="*", help="a file, a folder, or - for standard input"
     )
@@ -65,7 +63,7 @@ def describe(parser: Parser) -> None:
     _add_file_arguments(parser)
     _add_encoding_arguments(parser)
     _add_content_arguments(parser)
-    limits.add_argument(parser)
+    add_limit_argument(parser)
     parser.add_argument("--url", help="address of a media file or a page, instead of INPUT")
     server.add_arguments(parser, where="have it done by this server; default: done here")
     parser.set_defaults(run=run, parser=parser)
@@ -147,7 +145,7 @@ def _add_content_arguments(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        type=_tag,
+        type=partial(_pair, "KEY=VALUE"),
         help="replaces the input's text tags; may be repeated",
     )
     group.add_argument(
@@ -155,13 +153,6 @@ def _add_content_arguments(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--id3v2-version", type=int, choices=(3, 4), default=3, help="default: 3")
     group.add_argument("--strict", action="store_true", help="damaged input is an error")
-
-
-def _tag(text: str) -> tuple[str, str]:
-    key, found, value = text.partition("=")
-    if not found or not key:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not of the form KEY=VALUE")
-    return key, value
 
 
 def _encoding(options: argparse.Namespace) -> EncodingOptions:
@@ -183,7 +174,7 @@ def _encoding(options: argparse.Namespace) -> EncodingOptions:
         "exact": options.exact,
         "verify": options.verify,
         "strict": options.strict,
-        "limits": limits.from_arguments(options),
+        "limits": limits_of(options),
     }
 
 
@@ -191,51 +182,53 @@ def run(options: argparse.Namespace) -> int:
     """Converts every input; the exit code."""
     if not options.inputs and options.url is None:
         options.parser.error("the following arguments are required: INPUT")
+    from polymux.cli import conversions
+
     if options.server is not None or options.url is not None:
-        from polymux.cli import remote_conversion
-
-        return remote_conversion.run(options)
-    return _run_here(options)
-
-
-def _run_here(options: argparse.Namespace) -> int:
-    from polymux.cli.conversions import Conversions
-    from polymux.media.conversion import checked_concurrency
-
+        return conversions.run_elsewhere(options)
     server.refuse_without_server(
         options, "no server is named, give --server URL", has_deadline=False
     )
-    native = native_options(_encoding(options))
-    places = checked_concurrency(options.jobs)
-    items = plan(
-        options.inputs,
-        options.output,
-        recursive=options.recursive,
-        skip_existing=options.skip_existing,
+    return conversions.run_here(options, native_options(_encoding(options)))
+
+
+def add_limit_argument(command: argparse.ArgumentParser) -> None:
+    """Adds `--limit NAME=NUMBER`, which may be repeated."""
+    command.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        type=partial(_pair, "NAME=NUMBER"),
+        help="what an input may cost: probe_bytes, streams, duration_s, sample_rate_hz, channels, "
+        "tag_bytes or chapters, as in polymux.Limits; may be repeated",
     )
-    refuse_what_cannot_be_printed(options, [item.output for item in items])
-    conversions = Conversions(items, quiet=options.quiet, json=options.json)
-    folders: list[Path] = []
-    try:
-        conversions.run(native, overwrite=options.overwrite, concurrency=places, made=folders)
-    finally:
-        for folder in reversed(folders):
-            with suppress(OSError):  # Only those in which nothing was written are empty.
-                folder.rmdir()
-    return exit_codes.FAILURE if conversions.failed else exit_codes.SUCCESS
 
 
-def refuse_what_cannot_be_printed(options: argparse.Namespace, outputs: list[str]) -> None:
-    """Refuses an MP3 on a standard output that is a terminal, or has JSON.
+def _pair(form: str, text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not of the form {form}")
+    return name, value
+
+
+def limits_of(options: argparse.Namespace) -> Limits | None:
+    """The limits that were asked for; None for the defaults.
 
     Raises:
-        InvalidRequestError: It is one, or has.
+        InvalidRequestError: There is no such limit, or the value is not a number.
     """
-    if STREAM not in outputs:
-        return
-    if options.json:
-        raise InvalidRequestError("--json and an MP3 cannot both go to standard output")
-    if sys.stdout.isatty():
-        raise InvalidRequestError(
-            "an MP3 is not written to a terminal: redirect standard output or give -o FILE"
-        )
+    if not options.limit:
+        return None
+    known = {item.name for item in fields(Limits)}
+    values: dict[str, Any] = {}
+    for name, text in options.limit:
+        if name not in known:
+            raise InvalidRequestError(
+                f"there is no limit {shown(name)}; there are {', '.join(sorted(known))}"
+            )
+        try:
+            values[name] = float(text) if name == "duration_s" else int(text)
+        except ValueError:
+            raise InvalidRequestError(f"--limit {name} is a number, not {shown(text)}") from None
+    return Limits(**values)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._native import media
 from polymux._native.version import __version__
-from polymux.cli import exit_codes
+from polymux.cli.errors import ExitCode
 from polymux.cli.terminal import write_json, write_line
 from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import NO_NETWORK, NO_TCP, tried
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import argparse
 
     from polymux.cli import Parser
+    from polymux.server.settings.settings import ServerSettings
 
 _PROGRAM_TIMEOUT_S = 5.0
 
@@ -54,7 +55,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     else:
         for line in _lines(found):
             write_line(line)
-    return exit_codes.SUCCESS if found["media"]["ok"] else exit_codes.MISSING_DEPENDENCY
+    return ExitCode.SUCCESS if found["media"]["ok"] else ExitCode.MISSING_DEPENDENCY
 
 
 def findings(config: str | None = None) -> dict[str, Any]:
@@ -66,6 +67,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
     Raises:
         InvalidRequestError: Something in that file is wrong.
     """
+    settings = None if config is None else read_settings(Path(config))
     return {
         "polymux": __version__,
         "python": platform.python_version(),
@@ -74,15 +76,22 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "ffmpeg_program": _ffmpeg_program(),
         "numpy": _has_module("numpy"),
         "engines": _engines(),
-        "generation": _generation(config),
+        "generation": _generation(settings),
         "confinement": _confinement(),
         "server": _has_module("fastapi") and _has_module("uvicorn"),
         "mcp": _has_module("mcp"),
         "downloads": downloads_health.downloads(),
-        "songs": _songs(config),
-        "song_search": _song_search(),
-        "song_recognition": _song_recognition(),
-        "upstreams": [] if config is None else _upstreams(config),
+        "songs": reader.health(None if settings is None else settings.songs.catalogue),
+        # What settings can name; without any named, none is asked.
+        "song_search": {
+            "providers": list(SEARCH_PROVIDERS),
+            "remedy": "[song_search], see docs/song-search.md",
+        },
+        "song_recognition": {
+            "providers": list(RECOGNITION_PROVIDERS),
+            "remedy": "[song_recognition], see docs/song-recognition.md",
+        },
+        "upstreams": [] if settings is None else _upstreams(settings),
     }
 
 
@@ -139,38 +148,17 @@ def _models_of(engine: str) -> dict[str, Any]:
     return {"models": names, "pull": recommended and recommended.name}
 
 
-def _generation(config: str | None) -> dict[str, Any]:
+def _generation(settings: ServerSettings | None) -> dict[str, Any]:
     """By the models that the settings of an engine for it name, where they name one."""
-    if config is None:
-        return generation_health.generation()
-    engines = read_settings(Path(config)).engines or {}
+    engines = {} if settings is None else settings.engines or {}
     named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
     return generation_health.generation(named[0] if named else None)
 
 
-def _songs(config: str | None) -> dict[str, Any]:
-    if config is None:
-        return reader.health()
-    return reader.health(read_settings(Path(config)).songs.catalogue)
-
-
-def _song_search() -> dict[str, Any]:
-    """The catalogues that settings can name; without any named, none is asked."""
-    return {"providers": list(SEARCH_PROVIDERS), "remedy": "[song_search], see docs/song-search.md"}
-
-
-def _song_recognition() -> dict[str, Any]:
-    """Those that settings can name for the song of a recording; without any, none is asked."""
-    return {
-        "providers": list(RECOGNITION_PROVIDERS),
-        "remedy": "[song_recognition], see docs/song-recognition.md",
-    }
-
-
-def _upstreams(config: str) -> list[dict[str, Any]]:
+def _upstreams(settings: ServerSettings) -> list[dict[str, Any]]:
     """The upstreams that settings name, and whether their keys are there; none is asked."""
     found = []
-    for name, one in read_settings(Path(config)).upstreams.items():
+    for name, one in settings.upstreams.items():
         told: dict[str, Any] = {"name": name, "kind": one.kind, "does": list(one.does)}
         try:
             told |= {"ok": True, "key": one.key(name) is not None}

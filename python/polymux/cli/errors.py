@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 
 from polymux._util.text import printable
-from polymux.cli import exit_codes
 from polymux.errors import (
     APIError,
     APIStatusError,
@@ -25,20 +24,53 @@ from polymux.errors import (
     TransportError,
 )
 
+
+class ExitCode:
+    """What the exit codes of the commands mean."""
+
+    SUCCESS = 0
+    FAILURE = 1
+    USAGE = 2
+    MISSING_DEPENDENCY = 3
+    NOT_CONFIGURED = 4
+    NOT_FOUND = 5
+    REFUSED = 6
+    NO_CONNECTION = 7
+    TIMED_OUT = 8
+    SERVER_FAILED = 9
+    INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+    TERMINATED = 143  # 128 + SIGTERM
+
+
+EPILOG = """\
+exit codes:
+  0    everything was done (what was skipped as asked counts as done)
+  1    at least one input failed, or the reader of the output went away
+  2    the command line is wrong; nothing was done
+  3    a part of this installation is missing; 'polymux doctor' says which
+  4    no server is named, or the configuration is wrong; nothing was done
+  5    the input, song, job or file does not exist (a server's status 404, too)
+  6    the server refuses the request or the key (other statuses from 400 to 499)
+  7    there is no connection to the server, or it broke off
+  8    a deadline passed
+  9    the server or its job failed, or cannot do this (status 500 and above)
+  130  interrupted by Ctrl-C; nothing partial is left behind
+  143  ended by SIGTERM; nothing partial is left behind
+"""
 #: The first that fits counts.
 _CODES: tuple[tuple[type[PolymuxError], int], ...] = (
-    (MissingDependencyError, exit_codes.MISSING_DEPENDENCY),
-    (InvalidRequestError, exit_codes.USAGE),
-    (NotFoundError, exit_codes.NOT_FOUND),
-    (NoMatchError, exit_codes.NOT_FOUND),
-    (InputNotFoundError, exit_codes.NOT_FOUND),
-    (RequestTimeoutError, exit_codes.TIMED_OUT),
-    (InternalServerError, exit_codes.SERVER_FAILED),
-    (APIStatusError, exit_codes.REFUSED),
-    (APIError, exit_codes.SERVER_FAILED),
-    (PredictionFailedError, exit_codes.SERVER_FAILED),
-    (TransportError, exit_codes.NO_CONNECTION),
-    (StreamInterruptedError, exit_codes.NO_CONNECTION),
+    (MissingDependencyError, ExitCode.MISSING_DEPENDENCY),
+    (InvalidRequestError, ExitCode.USAGE),
+    (NotFoundError, ExitCode.NOT_FOUND),
+    (NoMatchError, ExitCode.NOT_FOUND),
+    (InputNotFoundError, ExitCode.NOT_FOUND),
+    (RequestTimeoutError, ExitCode.TIMED_OUT),
+    (InternalServerError, ExitCode.SERVER_FAILED),
+    (APIStatusError, ExitCode.REFUSED),
+    (APIError, ExitCode.SERVER_FAILED),
+    (PredictionFailedError, ExitCode.SERVER_FAILED),
+    (TransportError, ExitCode.NO_CONNECTION),
+    (StreamInterruptedError, ExitCode.NO_CONNECTION),
 )
 _SECRETS: list[str] = []
 #: Shorter ones would be found in the middle of other words.
@@ -77,8 +109,8 @@ def say(text: str) -> None:
 def code_of(error: BaseException) -> int:
     """The exit code for an exception."""
     if isinstance(error, ConfigurationError):
-        return exit_codes.NOT_CONFIGURED
-    return next((code for kind, code in _CODES if isinstance(error, kind)), exit_codes.FAILURE)
+        return ExitCode.NOT_CONFIGURED
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILURE)
 
 
 def message_of(error: PolymuxError) -> str:

@@ -8,15 +8,17 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, printable, shown
-from polymux.cli import calls, errors, exit_codes, server, songs
+from polymux.cli import calls, errors, server, songs
 from polymux.cli.deprecation import add_old_option
+from polymux.cli.errors import ExitCode
 from polymux.cli.operation_arguments import extra_body_of, values_of
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 from polymux.errors import InvalidRequestError, NoMatchError
+from polymux.songs.catalogue import Catalogue
+from polymux.songs.settings import served_folder
 
 if TYPE_CHECKING:
     from polymux.cli.operation_arguments import Command
-    from polymux.songs.catalogue import Catalogue
     from polymux.songs.results import CatalogueSong, Match
 
 OPERATIONS = ("identify_song", "search_music")
@@ -62,17 +64,17 @@ def _seconds(text: str) -> float:
 
 def run(command: Command, options: argparse.Namespace) -> int:
     """Asks the catalogue of this computer, or what every operation asks; the exit code."""
-
-    if not _is_meant(options) and getattr(options, "min_confidence", None) is not None:
-        raise InvalidRequestError(
-            "--min-confidence is for the catalogue of this computer: add --local, --catalogue "
-            "or --listen"
-        )
-    # Of a catalogue that nobody has made, `Local` says what else could be asked.
-    if not _is_meant(options) or _is_empty(options):
+    listens = getattr(options, "listen_s", None) is not None
+    if not (options.local or options.catalogue is not None or listens):
+        if getattr(options, "min_confidence", None) is not None:
+            raise InvalidRequestError(
+                "--min-confidence is for the catalogue of this computer: add --local, --catalogue "
+                "or --listen"
+            )
         return calls.run(command, options)
-    from polymux.songs.catalogue import Catalogue
-
+    # Of a catalogue that nobody has made, `Local` says what else could be asked.
+    if not listens and served_folder(options.catalogue) is None:
+        return calls.run(command, options)
     instead = "the catalogue of this computer is asked, and no server"
     if options.server is not None:
         raise InvalidRequestError(f"no use for --server: {instead}")
@@ -86,19 +88,6 @@ def run(command: Command, options: argparse.Namespace) -> int:
     with Catalogue(options.catalogue) as catalogue:
         act = _identify if command.operation == "identify_song" else _search
         return act(options, values, catalogue, screen)
-
-
-def _is_meant(options: argparse.Namespace) -> bool:
-    listens = getattr(options, "listen_s", None) is not None
-    return options.local or options.catalogue is not None or listens
-
-
-def _is_empty(options: argparse.Namespace) -> bool:
-    """Only `--local` was said, and nobody has made the default catalogue."""
-    from polymux.songs.settings import served_folder
-
-    listens = getattr(options, "listen_s", None) is not None
-    return not listens and served_folder(options.catalogue) is None
 
 
 def _identify(
@@ -124,7 +113,7 @@ def _identify(
     else:
         _show(match.song)
         _explain(match, screen)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _show(song: CatalogueSong) -> None:
@@ -149,9 +138,9 @@ def _search(
     found = catalogue.search(values["song"], values.get("limit", 5))
     if options.as_json:
         write_json([song.to_dict() for song in found])
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     for song in found:
         _show(song)
     if not found:
         screen.say("nothing was found")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.cli import exit_codes
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.errors import say
+from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.serve import settings_of
 from polymux.cli.terminal import write_json, write_line
 from polymux.errors import InvalidRequestError, PolymuxError
@@ -37,7 +36,7 @@ def describe(parser: Parser) -> None:
         "Keys of a server. A key is shown once, when it is made; what is kept is its "
         "SHA-256. A running server sees changes at once."
     )
-    parser.epilog = exit_codes.EPILOG
+    parser.epilog = EPILOG
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     add = actions.add_parser("add", help="make a key and print it")
     add.add_argument("name", metavar="NAME", type=_name, help="what people call it")
@@ -120,16 +119,14 @@ def run_keys(options: argparse.Namespace) -> int:
     elif options.action == "update":
         _change(file, options)
     else:
-        adds = options.action == "add"
-        text, key = _add(file, options) if adds else file.rotate(options.key)
+        if options.action == "add":
+            text, key = file.add(options.name, **_rights(vars(options)))
+        else:
+            text, key = file.rotate(options.key)
         # Alone on standard output, for programs; it is shown this once.
         write_line(text)
         say(f"key {key.id} ({key.name}); it is not shown again")
-    return exit_codes.SUCCESS
-
-
-def _add(file: KeyFile, options: argparse.Namespace) -> tuple[str, Key]:
-    return file.add(options.name, **_rights(vars(options)))
+    return ExitCode.SUCCESS
 
 
 def _change(file: KeyFile, options: argparse.Namespace) -> None:

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 
 from polymux import mcp
 from polymux._util.text import display_name
-from polymux.cli import Terminated, errors, exit_codes, server
+from polymux.cli import Terminated, errors, server
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.errors import say
+from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.errors import InvalidRequestError, MissingDependencyError
-from polymux.mcp import stdio
 from polymux.mcp.files import Folders
 
 if TYPE_CHECKING:
     import argparse
-    from contextlib import AbstractAsyncContextManager
 
     from polymux.cli import Parser
-    from polymux.mcp.executor import ToolExecutor
 
 _EPILOG = """\
 A client starts this command and speaks to it over standard input and output; docs/mcp.md has its
@@ -43,7 +40,7 @@ def describe(parser: Parser) -> None:
         "Serves the operations as tools of the Model Context Protocol over standard "
         "input and output, until the input ends."
     )
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
         "--folder",
         metavar="FOLDER",
@@ -77,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         asyncio.run(_serve(options, folders))
     except asyncio.CancelledError:
         raise Terminated from None
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _folder(text: str) -> Path:
@@ -88,16 +85,14 @@ def _folder(text: str) -> Path:
 
 
 async def _serve(options: argparse.Namespace, folders: list[Path]) -> None:
-    async with _executor(options) as executor:
-        await stdio.serve(executor, Folders(folders, Path.cwd()))
-
-
-def _executor(options: argparse.Namespace) -> AbstractAsyncContextManager[ToolExecutor]:
-    if options.server is None:
-        from polymux.mcp.stdio import local_executor
-
-        errors.is_done_here()
-        return local_executor(options.output_dir)
+    # They need the SDK, which is an extra.
+    from polymux.mcp import stdio
     from polymux.mcp.executor import remote_executor
 
-    return remote_executor(server.async_client(options, "mcp"))
+    if options.server is None:
+        errors.is_done_here()
+        executor = stdio.local_executor(options.output_dir)
+    else:
+        executor = remote_executor(server.async_client(options, "mcp"))
+    async with executor as ready:
+        await stdio.serve(ready, Folders(folders, Path.cwd()))

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
-from functools import partial
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, size
-from polymux.cli import exit_codes
-from polymux.cli.terminal import Screen, write_json, write_line
+from polymux.cli import add_action
+from polymux.cli.errors import EPILOG, ExitCode, say
+from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
 from polymux.engines.registry import ENGINES
-from polymux.models import catalogue
+from polymux.errors import InputNotFoundError, InvalidRequestError
+from polymux.fetch.fetcher import FetchPolicy
+from polymux.models import catalogue, download, import_local
+from polymux.models.errors import ModelError
+from polymux.models.families import checked_name
 from polymux.models.folder import ModelsFolder
+from polymux.models.repositories import resolved
 from polymux.models.roles import ROLES
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
     from polymux.cli import Parser
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
     from polymux.models.folder import Installed
 
 FAMILIES = tuple(name for name, one in ENGINES.items() if one.model_form)
+_DRAW_EVERY_S = 0.1
+_HEX_DIGITS = 64
 _EPILOG = """\
 Models are kept in the folder that POLYMUX_MODELS names, else in polymux/models in $XDG_DATA_HOME or
 ~/.local/share. What a model's engine needs beside it, 'polymux doctor' tells.
@@ -52,20 +63,18 @@ def describe(parser: Parser) -> None:
         "Models of the engines on this computer: those that can be fetched, those that "
         "are here, and files of your own under a name."
     )
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listed = _add(actions, "list", _list, "print every model that is here or can be fetched")
     listed.add_argument("--family", choices=FAMILIES, help="of this engine alone")
     info = _add(actions, "info", _info, "print what is known of a model")
     info.add_argument("name", metavar="NAME")
     info.add_argument("--verify", action="store_true", help="compare its files with their SHA-256")
-    pull = _add(actions, "pull", _late("pull"), "fetch models of the catalogue", _PULL_EPILOG)
+    pull = _add(actions, "pull", _pull, "fetch models of the catalogue", _PULL_EPILOG)
     pull.add_argument("names", metavar="NAME", nargs="+")
     pull.add_argument("-y", "--yes", action="store_true", help="agree to the licence; ask nothing")
     _add_hosts(pull)
-    _describe_add(
-        _add(actions, "add", _late("add"), "give a model of your own a name", _ADD_EPILOG)
-    )
+    _describe_add(_add(actions, "add", _name_own, "give a model of your own a name", _ADD_EPILOG))
     gone = _add(actions, "rm", _rm, "remove a model; files of your own stay")
     gone.add_argument("name", metavar="NAME")
     gone.add_argument("-y", "--yes", action="store_true", help="ask nothing")
@@ -99,38 +108,17 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
 def _add(
     actions: Any, name: str, act: Callable[..., int], said: str, more: str = ""
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=said,
-        description=said[0].upper() + said[1:] + ".",
-        epilog=more + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--json", dest="as_json", action="store_true", help="one JSON value")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show errors only")
-    parser.set_defaults(run=partial(_run, act))
-    return parser
+    def run(options: argparse.Namespace) -> int:
+        return act(options, ModelsFolder(), Screen(quiet=options.quiet))
 
-
-def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
-    return act(options, ModelsFolder(), Screen(quiet=options.quiet))
-
-
-def _late(name: str) -> Callable[..., int]:
-    def act(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-        from polymux.cli import model_download
-
-        code: int = getattr(model_download, name)(options, folder, screen)
-        return code
-
-    return act
+    return add_action(actions, name, run, said, more=more)
 
 
 def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
     found = [one for one in every(folder) if options.family in (None, one["family"])]
     if options.as_json:
         write_json(found)
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     rows = [("NAME", "FAMILY", "SIZE", "LICENCE", "STATE")]
     for one in found:
         about = "about " if one["about"] else ""
@@ -141,7 +129,7 @@ def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
         write_line("  ".join([*cells, row[-1]]))
     screen.say(f"in {folder.path}")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _state(plain: dict[str, Any]) -> str:
@@ -157,17 +145,13 @@ def _state(plain: dict[str, Any]) -> str:
 def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
     installed, model = folder.find(options.name), catalogue.find(options.name)
     if installed is None and model is None:
-        from polymux.cli.model_download import wanted
-
-        wanted(options.name)
+        _wanted(options.name)
     if options.verify and installed is None:
         folder.get(options.name)
     plain = described(folder, installed, model, whole=True)
     damaged: list[str] = []
     if options.verify and installed is not None:
-        from polymux.cli.model_download import Line
-
-        with Line(screen, "checked") as line:
+        with _line(screen, "checked") as line:
             damaged = folder.damage(installed, line)
         plain["damaged"] = damaged
     if options.as_json:
@@ -175,7 +159,7 @@ def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
     else:
         for name, value in _facts(plain):
             write_line(f"{name:<9} {value}")
-    return exit_codes.FAILURE if damaged else exit_codes.SUCCESS
+    return ExitCode.FAILURE if damaged else ExitCode.SUCCESS
 
 
 def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
@@ -213,8 +197,6 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    from polymux.cli.model_download import agreed
-
     found = folder.find(options.name)
     if found is None and not folder.is_begun(options.name):
         folder.get(options.name)
@@ -224,16 +206,16 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
         question = f"Forget {found.name}? Its files in {display_name(str(found.folder))} stay."
     else:
         question = f"Remove {found.name} ({size(found.bytes)})?"
-    if not options.yes and not agreed(question, screen, "removed"):
-        return exit_codes.FAILURE
+    if not options.yes and not _agreed(question, screen, "removed"):
+        return ExitCode.FAILURE
     left = folder.remove(options.name)
     if options.as_json:
         write_json({"removed": options.name, "stays": [str(one) for one in left]})
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     for one in left:
         screen.say(f"{display_name(str(one))} stays")
     screen.say(f"{options.name} is removed")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
@@ -321,3 +303,179 @@ def _trusted(installed: Installed | None, model: Model | None) -> list[str]:
         begins = f", whose SHA-256 begins with {one.sha256_begins}" if one.sha256_begins else ""
         found.append(f"{what} of {one.repository} at {one.revision}{begins}")
     return found
+
+
+class _Line:
+    """A progress line, drawn where standard error is a terminal.
+
+    Args:
+        screen: Where it is drawn.
+        verb: What was done with the bytes.
+    """
+
+    def __init__(self, screen: Screen, verb: str) -> None:
+        self._screen = screen
+        self._verb = verb
+        self._what = ""
+        self._began = 0.0
+        self._before = 0
+        self._drawn = 0.0
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        now = monotonic()
+        # What is begun anew is so in the eyes of whoever watches, too.
+        if what != self._what or done < self._before:
+            self._what, self._began, self._before, self._drawn = what, now, done, 0.0
+        if now - self._drawn >= _DRAW_EVERY_S:
+            self._drawn = now
+            line = transfer_line(self._verb, done, total, now - self._began, self._before)
+            self._screen.draw(f"{line}  {display_name(what)}")
+
+
+@contextmanager
+def _line(screen: Screen, verb: str = "fetched") -> Iterator[_Line]:
+    try:
+        yield _Line(screen, verb)
+    finally:
+        screen.clear()
+
+
+def _wanted(name: str) -> Model:
+    """The model of that name in the catalogue.
+
+    Raises:
+        InputNotFoundError: There is none; the message names those that there are.
+    """
+    found = catalogue.find(name)
+    if found is None:
+        known = ", ".join(one.name for one in catalogue.all_models())
+        raise InputNotFoundError(
+            f"there is no model {display_name(name)}: the catalogue has {known}, and "
+            "'polymux models add' takes others"
+        )
+    return found
+
+
+def _agreed(question: str, screen: Screen, done: str) -> bool:
+    """Asks on the terminal.
+
+    Raises:
+        InvalidRequestError: There is none to ask on.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidRequestError(f"nothing was {done}: there is no terminal to ask on; give --yes")
+    screen.clear()
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    say(f"nothing was {done}")
+    return False
+
+
+def _pull(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
+    """Fetches models of the catalogue; the exit code."""
+    models = [_wanted(name) for name in dict.fromkeys(options.names)]
+    missing = []
+    for model in models:
+        found = folder.find(model.name)
+        if found is None:
+            missing.append(model)
+        elif found.problem:
+            raise ModelError(
+                f"{model.name} is here and damaged ({found.problem}): "
+                f"'polymux models rm {model.name}' removes it, then pull it again"
+            )
+        else:
+            screen.say(f"{model.name} is here already")
+    policy = FetchPolicy(allowed_hosts=tuple(options.allow_host))
+    for number, model in enumerate(missing):
+        missing[number] = resolved(model, policy)
+        # Whoever is asked must see what about.
+        _tell(model, missing[number], screen.say if options.yes else screen.complain)
+    question = "Fetch it, under this licence?" if len(missing) == 1 else "Fetch them?"
+    if missing and not options.yes and not _agreed(question, screen, "fetched"):
+        return ExitCode.FAILURE
+    for model in missing:
+        _fetch(model, folder, screen, policy)
+    _print([folder.get(one.name) for one in models], options, folder, several=True)
+    return ExitCode.SUCCESS
+
+
+def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
+    show(f"{model.name}: {model.title}")
+    show(f"  licence   {model.license} ({model.license_source})")
+    if model.license_note:
+        show(f"  note      {model.license_note}")
+    show(f"  download  {size(model.download_bytes or 0)}; {size(model.bytes or 0)} on disk")
+    for origin in model.origins:
+        show(f"  from      {origin}")
+    if not known.wanted:
+        return
+    pinned = {one.name for one in known.files}
+    show("  hashes    as the repository tells them now, as nobody has noted them before:")
+    for one in model.files:
+        if one.name not in pinned:
+            part = one.parts[0]
+            digest = part.sha256 or f"git {part.source.git_oid}"
+            made = " (a pickle; it is converted to safetensors)"
+            show(f"            {digest}  {one.name}{made if one.converted else ''}")
+
+
+def _fetch(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPolicy) -> Installed:
+    try:
+        with _line(screen) as line:
+            return download.pull(model, folder, policy=policy, on_progress=line)
+    except BaseException:
+        if folder.is_begun(model.name):
+            screen.say("what was fetched is kept: the same command goes on with it")
+        raise
+
+
+def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
+    """Names the user's own files, or fetches one; the exit code."""
+    checked_name(options.name)
+    if (options.path is None) == (options.url is None):
+        raise InvalidRequestError("give either a file or folder, or --url")
+    if options.url is None:
+        if options.sha256 is not None or options.allow_host:
+            raise InvalidRequestError("--sha256 and --allow-host belong to --url")
+        with _line(screen, "copied" if options.copy else "read") as line:
+            made = import_local.add(
+                options.name, Path(options.path), folder, family=options.family,
+                license=options.license, copy=options.copy, on_progress=line,
+            )  # fmt: skip
+    else:
+        _check_url(options)
+        model = download.of_url(options.name, options.url, options.sha256, license=options.license)
+        made = _fetch(model, folder, screen, FetchPolicy(allowed_hosts=tuple(options.allow_host)))
+    _print([made], options, folder)
+    return ExitCode.SUCCESS
+
+
+def _check_url(options: argparse.Namespace) -> None:
+    digits = (options.sha256 or "").lower()
+    if len(digits) != _HEX_DIGITS or not set(digits) <= set("0123456789abcdef"):
+        raise InvalidRequestError(
+            "--url needs --sha256 with the 64 hexadecimal digits of the file's SHA-256: whoever "
+            "offers the file tells it"
+        )
+    if options.family not in (None, "chat"):
+        raise InvalidRequestError(
+            f"--url fetches one file, and a model for {options.family} is more than one: fetch "
+            "them into a folder, and give that"
+        )
+    if options.copy:
+        raise InvalidRequestError("--copy is for files that are here")
+
+
+def _print(
+    made: list[Installed], options: argparse.Namespace, folder: ModelsFolder, *,
+    several: bool = False,
+) -> None:  # fmt: skip
+    if options.as_json:
+        plain = [described(folder, one, catalogue.find(one.name), whole=True) for one in made]
+        write_json(plain if several else plain[0])
+        return
+    for one in made:
+        write_line(display_name(str(one.folder)))

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from polymux import contract
-from polymux.cli import exit_codes
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import write_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ With --json, standard output is one JSON list of {"path", "method", "variants": 
 def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
     parser.description = "Shows every operation of the interface, or one with all its fields."
-    parser.epilog = _JSON_HELP + exit_codes.EPILOG
+    parser.epilog = _JSON_HELP + EPILOG
     parser.add_argument(
         "operation",
         metavar="OPERATION",
@@ -44,14 +44,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         for line in json.dumps(contract.describe(options.operation), indent=2).splitlines():
             write_line(line)
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     if options.operation is None:
         for one in contract.operations():
             write_line(f"{one.name:<16} POST {one.path:<36} {one.title}")
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     for line in _operation(contract.operation(options.operation)):
         write_line(line)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _operation(one: Operation) -> Iterator[str]:

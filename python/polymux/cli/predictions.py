@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from functools import partial
@@ -10,15 +9,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable
-from polymux.cli import answers, exit_codes, server
-from polymux.cli.deprecation import add_old_option
-from polymux.cli.download import Saver
+from polymux.cli import add_action, answers, server
+from polymux.cli.answers import Saver
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.progress import Waiting
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 from polymux.client.responses.prediction import files_of
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
     from polymux.cli import Parser
@@ -39,7 +39,7 @@ def describe(parser: Parser) -> None:
     parser.description = (
         "Jobs that models work on: what --no-wait starts, and all others of the key."
     )
-    parser.epilog = _EPILOG + server.KEY_HELP + exit_codes.EPILOG
+    parser.epilog = _EPILOG + server.KEY_HELP + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listed = _add(actions, "list", _list, "print id, status, model and time of each, newest first")
     listed.add_argument(
@@ -51,30 +51,16 @@ def describe(parser: Parser) -> None:
         help=f"how many at most (default: {_MAX_LISTED})",
     )
     _add(actions, "get", _get, "print what is known of a job")
-    _add(actions, "cancel", _cancel, "ask for the end of a job")
+    _add(actions, "cancel", _get, "ask for the end of a job")
     waited = _add(actions, "wait", _wait, "wait for the end of a job and print what it made")
-    output = waited.add_argument(
-        "--output-dir",
-        metavar="FOLDER",
-        help="fetch its files into a folder and print their paths; nothing is overwritten",
-    )
-    add_old_option(waited, "--save", output)
+    answers.add_output_argument(waited, "its files")
 
 
 def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=said,
-        description=said[0].upper() + said[1:] + ".",
-        epilog=server.KEY_HELP + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_action(actions, name, partial(_run, act), said, more=server.KEY_HELP)
     if name != "list":
         parser.add_argument("id", metavar="ID", help="the job's id, as --no-wait prints it")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="one JSON value")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show errors only")
     server.add_arguments(parser)
-    parser.set_defaults(run=partial(_run, act))
     return parser
 
 
@@ -89,22 +75,26 @@ def _list(client: Client, options: argparse.Namespace, screen: Screen) -> int:
     jobs = islice(client.predictions.list(), min(options.most, sys.maxsize))
     if options.as_json:
         write_json([job.json() for job in jobs])
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     count = 0
     for count, job in enumerate(jobs, 1):  # noqa: B007 - how many there were
         facts = (job.id, job.status, job.model, job.created_at)
         write_text("\t".join(printable(fact or "-") for fact in facts) + "\n")
     if not count:
         screen.say("there are no jobs")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _get(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
-    return _describe(client.predictions.get(options.id), options)
-
-
-def _cancel(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
-    return _describe(client.predictions.cancel(options.id), options)
+    """Prints a job, after it was asked to end where that is the action."""
+    act = client.predictions.cancel if options.action == "cancel" else client.predictions.get
+    job = act(options.id)
+    if options.as_json:
+        write_json(job.json())
+    else:
+        for name, value in _facts(job):
+            write_line(f"{name:<10} {value}")
+    return ExitCode.SUCCESS
 
 
 def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
@@ -115,15 +105,6 @@ def _wait(client: Client, options: argparse.Namespace, screen: Screen) -> int:
     with Waiting(screen) as waiting:
         job = client.predictions.wait(options.id, on_progress=waiting.on_progress)
     return answers.show(job, screen, as_json=options.as_json, saver=saver)
-
-
-def _describe(job: Prediction, options: argparse.Namespace) -> int:
-    if options.as_json:
-        write_json(job.json())
-    else:
-        for name, value in _facts(job):
-            write_line(f"{name:<10} {value}")
-    return exit_codes.SUCCESS
 
 
 def _facts(job: Prediction) -> Iterator[tuple[str, object]]:

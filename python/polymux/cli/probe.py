@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from polymux._util.text import clock, display_name, size
-from polymux.cli import exit_codes, limits
+from polymux.cli.convert import add_limit_argument, limits_of
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import Screen, standard_input, write_json, write_line
 from polymux.errors import MissingDependencyError, PolymuxError
 from polymux.media.probe import probe
@@ -28,25 +29,25 @@ fields of polymux.MediaInfo, or {"input": NAME, "error": {"type", "code", "messa
 def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
     parser.description = "Shows container, streams, tags, chapters and cover, without decoding."
-    parser.epilog = _JSON_HELP + exit_codes.EPILOG
+    parser.epilog = _JSON_HELP + EPILOG
     parser.add_argument("inputs", metavar="FILE", nargs="+", help="a media file, or - for stdin")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
-    limits.add_argument(parser)
+    add_limit_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Probes every input; the exit code."""
     screen = Screen()
-    code = exit_codes.SUCCESS
+    code = ExitCode.SUCCESS
     for name in options.inputs:
         source = standard_input() if name == "-" else name
         try:
-            info = probe(source, limits=limits.from_arguments(options))
+            info = probe(source, limits=limits_of(options))
         except MissingDependencyError:
             raise
         except PolymuxError as error:
-            code = exit_codes.FAILURE
+            code = ExitCode.FAILURE
             if options.json:
                 write_json({"input": name, "error": error.to_dict()})
             else:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 from time import monotonic
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from polymux._util.text import clock, display_name
+from polymux.cli.operation_arguments import extra_body_of
 from polymux.cli.terminal import transfer_line
 
 if TYPE_CHECKING:
+    import argparse
     from types import TracebackType
 
+    from polymux.cli.operation_arguments import Command
     from polymux.cli.terminal import Screen
+    from polymux.client.methods.synchronous import Operations
     from polymux.client.responses import Prediction
 
 _TICK_S = 0.5
@@ -86,3 +90,24 @@ class Waiting:
         if error is not None and job is not None and job.id and not job.finished:
             name = display_name(job.id)
             self._screen.complain(f"polymux: the job {name} goes on: {_ADVICE.format(name)}")
+
+
+def ask(
+    client: Operations,
+    command: Command,
+    values: dict[str, Any],
+    options: argparse.Namespace,
+    screen: Screen,
+) -> Any:
+    """Runs the operation, showing how it goes; what the client gives."""
+    with Waiting(screen, is_here=options.local) as waiting:
+        return client.request(
+            command.operation,
+            values,
+            model=options.selected_model if command.models else None,
+            extra_body=extra_body_of(options),
+            timeout=options.deadline_s,
+            on_upload=waiting.on_upload,
+            on_progress=waiting.on_progress,
+            wait=getattr(options, "wait_for_end", True),
+        )

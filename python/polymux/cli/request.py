@@ -7,7 +7,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import exit_codes
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
 from polymux.cli.terminal import write_line
 from polymux.client.multipart import field_text
@@ -34,7 +34,7 @@ def describe(parser: Parser) -> None:
         "as a curl command or as JSON. 'polymux request OPERATION --help' lists the "
         "operation's fields."
     )
-    parser.epilog = _EPILOG + exit_codes.EPILOG
+    parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
         "operation", metavar="OPERATION", help="a method's name, a command or an alias"
     )
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         with open(given.output, "wb") as file:  # noqa: PTH123 - the name as it was given
             pieces = (request.body,) if isinstance(request.body, bytes) else request.body
             file.writelines(pieces)
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _parser(command: Command, parser_class: type[argparse.ArgumentParser]) -> Any:

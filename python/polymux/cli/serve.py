@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from polymux._util.gc import freeze_gc
 from polymux._util.settings import rules_of
-from polymux.cli import exit_codes
-from polymux.cli.errors import say
+from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import write_line
 from polymux.errors import InvalidRequestError
 from polymux.ray.settings import RaySettings
@@ -32,7 +31,7 @@ def describe(parser: Parser) -> None:
         "Serves the whole interface over HTTP until SIGTERM or Ctrl-C. On a loopback "
         "address the first start makes a key that commands of this account find by themselves."
     )
-    parser.epilog = exit_codes.EPILOG
+    parser.epilog = EPILOG
     parser.add_argument("--config", metavar="FILE", help="settings in TOML; read again at SIGHUP")
     parser.add_argument("--host", help="address to listen on; default 127.0.0.1")
     parser.add_argument("--port", type=int, help="port; 0 takes any that is free; default 8000")
@@ -118,7 +117,7 @@ def run_config_check(options: argparse.Namespace) -> int:
     for one in missing_files(read_settings(Path(options.file)).engines or {}):
         say(f"{one}, so far")
     write_line(f"{options.file}: nothing is wrong")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def settings_of(options: argparse.Namespace) -> ServerSettings:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, shown, size
-from polymux.cli import exit_codes
+from polymux.cli import add_action
+from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 from polymux.songs.catalogue import Catalogue
 from polymux.songs.export import pieces
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
     from polymux.cli import Parser
@@ -41,7 +42,7 @@ With --json, each line of standard output is one object:
 def describe(parser: Parser) -> None:
     """Describes the command to argparse."""
     parser.description = "Your own music, to be found by its sound and by its names."
-    parser.epilog = WHERE + exit_codes.EPILOG
+    parser.epilog = WHERE + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     added = _add(actions, "add", _add_files, "add files, and what is in folders", _ADD_EPILOG)
     added.add_argument("sources", metavar="FILE_OR_FOLDER", nargs="+")
@@ -68,17 +69,10 @@ def describe(parser: Parser) -> None:
 def _add(
     actions: Any, name: str, act: Callable[..., int], said: str, more: str = ""
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=said,
-        description=said[0].upper() + said[1:] + ".",
-        epilog=more + WHERE + exit_codes.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_action(
+        actions, name, partial(_run, act), said, more=more + WHERE, json_help="JSON for programs"
     )
     add_catalogue_argument(parser)
-    parser.add_argument("--json", dest="as_json", action="store_true", help="JSON for programs")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show errors only")
-    parser.set_defaults(run=partial(_run, act))
     return parser
 
 
@@ -92,51 +86,42 @@ def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
         return act(options, catalogue, Screen(quiet=options.quiet))
 
 
-class _Progress:
-    """Says what becomes of each file, and how far all are."""
-
-    def __init__(self, screen: Screen, *, as_json: bool) -> None:
-        self._screen = screen
-        self._as_json = as_json
-
-    def __call__(self, now: AddProgress) -> None:
-        path = display_name(os.fsencode(now.path))
-        if self._as_json:
-            line: dict[str, Any] = {"status": now.outcome, "path": path}
-            if now.error is not None:
-                line["error"] = now.error.to_dict()
-            write_json(line)
-        elif now.error is not None:
-            self._screen.complain(f"polymux: {path}: not added: {now.error}")
-        elif now.outcome == "missing":
-            self._screen.complain(f"polymux: {path}: not there")
-        elif now.outcome != "unchanged":
-            self._screen.say(f"{path}: {now.outcome}")
-        speed = f"  {now.audio_s / now.elapsed_s:.0f}x" if now.elapsed_s > 0 else ""
-        share = now.done / max(1, now.total)
-        self._screen.draw(f"{now.done} of {now.total} files  {share:4.0%}{speed}")
+def _tell(screen: Screen, now: AddProgress, *, as_json: bool) -> None:
+    """Says what became of a file, and how far all are."""
+    path = display_name(os.fsencode(now.path))
+    if as_json:
+        line: dict[str, Any] = {"status": now.outcome, "path": path}
+        if now.error is not None:
+            line["error"] = now.error.to_dict()
+        write_json(line)
+    elif now.error is not None:
+        screen.complain(f"polymux: {path}: not added: {now.error}")
+    elif now.outcome == "missing":
+        screen.complain(f"polymux: {path}: not there")
+    elif now.outcome != "unchanged":
+        screen.say(f"{path}: {now.outcome}")
+    speed = f"  {now.audio_s / now.elapsed_s:.0f}x" if now.elapsed_s > 0 else ""
+    share = now.done / max(1, now.total)
+    screen.draw(f"{now.done} of {now.total} files  {share:4.0%}{speed}")
 
 
 def _add_files(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    progress = _Progress(screen, as_json=options.as_json)
-    try:
-        report = catalogue.add(options.sources, workers=options.workers, on_progress=progress)
-    finally:
-        screen.clear()
-    return _told(report, options, screen)
+    return _indexed(partial(catalogue.add, options.sources), options, screen)
 
 
 def _rescan(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    progress = _Progress(screen, as_json=options.as_json)
+    return _indexed(catalogue.rescan, options, screen)
+
+
+def _indexed(index: Callable[..., AddReport], options: argparse.Namespace, screen: Screen) -> int:
+    """Does it, and tells of each file and at last of all; what is no music is no failure."""
     try:
-        report = catalogue.rescan(workers=options.workers, on_progress=progress)
+        report = index(
+            workers=options.workers,
+            on_progress=partial(_tell, screen, as_json=options.as_json),
+        )
     finally:
         screen.clear()
-    return _told(report, options, screen)
-
-
-def _told(report: AddReport, options: argparse.Namespace, screen: Screen) -> int:
-    """What became of all files; files of folders that are no music are no failure."""
     counts = {
         "added": report.added,
         "updated": report.updated,
@@ -152,7 +137,7 @@ def _told(report: AddReport, options: argparse.Namespace, screen: Screen) -> int
     else:
         said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         screen.say(f"{said or 'no files'} in {report.elapsed_s:.1f} s")
-    return exit_codes.FAILURE if report.failed else exit_codes.SUCCESS
+    return ExitCode.FAILURE if report.failed else ExitCode.SUCCESS
 
 
 def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
@@ -165,7 +150,7 @@ def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> 
             write_line(line_of(song))
     if count == 0:
         screen.say("the catalogue is empty: 'polymux songs add FOLDER' fills it")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def line_of(song: CatalogueSong) -> str:
@@ -175,14 +160,14 @@ def line_of(song: CatalogueSong) -> str:
 
 
 def _remove(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    removed, code = 0, exit_codes.SUCCESS
+    removed, code = 0, ExitCode.SUCCESS
     for one in options.songs:
         is_number = one.isascii() and one.isdigit() and not os.path.lexists(one)
         count = catalogue.remove(int(one) if is_number else one)
         removed += count
         if count == 0:
             screen.complain(f"polymux: there is no song {shown(one)} in the catalogue")
-            code = exit_codes.NOT_FOUND
+            code = ExitCode.NOT_FOUND
     if options.as_json:
         write_json({"removed": removed})
     else:
@@ -200,7 +185,7 @@ def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
     }
     if options.as_json:
         write_json({"is_whole": report.is_whole, **found})
-        return exit_codes.SUCCESS if report.is_whole else exit_codes.FAILURE
+        return ExitCode.SUCCESS if report.is_whole else ExitCode.FAILURE
     for problem in report.problems:
         write_line(f"damaged: {problem}")
     for segment in report.damaged_segments:
@@ -211,7 +196,7 @@ def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
         write_line(f"to be listened to again, by 'polymux songs rescan': {line_of(song)}")
     if report.is_whole:
         screen.say("the catalogue is whole")
-    return exit_codes.SUCCESS if report.is_whole else exit_codes.FAILURE
+    return ExitCode.SUCCESS if report.is_whole else ExitCode.FAILURE
 
 
 def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:  # noqa: ARG001
@@ -219,21 +204,21 @@ def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
     if options.as_json:
         plain = {name: getattr(found, name) for name in found.__slots__}
         write_json({"folder": display_name(os.fsencode(catalogue.path)), **plain})
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     write_line(f"folder      {display_name(os.fsencode(catalogue.path))}")
     write_line(f"songs       {found.songs} ({clock(found.duration_s)})")
     write_line(f"recordings  {found.recordings}, in {found.groups} groups")
     write_line(f"database    {size(found.database_bytes)}, {found.library}")
     index = found.index
     write_line(f"index       {size(index['bytes'])} in {index['segments']} segments")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS
 
 
 def _export(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
     if options.file == "-":
         for text in pieces(catalogue.songs(), options.format):
             write_text(text)
-        return exit_codes.SUCCESS
+        return ExitCode.SUCCESS
     catalogue.export(options.file, options.format, overwrite=options.overwrite)
     screen.say(f"written: {display_name(options.file)}")
-    return exit_codes.SUCCESS
+    return ExitCode.SUCCESS

@@ -13,14 +13,24 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+import shlex
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from polymux._util.html_repr import markdown
+from polymux.errors import PolymuxError
 from polymux.notebook.progress_bars import Bar, progress
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from polymux.client.chat_stream import ChatStream
+
 __all__ = ["Bar", "load_ipython_extension", "progress"]
+
+_BETWEEN_UPDATES_S = 0.1
+_HELP = "%%polymux [--model M] [--system S] [--server URL], and the question below it"
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -43,7 +53,95 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         >>> shell.find_cell_magic("polymux").__name__
         'polymux'
     """
-    from polymux.notebook.magic import ask
+    from IPython.core.error import UsageError
+
+    def polymux(line: str, cell: str) -> None:
+        """Asks a chat model: %%polymux [--model M] [--system S] [--server URL]."""
+        try:
+            options = _words().parse_args(shlex.split(line))
+        except ValueError as error:
+            raise UsageError(f"{error}; it is {_HELP}") from None
+        question = cell.strip()
+        if not question:
+            raise UsageError(f"there is no question; it is {_HELP}")
+        messages = [{"role": "user", "content": question}]
+        if options.system:
+            messages.insert(0, {"role": "system", "content": options.system})
+        try:
+            _ask(shell, options, messages)
+        except PolymuxError as error:
+            # A sentence for people, instead of where in polymux it was raised.
+            raise UsageError(f"{type(error).__name__}: {error}") from None
 
     manager = shell.magics_manager
-    manager.register_function(ask(shell), magic_kind="cell", magic_name="polymux")
+    manager.register_function(polymux, magic_kind="cell", magic_name="polymux")
+
+
+class _Answer:
+    """An answer so far, as a notebook shows it.
+
+    Attributes:
+        text: What came.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def _repr_markdown_(self) -> str:
+        """The text as Markdown that is harmless."""
+        return markdown(self.text)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _Words(argparse.ArgumentParser):
+    """The line behind the magic's name."""
+
+    def error(self, message: str) -> NoReturn:
+        """Instead of ending the process."""
+        raise ValueError(message)
+
+
+def _words() -> _Words:
+    words = _Words(prog="%%polymux", add_help=False, allow_abbrev=False)
+    words.add_argument("--model")
+    words.add_argument("--system")
+    words.add_argument("--server")
+    return words
+
+
+def _ask(shell: Any, options: argparse.Namespace, messages: list[dict[str, str]]) -> None:
+    from polymux.client.sync_client import Client
+
+    with (
+        Client(options.server) as client,
+        client.chat(messages, model=options.model, stream=True) as stream,
+    ):
+        if getattr(shell, "kernel", None) is None:
+            _print(stream)
+        else:
+            _show(stream)
+
+
+def _print(stream: ChatStream) -> None:
+    from polymux.cli.terminal import harmless
+
+    for text in stream.texts():
+        print(harmless(text), end="", flush=True)  # noqa: T201 - that is what it is for
+    print()  # noqa: T201
+
+
+def _show(stream: ChatStream) -> None:
+    from IPython.display import display
+
+    place: Any = display(_Answer(""), display_id=True)  # type: ignore[no-untyped-call]
+    shown = monotonic()
+    try:
+        for _ in stream.texts():
+            if monotonic() - shown >= _BETWEEN_UPDATES_S:
+                place.update(_Answer(stream.text))
+                shown = monotonic()
+    finally:
+        # Also what came before Ctrl-C, or before the connection broke off.
+        place.update(_Answer(stream.text))

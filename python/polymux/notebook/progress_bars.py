@@ -73,10 +73,9 @@ class Bar:
         fraction, self.note, failed = _read(told)
         if fraction is not None:
             self.fraction = max(0.0, min(1.0, fraction))
-        self._face.show(self.fraction, self.note)
+        self._show()
         if failed is not None:
-            self._over.detach()
-            self._face.close(failed=failed)
+            self.close(failed=failed)
 
     def close(self, *, failed: bool | None = None) -> None:
         """Ends it; twice is once.
@@ -84,8 +83,12 @@ class Bar:
         Args:
             failed: How it ended. Default: None, which is not known, and shown as it stood.
         """
-        self._over.detach()
-        self._face.close(failed=failed)
+        if self._over.detach() is not None:
+            self._face.close(failed=failed)
+
+    def _show(self) -> None:
+        if self._over.alive:
+            self._face.show(self.fraction, self.note)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -100,7 +103,7 @@ class Bar:
         """Ends it: full where the block went well."""
         if error is None:
             self.fraction = 1.0
-            self._face.show(self.fraction, self.note)
+            self._show()
         self.close(failed=error is not None)
 
 
@@ -163,18 +166,12 @@ class _Widget:
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
-        self._is_over = False
 
     def show(self, fraction: float | None, note: str) -> None:
-        if self._is_over:
-            return
         self._bar.set_postfix_str(_short(note), refresh=False)
         self._bar.update(0.0 if fraction is None else fraction - self._bar.n)
 
     def close(self, *, failed: bool | None) -> None:
-        if self._is_over:
-            return
-        self._is_over = True
         if failed is False:
             self._bar.n = self._bar.total
         self._bar.close()
@@ -190,20 +187,14 @@ class _Line:
         self._label = label
         self._started = self._drawn = monotonic()
         self._last = ""
-        self._is_over = False
         self._write(None, "")
 
     def show(self, fraction: float | None, note: str) -> None:
-        if self._is_over:
-            return
         self._last = self._text(fraction, note)
         if monotonic() - self._drawn >= _BETWEEN_LINES_S:
             self._write(fraction, note)
 
     def close(self, *, failed: bool | None) -> None:
-        if self._is_over:
-            return
-        self._is_over = True
         if self._last:
             sys.stderr.write(f"\r{self._last.ljust(_LINE_CHARACTERS)}")
         sys.stderr.write("  failed\n" if failed else "\n")

@@ -1,9 +1,8 @@
-"""Work on a cluster of Ray: batches by Ray Data, engines of a server by Ray Serve.
+"""Work on a cluster of Ray: batches by actors, engines of a server by Ray Serve.
 
 Nothing here is needed on one machine, and nothing else imports Ray. A batch (`batch_executor`)
-keeps its manifest, its threads and its storage; what they would have done here goes into a stream
-of orders (`batch_queue`) that workers on all machines of the cluster (`batch_worker`) take theirs
-from. A server keeps its doors, jobs and files; its engines are deployments (`deployment`) whose
-replicas (`replica`) hold the same child processes as on one machine, and are asked by handle
-(`backend`).
+keeps its manifest, its threads and its storage; each thread has its item done by a worker on
+whatever machine has room. A server keeps its doors, jobs and files; its engines are deployments
+(`deployment`) whose replicas (`replica`) hold the same child processes as on one machine, and are
+asked by handle.
 """

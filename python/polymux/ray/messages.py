@@ -47,34 +47,11 @@ class Sent(NamedTuple):
     size_bytes: int
 
 
-class Asked(NamedTuple):
-    """Work as a replica gets it; as `Work` has it."""
+class Told(NamedTuple):
+    """A method of a `ProgressSink` that was called, and with what."""
 
-    operation: str
-    variant: str
-    model: str
-    values: Mapping[str, Any]
-    given: frozenset[str]
-    request_id: str
-
-
-class Log(NamedTuple):
-    """A line for the job's log."""
-
-    line: str
-
-
-class Progress(NamedTuple):
-    """How much is done, from 0 to 1."""
-
-    progress: float
-
-
-class Preview(NamedTuple):
-    """A small picture of what is being made."""
-
-    data: bytes
-    content_type: str
+    method: str
+    arguments: tuple[Any, ...]
 
 
 class Piece(NamedTuple):
@@ -92,12 +69,6 @@ class MadeFile(NamedTuple):
     file_name: str
 
 
-class Chunk(NamedTuple):
-    """A piece of a streamed answer."""
-
-    data: dict[str, Any]
-
-
 class Done(NamedTuple):
     """What came of work, with `MadeFile` in the place of files."""
 
@@ -112,4 +83,5 @@ class Refused(NamedTuple):
     told: Mapping[str, Any]
 
 
-Event = Log | Progress | Preview | Piece | Chunk | Done | Refused
+#: A dict is a piece of a streamed answer.
+Event = Told | Piece | dict[str, Any] | Done | Refused

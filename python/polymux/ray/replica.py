@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import weakref
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,25 +18,23 @@ from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import PolymuxError
 from polymux.ray.messages import (
     PIECE_BYTES,
-    Chunk,
     Done,
-    Log,
     MadeFile,
     Piece,
-    Preview,
-    Progress,
     Refused,
     Sent,
+    Told,
 )
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.service.errors import described
-from polymux.service.model import OperationRequest, OutputFile, ProgressSink, Upload
+from polymux.service.model import OutputFile, ProgressSink, Upload
 from polymux.service.temporary_files import TempFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
 
-    from polymux.ray.messages import Asked, Event, Plan
+    from polymux.ray.messages import Event, Plan
+    from polymux.service.model import OperationRequest
 
 _log = logging.getLogger("polymux.ray")
 
@@ -68,23 +67,24 @@ class EngineReplica:
         )
         memory.add(self._backend)
 
-    async def work(self, asked: Asked, files: Mapping[str, Sent]) -> AsyncIterator[Event]:
+    async def work(self, asked: OperationRequest) -> AsyncIterator[Event]:
         """Does it, and tells what happens as it does; the last is `Done` or `Refused`.
 
-        A caller that goes cancels the task, and with it the work in the engine's process.
+        Files are `Sent`. A caller that goes cancels the task, and with it the work in the engine's
+        process.
         """
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         events: asyncio.Queue[Event | None] = asyncio.Queue(maxsize=0)
-        doing = asyncio.ensure_future(self._done(asked, files, folder, events))
+        doing = asyncio.ensure_future(self._done(asked, folder, events))
         doing.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
                 yield event
-            product = await doing
-            for number, path in product[1]:
+            done, made = await doing
+            for number, path in enumerate(made):
                 async for piece in _pieces(number, path):
                     yield piece
-            yield product[0]
+            yield done
         except Exception as error:
             if not isinstance(error, PolymuxError):
                 _log.exception("the engine %s failed at %s", self._backend.name, asked.request_id)
@@ -99,27 +99,21 @@ class EngineReplica:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _done(
-        self,
-        asked: Asked,
-        files: Mapping[str, Sent],
-        folder: Path,
-        events: asyncio.Queue[Event | None],
-    ) -> tuple[Done, list[tuple[int, Path]]]:
+        self, asked: OperationRequest, folder: Path, events: asyncio.Queue[Event | None]
+    ) -> tuple[Done, list[Path]]:
         """Does it; what came of it, and the files that were made."""
-        values = dict(asked.values)
-        for name, one in files.items():
-            values[name] = await _received(one, folder)
-        work = OperationRequest(
-            asked.operation, asked.variant, asked.model, values, asked.given,
-            request_id=asked.request_id,
-        )  # fmt: skip
+        values = {
+            name: await _received(one, folder) if isinstance(one, Sent) else one
+            for name, one in asked.values.items()
+        }
+        work = replace(asked, values=values)
         sink = _Sink(folder, events)
         if work.streamed:
             async for chunk in self._backend.stream(work, sink):
-                events.put_nowait(Chunk(chunk))
+                events.put_nowait(chunk)
             return Done(None, "", {}), []
         product = await self._backend.run(work, sink)
-        made: list[tuple[int, Path]] = []
+        made: list[Path] = []
         output = _listed(product.output, made)
         return Done(output, product.version, product.metrics), made
 
@@ -132,13 +126,13 @@ class _Sink(ProgressSink):
         self._events = events
 
     def log(self, line: str) -> None:
-        self._events.put_nowait(Log(line))
+        self._events.put_nowait(Told("log", (line,)))
 
     def report(self, progress: float) -> None:
-        self._events.put_nowait(Progress(progress))
+        self._events.put_nowait(Told("report", (progress,)))
 
     def preview(self, data: bytes, content_type: str) -> None:
-        self._events.put_nowait(Preview(data, content_type))
+        self._events.put_nowait(Told("preview", (data, content_type)))
 
 
 class _Room:
@@ -162,10 +156,10 @@ async def _received(sent: Sent, folder: Path) -> Upload:
     return Upload(path, sent.file_name, sent.content_type, sent.size_bytes)
 
 
-def _listed(value: Any, made: list[tuple[int, Path]]) -> Any:
+def _listed(value: Any, made: list[Path]) -> Any:
     """An output with numbers in the place of files, which are listed."""
     if isinstance(value, OutputFile):
-        made.append((len(made), value.draft.path))
+        made.append(value.draft.path)
         return MadeFile(len(made) - 1, value.content_type, value.file_name)
     if isinstance(value, list):
         return [_listed(one, made) for one in value]

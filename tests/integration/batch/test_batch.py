@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.batches.api import MANIFEST
+from polymux.batches.manifest import report_of
 from polymux.batches.output_store import OutputStore
-from polymux.batches.reader import report_of
 from polymux.errors import InvalidRequestError, OutputError
 from support.batch_kills import noise
 from support.batches import convert, marks

@@ -46,7 +46,7 @@ STEPS = [
     ("output_store", "OutputStore", "sealed", 3),
     ("manifest", "Manifest", "write_down", 3),
     ("output_store", "OutputStore", "publish", 2),
-    ("output_store", "", "_rename", 3),
+    ("output_store", "", "move_into_place", 3),
     ("output_store", "OutputStore", "sync", 3),
     ("runner", "Runner", "_over", 3),
     ("output_store", "OutputStore", "leave", 1),
@@ -54,7 +54,7 @@ STEPS = [
 
 
 #: Where the moment right after a step is the one right before the next, it is enough.
-BEFORE = {"begin", "run", "sealed", "_rename", "leave"}
+BEFORE = {"begin", "run", "sealed", "move_into_place", "leave"}
 
 
 @pytest.mark.parametrize(

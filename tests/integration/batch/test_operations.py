@@ -9,7 +9,7 @@ import polymux
 import pytest
 from polymux import contract
 from polymux.batches import executors
-from polymux.batches.reader import report_of
+from polymux.batches.manifest import report_of
 from polymux.batches.spec import BatchSpec
 from polymux.errors import AuthenticationError, NoBackendError, OverloadedError
 from servers import steps

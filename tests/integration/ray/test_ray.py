@@ -106,7 +106,7 @@ def test_files_of_killed_workers_are_tried_again(cluster: RayCluster, tmp_path: 
     process = begun(cluster, tmp_path, *words)
     assert process.stdout is not None
     json.loads(process.stdout.readline())
-    for pid in cluster.workers("MapWorker"):
+    for pid in cluster.workers("BatchWorker"):
         os.kill(pid, signal.SIGKILL)
     *_, summary = ended(process, 0)
     assert (summary["done"], summary["failed"]) == (5, 0)
@@ -135,7 +135,7 @@ def test_killed_driver_goes_on(cluster: RayCluster, inputs: Path, tmp_path: Path
     assert [Path(one["input"]).name for one in items] == ["3.wav"]
     assert digests(tmp_path / "out") == after
     # Of the workers of a batch that was killed, none goes on.
-    assert comes_true(lambda: not cluster.workers("MapWorker"), 60)
+    assert comes_true(lambda: not cluster.workers("BatchWorker"), 60)
 
 
 class Served(ServedProgram):

@@ -52,11 +52,10 @@ def steps_of(manifest: Manifest, work: object) -> int:
 
 def test_the_next_ones_are_found_without_looking_at_all_that_are_done(manifest: Manifest) -> None:
     assert manifest.add(map(found, range(MANY))) == (MANY, 10 * MANY, 0)
-    manifest._database.change(
-        lambda one: one.execute(
+    with manifest._database.change() as connection:
+        connection.execute(
             "UPDATE items SET state = 'done', identity = CAST(id AS BLOB) WHERE id < ?", (MANY - 5,)
         )
-    )
     assert steps_of(manifest, lambda: manifest.next_ones(4, range(MANY - 5, MANY))) < 20
     assert [task.id for task in manifest.next_ones(4, range(MANY - 5, MANY))] == [MANY]
     assert steps_of(manifest, lambda: manifest.done_like(b"77", 0)) < 20
@@ -90,13 +89,15 @@ def test_threads_share_it(manifest: Manifest) -> None:
 
 
 def test_a_change_is_whole_or_not_at_all(manifest: Manifest) -> None:
-    def half(connection: sqlite3.Connection) -> None:
-        connection.execute("UPDATE items SET state = 'done'")
-        raise ValueError
+    def half() -> None:
+        with manifest._database.change() as connection:
+            connection.execute("UPDATE items SET state = 'done'")
+            raise ValueError
 
     manifest.add([found(1)])
     with pytest.raises(ValueError):
-        manifest._database.change(half)
+        half()
     assert manifest.counts().done == 0
-    with pytest.raises(OutputFailedError, match="cannot be used: no such table"):
-        manifest._database.change(lambda one: one.execute("UPDATE elsewhere SET a = 1"))
+    refused = pytest.raises(OutputFailedError, match="cannot be used: no such table")
+    with refused, manifest._database.change() as connection:
+        connection.execute("UPDATE elsewhere SET a = 1")
