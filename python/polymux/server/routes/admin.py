@@ -19,7 +19,6 @@ from polymux._util.memory import machine_free_bytes, resident_bytes
 from polymux._util.text import shown
 from polymux.models.folder import ModelsFolder
 from polymux.server.auth.api_keys import known_scopes
-from polymux.server.http.responses import send_json
 from polymux.server.routes.endpoint import Endpoint
 from polymux.service.errors import status_error
 from polymux.service.job_table import moment
@@ -46,10 +45,10 @@ class AdministrationEndpoint(Endpoint):
 class Administration(AdministrationEndpoint):
     """``GET /api/v1/administration``."""
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """Everything, as it is now; no key, no hash of one, and no path."""
         service = self.state.service
-        body = {
+        return {
             "version": __version__,
             "engines": _backends(self.state, upstream=False),
             "upstreams": _backends(self.state, upstream=True),
@@ -69,7 +68,6 @@ class Administration(AdministrationEndpoint):
                 "engines_limit_bytes": self.state.settings.limits.engines_memory_bytes,
             },
         }
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
 
 
 class EngineUnload(AdministrationEndpoint):
@@ -77,7 +75,7 @@ class EngineUnload(AdministrationEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """Ends an engine's process, so that its models' memory is free; its next work loads again.
 
         Raises:
@@ -96,8 +94,7 @@ class EngineUnload(AdministrationEndpoint):
                 f"the engine {name} is at work: ask again when it has ended, or cancel its jobs",
                 code="engine_at_work",
             )
-        told = _backend(self.state, backend)
-        await send_json(asked.send, 200, told, request_id=asked.access.request_id)
+        return _backend(self.state, backend)
 
 
 def _backends(state: ServerState, *, upstream: bool) -> list[dict[str, Any]]:

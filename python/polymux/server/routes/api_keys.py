@@ -17,7 +17,6 @@ from polymux._util.text import shown
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
 from polymux.server.auth.gate import check_body
 from polymux.server.http.body import whole_object
-from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_key, told_keys
 from polymux.service.errors import bad_request, status_error
 
@@ -198,8 +197,7 @@ class _KeyEndpoint(AdministrationEndpoint):
         body = told_key(self.state, key, asked.access.caller.id)
         if text is not None:
             body = {"key": text} | body
-        request_id = asked.access.request_id
-        await send_json(asked.send, status, body, _NOT_STORED, request_id=request_id)
+        await asked.send_json(status, body, _NOT_STORED)
 
 
 class KeyList(_KeyEndpoint):
@@ -207,18 +205,17 @@ class KeyList(_KeyEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """All keys, without themselves; or makes one, which is told this once."""
         if asked.scope["method"] == "GET":
-            body = {"results": told_keys(self.state, asked.access.caller.id)}
-            await send_json(asked.send, 200, body, request_id=asked.access.request_id)
-            return
+            return {"results": told_keys(self.state, asked.access.caller.id)}
         values = await self._values(asked)
         if "name" not in values:
             raise bad_request("name: must be given", "name")
         text, key = await self._with_file(lambda file: file.add(**values))
         self._note_change("made", key, asked)
         await self._send(asked, 201, key, text)
+        return None
 
 
 class KeyItem(_KeyEndpoint):
@@ -237,7 +234,7 @@ class KeyItem(_KeyEndpoint):
         if asked.scope["method"] == "DELETE":
             key = await self._with_file(lambda file: file.remove(id_), id_)
             self._note_change("removed", key, asked)
-            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
+            await asked.send_body(204, b"")
             return
         values = await self._values(asked)
         if not values:

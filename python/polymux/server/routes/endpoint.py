@@ -11,7 +11,7 @@ from polymux import errors
 from polymux._util.text import printable, shortened
 from polymux.server.auth.gate import Access, request_id_of
 from polymux.server.http.body import ClientGoneError
-from polymux.server.http.responses import CLOSE, send_json, send_told
+from polymux.server.http.responses import CLOSE, send_json, send_told, send_whole
 from polymux.server.observability.logs import ACCESS_LOGGER
 from polymux.service.errors import StoreError, described, draining, status_error
 from polymux.service.model import Caller
@@ -58,6 +58,12 @@ class RequestContext(NamedTuple):
     receive: Receive
     send: Send
 
+    async def send_json(self, status: int, value: Any, fields: Fields = ()) -> None:
+        await send_json(self.send, status, value, fields, request_id=self.access.request_id)
+
+    async def send_body(self, status: int, body: bytes, fields: Fields = ()) -> None:
+        await send_whole(self.send, status, body, fields, request_id=self.access.request_id)
+
 
 class Endpoint:
     """An address of the server, as an ASGI application.
@@ -82,8 +88,9 @@ class Endpoint:
     def __init__(self, state: ServerState) -> None:
         self.state = state
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Answers somebody who may come in."""
+    async def handle(self, asked: RequestContext) -> Any:
+        """Answers somebody who may come in: by what it returns, as JSON, or, where that is None,
+        by what it has sent."""
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +102,10 @@ class Endpoint:
             access = self._admit(scope, request_id)
             key = None if access.key is None else access.key.id
             with self.state.gate.place(access, self._jobs_of(access, scope)):
-                await self.handle(RequestContext(access, scope, receive, watched))
+                asked = RequestContext(access, scope, receive, watched)
+                answer = await self.handle(asked)
+                if answer is not None:
+                    await asked.send_json(200, answer)
         except ClientGoneError:
             watched.status = 499
         except asyncio.CancelledError:
@@ -283,4 +293,4 @@ class Preflight(Endpoint):
             (b"access-control-allow-headers", _ALLOWED_FIELDS),
             (b"access-control-max-age", b"600"),
         ]
-        await send_json(asked.send, 200, {}, fields, request_id=asked.access.request_id)
+        await asked.send_json(200, {}, fields)

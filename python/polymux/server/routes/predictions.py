@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.sse import event, send_events
 from polymux.service import job_table
@@ -18,8 +17,6 @@ from polymux.service.errors import bad_request
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from polymux.server.auth.gate import Access
-    from polymux.server.http.responses import Scope
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
@@ -79,7 +76,7 @@ class PredictionList(Endpoint):
 
     name = "predictions"
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """A page of the key's jobs, newest first."""
         cursor = cursor_of(asked.scope["query_string"], _CURSOR)
         before = int(cursor[0]) if cursor else None
@@ -89,12 +86,11 @@ class PredictionList(Endpoint):
                 asked.access.caller.id, before=before, most=_ON_A_PAGE
             )
         )
-        page = {
+        return {
             "previous": None,
             "next": None if following is None else page_url(self.state, PATH, str(following)),
             "results": [_in_list(self.state, service.jobs.current(one)) for one in jobs],
         }
-        await send_json(asked.send, 200, page, request_id=asked.access.request_id)
 
 
 class PredictionEndpoint(Endpoint):
@@ -102,9 +98,9 @@ class PredictionEndpoint(Endpoint):
 
     name = "predictions"
 
-    async def _job(self, access: Access, scope: Scope) -> Job:
-        name = scope["path_params"]["id"]
-        return await self.state.service.jobs.find(name, access.caller.id)
+    async def _job(self, asked: RequestContext) -> Job:
+        name = asked.scope["path_params"]["id"]
+        return await self.state.service.jobs.find(name, asked.access.caller.id)
 
 
 class PredictionItem(PredictionEndpoint):
@@ -112,16 +108,14 @@ class PredictionItem(PredictionEndpoint):
 
     methods = ("GET", "DELETE")
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """The job as it is now; or forgets it with its files."""
-        job = await self._job(asked.access, asked.scope)
-        if asked.scope["method"] == "DELETE":
-            await self.state.service.jobs.remove(job)
-            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
-            return
-        await send_json(
-            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
-        )
+        job = await self._job(asked)
+        if asked.scope["method"] != "DELETE":
+            return described_job(self.state, job)
+        await self.state.service.jobs.remove(job)
+        await asked.send_body(204, b"")
+        return None
 
 
 class PredictionCancel(PredictionEndpoint):
@@ -129,12 +123,10 @@ class PredictionCancel(PredictionEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """The job as it is when it has stopped."""
-        job = await self.state.service.jobs.cancel(await self._job(asked.access, asked.scope))
-        await send_json(
-            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
-        )
+        job = await self.state.service.jobs.cancel(await self._job(asked))
+        return described_job(self.state, job)
 
 
 class PredictionEvents(PredictionEndpoint):
@@ -142,11 +134,7 @@ class PredictionEvents(PredictionEndpoint):
 
     async def handle(self, asked: RequestContext) -> None:
         """The job now, whenever it changes, and at its end."""
-        job = await self._job(asked.access, asked.scope)
-        events = self._events(job)
-        await send_events(
-            self.state, events, asked.receive, asked.send, asked.access.request_id, failure="error"
-        )
+        await send_events(self.state, self._events(await self._job(asked)), asked, failure="error")
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
         seen = None

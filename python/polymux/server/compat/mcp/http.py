@@ -8,7 +8,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux.client.methods.results import RESULTS
 from polymux.mcp import REMEDY, is_installed
 from polymux.mcp.files import embedded
 from polymux.server.auth.gate import check_body
@@ -16,8 +15,7 @@ from polymux.server.compat.mcp.sessions import OpenSessions
 from polymux.server.http import body as bodies
 from polymux.server.http.responses import JSON_TYPE, VERSION_FIELD
 from polymux.server.routes.endpoint import Endpoint
-from polymux.server.routes.operations import OperationEndpoint
-from polymux.server.routes.predictions import described_job, linked
+from polymux.server.routes.operations import OperationEndpoint, answer_of
 from polymux.service.errors import draining, status_error
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from polymux.server.http.responses import Message, Receive, Scope, Send
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
-    from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
 
 PATH = "/mcp"
@@ -112,7 +109,7 @@ def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
     from polymux.mcp.protocol import make_server
 
     def make(state: ServerState) -> StreamableHTTPSessionManager:
-        executor = LocalExecutor(lambda: state.service, lambda job: _answer(state, job), _uri)
+        executor = LocalExecutor(lambda: state.service, lambda job: answer_of(state, job), _uri)
         return StreamableHTTPSessionManager(
             make_server(executor, _HttpFrontend(state)),
             session_idle_timeout=_IDLE_S,
@@ -121,13 +118,6 @@ def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
         )
 
     return make
-
-
-def _answer(state: ServerState, job: Job) -> Any:
-    """What the operation's own address would have answered."""
-    if RESULTS[job.operation] == "Prediction":
-        return described_job(state, job)
-    return linked(state, job, job.output)
 
 
 def _gone() -> Exception:

@@ -11,7 +11,6 @@ from polymux.client.responses import Prediction
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.compat.openai.transcripts import FORMS, Transcript
-from polymux.server.http.responses import send_whole
 from polymux.server.routes.operations import OperationEndpoint, told_of
 from polymux.server.routes.predictions import described_job
 from polymux.service.errors import bad_request
@@ -55,14 +54,13 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
         super().__init__(state, contract.operation("transcribe"))
 
     async def handle(self, asked: RequestContext) -> None:
-        """Writes down what is said."""
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
-            fields = await self.read_fields(access, asked.receive, files)
+            fields = await self.read_fields(asked, files)
             wanted = wanted_transcript(fields, translates=self.translates)
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
-            job = await self.job_of(work, access, asked.receive, files)
+            job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
             told = told_of(job)
             if told.get("param") == _FILE:
@@ -77,8 +75,7 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
             wanted.language,
         )
         kind, body = transcript.answer(wanted.form)
-        fields_of_answer = ((b"content-type", kind),)
-        await send_whole(asked.send, 200, body, fields_of_answer, request_id=access.request_id)
+        await asked.send_body(200, body, ((b"content-type", kind),))
 
 
 class Transcriptions(AudioEndpoint):

@@ -15,7 +15,6 @@ from polymux._util.text import shown
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.http import body as bodies
-from polymux.server.http.responses import send_json
 from polymux.server.routes.operations import OperationEndpoint, told_of
 from polymux.server.routes.predictions import link
 from polymux.service.errors import bad_request, status_error
@@ -54,20 +53,18 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
     def __init__(self, state: ServerState) -> None:
         super().__init__(state, contract.operation("generate_image"))
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Makes pictures."""
+    async def handle(self, asked: RequestContext) -> Any:
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
             wanted = await self._wanted(asked, files)
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
-            job = await self.job_of(work, access, asked.receive, files)
+            job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
             await self.tell(asked.send, told_of(job), access.request_id)
-            return
+            return None
         made = [await self._picture(job, one, wanted.form) for one in _outputs(job)]
-        body = {"created": int(job.created_at), "data": made}
-        await send_json(asked.send, 200, body, request_id=access.request_id)
+        return {"created": int(job.created_at), "data": made}
 
     async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:
         raise NotImplementedError

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.compat.openai.errors import FIRST_MODEL, OpenAiEndpoint, model_names
-from polymux.server.http.responses import send_json
 from polymux.service.errors import status_error
 from polymux.service.model import OperationRequest
 
@@ -48,16 +47,14 @@ class ModelEndpoint(OpenAiEndpoint):
 class ModelList(ModelEndpoint):
     """``GET /v1/models``."""
 
-    async def handle(self, asked: RequestContext) -> None:
-        """All of them."""
-        body = {"object": "list", "data": await self.models(asked)}
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+    async def handle(self, asked: RequestContext) -> Any:
+        return {"object": "list", "data": await self.models(asked)}
 
 
 class ModelItem(ModelEndpoint):
     """``GET /v1/models/{model}``."""
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """One of them.
 
         Raises:
@@ -66,8 +63,7 @@ class ModelItem(ModelEndpoint):
         wanted = asked.scope["path_params"]["model"]
         for one in await self.models(asked):
             if one["id"] == wanted:
-                await send_json(asked.send, 200, one, request_id=asked.access.request_id)
-                return
+                return one
         raise status_error(
             errors.NotFoundError,
             f"{shown(wanted)}: there is no such model here; /v1/models has those that there are",

@@ -14,7 +14,6 @@ from polymux._util.text import display_name
 from polymux.server.auth.gate import check_body
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
 from polymux.server.http.body import read_form
-from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.files import send_file
 from polymux.service.errors import draining, status_error
 from polymux.service.job_table import moment
@@ -78,17 +77,16 @@ class Files(FileEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """Keeps a file, or lists those that are kept."""
         self.require_any(asked.access)
         if asked.scope["method"] == "POST":
-            body, status = described_file(self.state, await self._kept(asked)), 201
-        else:
-            store = self.state.service.store
-            found = await store.run(store.media.sent_by, asked.access.caller.id, _MAX_LISTED)
-            results = [described_file(self.state, one) for one in found]
-            body, status = {"previous": None, "next": None, "results": results}, 200
-        await send_json(asked.send, status, body, request_id=asked.access.request_id)
+            await asked.send_json(201, described_file(self.state, await self._kept(asked)))
+            return None
+        store = self.state.service.store
+        found = await store.run(store.media.sent_by, asked.access.caller.id, _MAX_LISTED)
+        results = [described_file(self.state, one) for one in found]
+        return {"previous": None, "next": None, "results": results}
 
     async def _kept(self, asked: RequestContext) -> StoredFile:
         access, limits = asked.access, self.state.settings.limits
@@ -126,16 +124,15 @@ class FileItem(FileEndpoint):
 
     methods = ("GET", "DELETE")
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """What is known of it; or forgets it."""
         file = await self.file(asked)
-        if asked.scope["method"] == "DELETE":
-            store = self.state.service.store
-            await store.run(store.media.remove, file)
-            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
-            return
-        body = described_file(self.state, file)
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        if asked.scope["method"] != "DELETE":
+            return described_file(self.state, file)
+        store = self.state.service.store
+        await store.run(store.media.remove, file)
+        await asked.send_body(204, b"")
+        return None
 
 
 class FileDownload(FileEndpoint):

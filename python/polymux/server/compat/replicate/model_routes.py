@@ -9,7 +9,6 @@ from polymux import errors
 from polymux._util.text import shown
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint
 from polymux.server.compat.replicate.models import all_models, is_there, named
-from polymux.server.http.responses import send_json
 from polymux.service.errors import status_error
 from polymux.service.job_table import moment
 
@@ -70,7 +69,7 @@ class ModelEndpoint(ReplicateEndpoint):
 class ModelList(ModelEndpoint):
     """``GET models``."""
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """All that can be asked for now."""
         key, service = asked.access.key, self.state.service
         found = [
@@ -78,33 +77,30 @@ class ModelList(ModelEndpoint):
             for one in all_models(service).values()
             if (key is None or key.allows(one.operation)) and is_there(service, one)
         ]
-        page = {"previous": None, "next": None, "results": found}
-        await send_json(asked.send, 200, page, request_id=asked.access.request_id)
+        return {"previous": None, "next": None, "results": found}
 
 
 class ModelItem(ModelEndpoint):
     """``GET models/{owner}/{name}``."""
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """One, whether anything here can do it or not."""
-        body = self.described_model(self.wanted(asked))
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        return self.described_model(self.wanted(asked))
 
 
 class VersionList(ModelEndpoint):
     """``GET models/{owner}/{name}/versions``."""
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """The one that there is."""
         found = [self.version_of(self.wanted(asked))]
-        page = {"previous": None, "next": None, "results": found}
-        await send_json(asked.send, 200, page, request_id=asked.access.request_id)
+        return {"previous": None, "next": None, "results": found}
 
 
 class VersionItem(ModelEndpoint):
     """``GET models/{owner}/{name}/versions/{id}``."""
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """It, where it is that one.
 
         Raises:
@@ -117,5 +113,4 @@ class VersionItem(ModelEndpoint):
                 errors.NotFoundError,
                 f"{model.full_name} has no version {shown(wanted)}: GET its versions tells which",
             )
-        body = self.version_of(model)
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        return self.version_of(model)

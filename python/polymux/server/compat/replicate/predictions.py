@@ -13,7 +13,6 @@ from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, inva
 from polymux.server.compat.replicate.models import named, of_version
 from polymux.server.compat.replicate.prediction_view import prediction_of
 from polymux.server.compat.replicate.requests import creation, span_s, wait_s
-from polymux.server.http.responses import send_json
 from polymux.server.routes.operations import idempotency_key_of, unless_gone
 from polymux.server.routes.predictions import cursor_of, page_url
 from polymux.service.model import OperationRequest
@@ -123,8 +122,7 @@ class CreatingEndpoint(ReplicateEndpoint):
             job = await unless_gone(self.state.service.jobs.wait(job, max_s), asked.receive)
         unfinished = max_s is not None and not job.ended
         body = prediction_of(self.state, job, unfinished=unfinished)
-        fields = [(b"location", body["urls"]["get"].encode())]
-        await send_json(asked.send, 201, body, fields, request_id=asked.access.request_id)
+        await asked.send_json(201, body, [(b"location", body["urls"]["get"].encode())])
 
 
 class Predictions(CreatingEndpoint):
@@ -132,11 +130,11 @@ class Predictions(CreatingEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """Begins one, or tells a page of the key's, newest first."""
         if asked.scope["method"] == "POST":
             await self.create(asked)
-            return
+            return None
         self.require(asked.access, self.name)
         cursor = cursor_of(asked.scope["query_string"], _CURSOR)
         way, number = (cursor[1], int(cursor[2])) if cursor else ("older", None)
@@ -145,8 +143,7 @@ class Predictions(CreatingEndpoint):
             self._page, asked.access.caller.id, way, number
         )
         found = [prediction_of(self.state, service.jobs.current(one)) for one in page]
-        body = {"previous": newer, "next": older, "results": found}
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        return {"previous": newer, "next": older, "results": found}
 
     def _page(
         self, owner: str, way: str, number: int | None
@@ -199,10 +196,8 @@ class PredictionEndpoint(ReplicateEndpoint):
 class PredictionItem(PredictionEndpoint):
     """``GET predictions/{id}``."""
 
-    async def handle(self, asked: RequestContext) -> None:
-        """It, as it is now."""
-        body = prediction_of(self.state, await self.job(asked))
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+    async def handle(self, asked: RequestContext) -> Any:
+        return prediction_of(self.state, await self.job(asked))
 
 
 class PredictionCancel(PredictionEndpoint):
@@ -210,8 +205,7 @@ class PredictionCancel(PredictionEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """It, as it is when it has stopped; one that has ended stays as it is."""
         job = await self.state.service.jobs.cancel(await self.job(asked))
-        body = prediction_of(self.state, job)
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        return prediction_of(self.state, job)

@@ -44,10 +44,7 @@ class PredictionStream(PredictionEndpoint):
 
     async def handle(self, asked: RequestContext) -> None:
         """Output and logs as they come, and ``done``."""
-        events = self._events(await self.job(asked))
-        await send_events(
-            self.state, events, asked.receive, asked.send, asked.access.request_id, failure="error"
-        )
+        await send_events(self.state, self._events(await self.job(asked)), asked, failure="error")
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
         number = said = logged = 0

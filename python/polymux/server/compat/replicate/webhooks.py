@@ -21,7 +21,7 @@ from polymux.fetch.fetcher import FetchLimits, ajudged
 from polymux.server.compat.replicate.delivery import Delivery
 from polymux.server.compat.replicate.errors import ReplicateEndpoint, invalid_input
 from polymux.server.compat.replicate.prediction_view import prediction_of
-from polymux.server.http.responses import send_json, to_json
+from polymux.server.http.responses import to_json
 from polymux.service.job_table import STARTING
 from polymux.service.temporary_files import reported
 
@@ -286,4 +286,4 @@ class WebhookSecret(ReplicateEndpoint):
         """The key's own secret: nobody else's messages can be made with it."""
         key = await self._webhooks.secret_of(asked.access.caller.id)
         fields = [(b"cache-control", b"no-store")]
-        await send_json(asked.send, 200, {"key": key}, fields, request_id=asked.access.request_id)
+        await asked.send_json(200, {"key": key}, fields)
