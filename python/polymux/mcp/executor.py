@@ -16,7 +16,7 @@ from polymux.mcp.tools import CHATS, checked
 from polymux.media.media_file import MediaFile
 from polymux.service import job_table
 from polymux.service.errors import bad_request, restored, status_error
-from polymux.service.job_table import CANCELED, SUCCEEDED
+from polymux.service.job_table import SUCCEEDED
 from polymux.service.model import OperationRequest, Upload, buffered_sink
 from polymux.service.service import is_job
 from polymux.service.temporary_files import copied, written
@@ -264,7 +264,7 @@ class LocalExecutor:
             made = [self._made(service, one) for one in files]
             answer = await service.store.run(self._answer_of, job)
             return Outcome(answer, made, work.warnings)
-        raise restored(job.error or _canceled())
+        raise restored(job.failure)
 
     def _made(self, service: Service, file: StoredFile) -> MadeFile:
         read = partial(_read_result, service, file)
@@ -344,7 +344,3 @@ def _number(cursor: str) -> int:
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 19:
         raise bad_request("cursor: is none that was given here", "cursor")
     return min(int(cursor), _LARGEST_CURSOR)
-
-
-def _canceled() -> dict[str, Any]:
-    return {"status": 409, "code": CANCELED, "message": "the prediction was canceled"}

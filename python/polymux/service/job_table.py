@@ -35,6 +35,12 @@ INTERRUPTED = {
     "param": None,
     "retry_after": None,
 }
+#: Somebody else has ended it: who waits has asked for nothing wrong, and no server has failed.
+CANCELED_BY_ANOTHER = {
+    "status": 409,
+    "code": "canceled",
+    "message": "the prediction was canceled",
+}
 #: Jobs with what their callers have called them.
 _JOBS = """
     SELECT jobs.*, keys.key AS idempotency_key, keys.hash AS idempotency_hash
@@ -84,6 +90,11 @@ class Job:
     idempotency: tuple[str, str] | None = None
     asked: dict[str, Any] | None = None
     preview: str | None = None
+
+    @property
+    def failure(self) -> dict[str, Any]:
+        """What a caller is told who has waited for its success, as `errors.described` has it."""
+        return self.error or CANCELED_BY_ANOTHER
 
     @property
     def ended(self) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from polymux.server.auth.api_keys import Key, KeyFile
     from polymux.server.http.responses import Scope
@@ -232,23 +231,6 @@ class Gate:
             )
         caller = Caller(key.id, key.name, key.max_estimate_s)
         return Access(caller, key, request_id, headers, _declared(headers))
-
-    @contextmanager
-    def place(self, access: Access, jobs: int = 0) -> Iterator[None]:
-        """Room among what the key may ask for.
-
-        Args:
-            access: Who asks.
-            jobs: How many of the key's jobs go on without a request. Default: 0.
-
-        Raises:
-            RateLimitError: There is none.
-        """
-        if access.key is None:
-            yield
-            return
-        with self.quotas.request(access.key, jobs):
-            yield
 
 
 #: What decides may come once: of two, servers and proxies believe different ones.

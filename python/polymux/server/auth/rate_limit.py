@@ -41,16 +41,19 @@ class Quotas:
         self._uses: dict[str, _Use] = {}
 
     @contextmanager
-    def request(self, key: Key, jobs: int = 0) -> Iterator[None]:
+    def request(self, key: Key | None, jobs: int = 0) -> Iterator[None]:
         """Room for one request.
 
         Args:
-            key: Whose.
+            key: Whose; None for one that needs no key, and has room.
             jobs: How many of its jobs go on without a request, and have a place each. Default: 0.
 
         Raises:
             RateLimitError: The key has had too many of late, or has too many at once.
         """
+        if key is None:
+            yield
+            return
         use = self._use(key)
         self._take(key, use)
         if key.concurrent is not None and use.running + jobs >= key.concurrent:

@@ -18,8 +18,6 @@ from polymux.service.model import Upload
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from io import FileIO
-    from types import TracebackType
-    from typing import Self
 
     from polymux.runtime.settings import Limits
     from polymux.server.http.responses import Receive
@@ -201,17 +199,6 @@ class Form:
         """Removes the files."""
         for draft in self.drafts:
             draft.discard()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 async def read_form(

@@ -24,7 +24,7 @@ from polymux.service.errors import status_error
 from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from polymux.server.auth.api_keys import Key
     from polymux.server.observability.metrics import Metrics
@@ -52,7 +52,7 @@ class Administration(AdministrationEndpoint):
             "version": __version__,
             "engines": _backends(self.state, upstream=False),
             "upstreams": _backends(self.state, upstream=True),
-            "keys": told_keys(self.state, asked.access.caller.id),
+            "keys": told_keys(self.state, self.state.keys.keys(), asked.access.caller.id),
             "scopes": list(known_scopes()),
             "requests": requests_of(self.state.metrics),
             "store": {
@@ -126,30 +126,19 @@ def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
     return told
 
 
-def told_keys(state: ServerState, own: str) -> list[dict[str, Any]]:
-    """All keys as `told_key` has them, oldest first."""
-    used, keys = _used(state.metrics), state.keys.keys()
-    return [_key(one, used[one.id], own) for one in keys]
-
-
-def told_key(state: ServerState, key: Key, own: str) -> dict[str, Any]:
-    """What is told of a key: never itself, nor its hash.
+def told_keys(state: ServerState, keys: Sequence[Key], own: str) -> list[dict[str, Any]]:
+    """What is told of keys: never themselves, nor their hashes.
 
     Args:
-        state: The server.
-        key: The key.
+        state: The server, which counts their requests.
+        keys: The keys.
         own: The id of the key that asks.
     """
-    return _key(key, _used(state.metrics)[key.id], own)
-
-
-def _used(metrics: Metrics) -> dict[str, int]:
-    """Id to how often a key has asked since the start."""
     used: dict[str, int] = defaultdict(int)
-    for name, labels, value in _samples(metrics):
+    for name, labels, value in _samples(state.metrics):
         if name == "polymux_key_requests_total":
             used[labels["key"]] += int(value)
-    return used
+    return [_key(one, used[one.id], own) for one in keys]
 
 
 def _key(key: Key, requests: int, own: str) -> dict[str, Any]:

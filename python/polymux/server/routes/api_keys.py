@@ -17,7 +17,7 @@ from polymux._util.text import shown
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
 from polymux.server.auth.gate import check_body
 from polymux.server.http.body import whole_object
-from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_key, told_keys
+from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_keys
 from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class _KeyEndpoint(AdministrationEndpoint):
         self, asked: RequestContext, status: int, key: Key, text: str | None = None
     ) -> None:
         """The key; and itself, where it was just made."""
-        body = told_key(self.state, key, asked.access.caller.id)
+        (body,) = told_keys(self.state, (key,), asked.access.caller.id)
         if text is not None:
             body = {"key": text} | body
         await asked.send_json(status, body, _NOT_STORED)
@@ -208,7 +208,8 @@ class KeyList(_KeyEndpoint):
     async def handle(self, asked: RequestContext) -> Any:
         """All keys, without themselves; or makes one, which is told this once."""
         if asked.scope["method"] == "GET":
-            return {"results": told_keys(self.state, asked.access.caller.id)}
+            keys = self.state.keys.keys()
+            return {"results": told_keys(self.state, keys, asked.access.caller.id)}
         values = await self._values(asked)
         if "name" not in values:
             raise bad_request("name: must be given", "name")

@@ -101,7 +101,7 @@ class Endpoint:
         try:
             access = self._admit(scope, request_id)
             key = None if access.key is None else access.key.id
-            with self.state.gate.place(access, self._jobs_of(access, scope)):
+            with self.state.gate.quotas.request(access.key, self._jobs_of(access, scope)):
                 asked = RequestContext(access, scope, receive, watched)
                 answer = await self.handle(asked)
                 if answer is not None:
@@ -158,18 +158,14 @@ class Endpoint:
         """
         return job.idempotency is not None and job.idempotency[0] == idempotency_key
 
-    def described(self, error: BaseException) -> dict[str, Any]:
-        """What a caller is told of a failure, as `errors.described` has it."""
-        return described(error)
-
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        """Sends what `described` gave, in the form of this address's answers."""
+        """Sends what `errors.described` gave, in the form of this address's answers."""
         await send_told(send, told, request_id, fields)
 
     async def _fail(self, error: Exception, watched: _StatusRecorder, request_id: str) -> None:
-        told = self.described(error)
+        told = described(error)
         if told["code"] == "internal":
             of = {"request_id": request_id}
             _log.error("request %s failed unexpectedly", request_id, exc_info=error, extra=of)

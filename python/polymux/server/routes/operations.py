@@ -49,8 +49,6 @@ _PREFERENCE = re.compile(
     re.ASCII,
 )
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
-#: Somebody else has ended it: who waits has asked for nothing wrong, and no server has failed.
-CANCELED = {"status": 409, "code": "canceled", "message": "the prediction was canceled"}
 #: Bodies from here on are parsed on another thread: others' requests need not wait.
 _LONG_BYTES = 256 << 10
 
@@ -177,7 +175,7 @@ class OperationEndpoint(Endpoint):
             self.state.service.store.media,
             self.name,
         )
-        files.enter_context(form)
+        files.callback(form.close)
         return [(name, value) for name, value in form.fields if _is_there(name, value)]
 
     async def job_of(
@@ -224,8 +222,8 @@ class OperationEndpoint(Endpoint):
             body = described_job(self.state, job)
             await asked.send_json(202, body, [(b"location", body["urls"]["get"].encode())])
         elif job.status != "succeeded":
-            told, request_id = told_of(job), asked.access.request_id
-            await send_told(asked.send, told, request_id, more={"id": job.id})
+            request_id = asked.access.request_id
+            await send_told(asked.send, job.failure, request_id, more={"id": job.id})
         else:
             return answer_of(self.state, job)
         return None
@@ -248,11 +246,6 @@ def idempotency_key_of(access: Access) -> str | None:
     if key is not None and not _KEY.fullmatch(key):
         raise bad_request("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
     return None if key is None else key.decode()
-
-
-def told_of(job: Job) -> dict[str, Any]:
-    """What a caller is told of a job that has failed, as `errors.described` has it."""
-    return job.error or CANCELED
 
 
 def _model_of(query: bytes) -> str | None:

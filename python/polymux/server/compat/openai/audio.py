@@ -11,7 +11,7 @@ from polymux.client.responses import Prediction
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.compat.openai.transcripts import FORMS, Transcript
-from polymux.server.routes.operations import OperationEndpoint, told_of
+from polymux.server.routes.operations import OperationEndpoint
 from polymux.server.routes.predictions import described_job
 from polymux.service.errors import bad_request
 from polymux.service.model import OperationRequest
@@ -62,7 +62,7 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
-            told = told_of(job)
+            told = job.failure
             if told.get("param") == _FILE:
                 told = told | {"param": _NAMES[_FILE]}
             await self.tell(asked.send, told, access.request_id)

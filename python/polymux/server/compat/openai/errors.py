@@ -47,13 +47,6 @@ def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
 class OpenAiEndpoint(Endpoint):
     """An address whose errors are in OpenAI's shape."""
 
-    def described(self, error: BaseException) -> dict[str, Any]:
-        """With the field concerned, where the contract names one."""
-        told = super().described(error)
-        if told["param"] is None and isinstance(error, errors.InvalidRequestError):
-            told["param"] = next((one.field for one in error.problems if one.field), None)
-        return told
-
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:

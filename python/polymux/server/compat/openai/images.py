@@ -15,7 +15,7 @@ from polymux._util.text import shown
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.http import body as bodies
-from polymux.server.routes.operations import OperationEndpoint, told_of
+from polymux.server.routes.operations import OperationEndpoint
 from polymux.server.routes.predictions import link
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import OperationRequest, Upload
@@ -61,7 +61,7 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
-            await self.tell(asked.send, told_of(job), access.request_id)
+            await self.tell(asked.send, job.failure, access.request_id)
             return None
         made = [await self._picture(job, one, wanted.form) for one in _outputs(job)]
         return {"created": int(job.created_at), "data": made}

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -98,7 +99,7 @@ class Files(FileEndpoint):
         store = self.state.service.store
         content_type = access.headers[b"content-type"].decode("latin-1")
         form = await read_form(asked.receive, content_type, longest, limits, store.media, self.name)
-        with form:
+        with closing(form):
             upload, told = _sorted(form)
             name = _name_of(told, upload)
             kind = told.get("type", upload.content_type).partition(";")[0].strip().lower()
