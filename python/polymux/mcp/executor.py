@@ -7,7 +7,7 @@ import os
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from polymux import errors
 from polymux.client.responses.prediction import files_of
@@ -55,32 +55,6 @@ class Call:
     tell: Callable[[float, str | None], Awaitable[None]]
 
 
-class ToolExecutor(Protocol):
-    """Does calls, and has the files that they have made."""
-
-    async def call(self, call: Call) -> Outcome:
-        """Does one. To cancel it ends the work.
-
-        Raises:
-            PolymuxError: It does not keep the contract, is refused, or failed.
-        """
-        ...
-
-    async def made(
-        self, caller: Caller, cursor: str | None
-    ) -> tuple[Sequence[MadeFile], str | None]:
-        """Some of the caller's files, and where the next page begins; None where there is none.
-
-        Raises:
-            BadRequestError: The cursor is none.
-        """
-        ...
-
-    async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """The caller's file of that address; None where there is none."""
-        ...
-
-
 #: Files whose addresses are remembered; of more, the oldest are forgotten.
 _MAX_FILES = 1000
 
@@ -97,7 +71,7 @@ class RemoteExecutor:
         self._made: dict[str, MadeFile] = {}
 
     async def call(self, call: Call) -> Outcome:
-        """Does one; see `ToolExecutor.call`."""
+        """Does one. To cancel it ends the work."""
         given = call.arguments
         values: dict[str, Any] = dict(given.values)
         extra = None
@@ -141,18 +115,18 @@ class RemoteExecutor:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """What was made since this began, newest first; see `ToolExecutor.made`."""
+        """What was made since this began, newest first, and no further page."""
         del caller, cursor  # There is one of both.
         return list(reversed(self._made.values())), None
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """What was made since this began, and nothing else; see `ToolExecutor.find`."""
+        """What was made since this began, and nothing else."""
         del caller
         return self._made.get(uri)
 
 
 @asynccontextmanager
-async def remote_executor(client: AsyncClient) -> AsyncIterator[ToolExecutor]:
+async def remote_executor(client: AsyncClient) -> AsyncIterator[RemoteExecutor]:
     """Calls by a server; at the end the client is closed."""
     async with client:
         yield RemoteExecutor(client)
@@ -229,7 +203,7 @@ class LocalExecutor:
         self._uri_of = uri_of
 
     async def call(self, call: Call) -> Outcome:
-        """Does one; see `ToolExecutor.call`."""
+        """Does one. To cancel it ends the work."""
         service = self._service()
         with ExitStack() as drafts:
             files = {}
@@ -281,7 +255,7 @@ class LocalExecutor:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """Files of the caller's last jobs; see `ToolExecutor.made`."""
+        """Files of the caller's last jobs, and where the next page begins, if there is one."""
         service, store = self._service(), self._service().store
         before = None if cursor is None else _number(cursor)
         jobs, following = await store.run(
@@ -295,13 +269,16 @@ class LocalExecutor:
         return page, None if following is None else str(following)
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """A file of the store; see `ToolExecutor.find`."""
         service = self._service()
         name = uri.rpartition("/")[2]
         file = await service.store.run(service.store.media.find, name)
         if file is None or file.owner != caller.id or self._uri_of(file) != uri:
             return None
         return self._made(service, file)
+
+
+#: Does calls, and has the files that they have made.
+ToolExecutor: TypeAlias = RemoteExecutor | LocalExecutor
 
 
 async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
