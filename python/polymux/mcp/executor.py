@@ -297,7 +297,6 @@ async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
 
 
 def _files_of(job: Job, service: Service) -> list[StoredFile]:
-    """The files that an output names, in its order."""
     names: list[str] = []
     job_table.linked(job.output, names.append)
     return [file for name in names if (file := service.store.media.find(name)) is not None]

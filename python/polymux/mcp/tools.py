@@ -63,7 +63,6 @@ def models_of(operation: Operation) -> list[str]:
 
 
 def file_fields(operation: Operation) -> frozenset[str]:
-    """The names of the fields that accept a file."""
     return frozenset(
         field.name
         for variant in operation.variants
@@ -98,11 +97,6 @@ class Arguments:
 
 
 def sorted_out(operation: Operation, given: Mapping[str, Any] | None) -> Arguments:
-    """Selector, fields and files of a call.
-
-    Raises:
-        BadRequestError: A file or the selector is no text, or the answer is wanted in pieces.
-    """
     values = {name: value for name, value in (given or {}).items() if value is not None}
     if operation.name in CHATS and values.get("stream") is True:
         raise bad_request("stream: a tool's answer comes whole", "stream")

@@ -106,7 +106,6 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
         return len(self._waiting)
 
     @asynccontextmanager
@@ -240,11 +239,9 @@ class ThroughputEstimator:
         self._measured = False
 
     def seconds(self, units: float) -> float:
-        """Of so much work."""
         return units * self._each_s
 
     def learn(self, units: float, seconds: float) -> None:
-        """So much work took so long."""
         if units <= 0:
             return
         each_s = seconds / units
@@ -253,6 +250,5 @@ class ThroughputEstimator:
         self._measured = True
 
     def words(self, units: float) -> str:
-        """What an estimate comes from, for people."""
         known = "as measured here" if self._measured else "a first guess, nothing was measured yet"
         return f"{units:.1f} {self._unit} at {self._each_s:.2g} s each, {known}"

@@ -159,12 +159,10 @@ class Database:
             yield
 
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """Runs one statement; gives how many rows it changed."""
         with self._reported():
             return self._connection.execute(statement, values).rowcount
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """The rows of a query."""
         with self._reported():
             return self._connection.execute(query, values).fetchall()
 
@@ -174,7 +172,6 @@ class Database:
         return found[0] if found else None
 
     def close(self) -> None:
-        """Closes the file."""
         self._connection.close()
 
     def _reported(self) -> AbstractContextManager[None]:

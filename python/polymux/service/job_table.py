@@ -98,7 +98,6 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
         return self.status in ENDS
 
 
@@ -223,7 +222,6 @@ class JobTable:
         self._database.execute("DELETE FROM idempotency_keys WHERE job = ?", (job,))
 
     def find(self, name: str) -> Job | None:
-        """The job of that id."""
         row = self._database.row(f"{_JOBS} WHERE jobs.id = ?", (name,))
         return None if row is None else _job(row)
 

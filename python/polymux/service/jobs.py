@@ -37,8 +37,6 @@ _FOR_NOW = (429, 503, 507)
 
 
 class _Running:
-    """A job that runs in this process."""
-
     def __init__(self, job: Job) -> None:
         self.job = job
         self.sink: ProgressSink | None = None
@@ -53,7 +51,6 @@ class _Running:
         self.leaving = False
 
     def tell(self) -> None:
-        """Wakes whoever watches."""
         if self.sink is not None:
             self.job.logs = list(self.sink.lines)
             self.job.progress = self.sink.progress
@@ -84,7 +81,6 @@ class JobManager:
 
     @property
     def count(self) -> int:
-        """How many run or wait."""
         return len(self._running)
 
     async def submit(

@@ -311,11 +311,9 @@ class MediaStore:
         return os.open(self._path(file.name), flags)
 
     def path_of(self, file: StoredFile) -> Path:
-        """Where it lies, for callers of the same machine."""
         return self._path(file.name)
 
     def of_job(self, job: str) -> list[StoredFile]:
-        """The files that a job has made."""
         return [
             StoredFile(*row)
             for row in self._database.rows(

@@ -115,7 +115,6 @@ class OperationRequest:
 
     @property
     def streamed(self) -> bool:
-        """Whether the answer is wanted in pieces."""
         return self.operation in ("chat", "free_chat") and self.values.get("stream") is True
 
     def described_input(self) -> dict[str, Any]:
@@ -251,7 +250,6 @@ class ProgressSink:
             self._on_change()
 
     def emit_text(self, text: str) -> None:
-        """The next piece of an answer that comes in pieces."""
         self.text_pieces = [] if self.text_pieces is None else self.text_pieces
         self.text_pieces.append(text)
         self._on_change()

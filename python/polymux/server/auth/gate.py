@@ -86,13 +86,7 @@ class Gate:
         self._known_host: bytes | None = None
 
     def headers_of(self, scope: Scope) -> dict[bytes, bytes]:
-        """The header, when it is one that can be believed.
-
-        Raises:
-            APIStatusError: Too large (431); a field twice that may come once, no or two Hosts, a
-                transfer coding that is not chunked, or one and a length (400); a target that is too
-                long (414).
-        """
+        """The header, when it is one that can be believed."""
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MAX_TARGET_BYTES:
             raise status_error(
                 errors.APIStatusError,
@@ -152,11 +146,7 @@ class Gate:
             )
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> str | None:
-        """The origin of a web page that asks, where it may; None where no page asks.
-
-        Raises:
-            PermissionDeniedError: A page of another site asks.
-        """
+        """The origin of a web page that asks, where it may; None where no page asks."""
         origin = headers.get(b"origin")
         if origin is None:
             return None
@@ -185,11 +175,6 @@ class Gate:
         )
 
     def key_of(self, headers: Mapping[bytes, bytes], now: float) -> Key:
-        """The key that the request shows.
-
-        Raises:
-            AuthenticationError: None, or none that is known; the same words for all.
-        """
         value = headers.get(b"authorization")
         matched = None if value is None else _TOKEN.fullmatch(value)
         try:
@@ -254,12 +239,7 @@ _LISTS = frozenset((b"if-none-match", b"prefer"))
 
 
 def check_body(access: Access, operation: str, max_json_bytes: int, max_form_bytes: int) -> str:
-    """The encoding of a body that is announced, where it can be taken.
-
-    Raises:
-        UnsupportedEncodingError: Its type, or that it is compressed (415).
-        RequestTooLargeError: Its length.
-    """
+    """The encoding of a body that is announced, where it can be taken."""
     coding = access.headers.get(b"content-encoding", b"identity").lower()
     if coding != b"identity":
         raise errors.UnsupportedEncodingError(
@@ -274,7 +254,6 @@ def check_body(access: Access, operation: str, max_json_bytes: int, max_form_byt
 
 
 def too_large(max_bytes: int, operation: str) -> errors.RequestTooLargeError:
-    """A body over its limit."""
     return status_error(
         errors.RequestTooLargeError,
         f"the body is over the {max_bytes} bytes that {operation} takes",

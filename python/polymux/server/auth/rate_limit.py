@@ -18,8 +18,6 @@ _MAX_BUCKETS = 10_000
 
 
 class _Use:
-    """What a key has used."""
-
     __slots__ = ("filled_at", "left", "running")
 
     def __init__(self) -> None:

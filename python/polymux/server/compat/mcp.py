@@ -243,7 +243,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _reads(body: bytes) -> bool:
-    """Whether it asks for a resource."""
     if len(body) > _MAX_READ_REQUEST_BYTES or b"resources/read" not in body:
         return False
     try:
@@ -400,11 +399,7 @@ class OpenSessions:
         self._open: dict[str, OpenSession] = {}
 
     def check(self, owner: str) -> None:
-        """Before a session is begun: whether there is room, or can be made.
-
-        Raises:
-            OverloadedError: There is not: all are at work.
-        """
+        """Before a session is begun: whether there is room, or can be made."""
         own = self._of(owner)
         if len(own) >= self._max_per_caller and _idle(own) is None:
             raise _full(f"your key has {len(own)} sessions open")
@@ -426,7 +421,6 @@ class OpenSessions:
         return leaving
 
     def remove(self, name: str, owner: str) -> None:
-        """One that has ended."""
         if self._is_of(name, owner):
             del self._open[name]
 
@@ -451,7 +445,6 @@ class OpenSessions:
 
 
 def _idle(sessions: list[OpenSession]) -> OpenSession | None:
-    """The one that is idle for the longest."""
     return next((one for one in sessions if not one.running), None)
 
 

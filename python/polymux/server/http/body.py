@@ -43,9 +43,6 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
         field: The field's value.
         what: Whose it is, for errors.
 
-    Raises:
-        BadRequestError: It is too long, is none, or has one name twice.
-
     Example:
         >>> from polymux.server.http.body import parameters
         >>> parameters(b'Form-Data; Name="a; b"; filename=c.wav;', "a part")
@@ -122,7 +119,6 @@ async def pieces(
 
 
 async def whole(receive: Receive, max_bytes: int, limits: Limits, what: str) -> bytes:
-    """The body in memory."""
     reader = _BodyReader(receive, max_bytes, limits, what)
     found = [await reader.read()]
     while not reader.ended:
@@ -163,7 +159,6 @@ class _BodyReader:
         self.ended = False
 
     async def read(self) -> bytes:
-        """The next piece."""
         # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
         # would have the rest of the day.
         until = min(self._until + self._size * self._byte_s, self._now() + self._idle_s)
@@ -196,7 +191,6 @@ class Form:
         self.drafts: list[TempFile] = []
 
     def close(self) -> None:
-        """Removes the files."""
         for draft in self.drafts:
             draft.discard()
 
@@ -391,8 +385,6 @@ def _without_folders(name: str) -> str:
 
 
 class _Spooled:
-    """A file of a form, as it is written."""
-
     def __init__(self, draft: TempFile, file_name: str, content_type: str) -> None:
         self.draft = draft
         self.file_name = file_name

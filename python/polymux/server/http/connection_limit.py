@@ -53,7 +53,6 @@ class ConnectionLimiter:
         return name, count <= most and self._all <= self.most
 
     def release(self, name: str) -> None:
-        """Counts a connection out."""
         self._all -= 1
         count = self._counts.get(name, 0) - 1
         if count > 0:
@@ -90,7 +89,6 @@ _REASONS = {
 
 
 def new_request_id() -> str:
-    """A name for a request that has none."""
     return f"req_{secrets.token_hex(12)}"
 
 

@@ -47,8 +47,6 @@ _FIRST_READ_BYTES, _BODY_READ_BYTES = 64 << 10, 256 << 10
 
 
 class BoundedProtocol(IgnoreUpgradeProtocol):
-    """One connection."""
-
     #: Given to a subclass by `protocol_with`.
     limits: Limits
     limiter: ConnectionLimiter
@@ -61,7 +59,6 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         self._address = address
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The deadline of the first header begins."""
         self._plain = transport
         self._header_bytes = 0
         self._fields = self._field_bytes = 0
@@ -131,7 +128,6 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         return found
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """All deadlines end."""
         for name in list(self._timers):
             self._disarm(name)
         if self._address is not None:
@@ -277,7 +273,6 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
             self._probe(0)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Counts."""
         self._fields += 1
         self._field_bytes += len(name) + len(value)
         if self._fields > _MAX_FIELDS or self._field_bytes > _MAX_HEADER_BYTES:
@@ -316,7 +311,6 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The next header may begin."""
         if self.body_is_to_come:
             return
         if self._in_body:
@@ -340,7 +334,6 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """It reads."""
         self._disarm("write")
         super().resume_writing()
 

@@ -29,7 +29,6 @@ class IgnoreUpgradeProtocol(HttpToolsProtocol):
     body_is_to_come = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Nothing has come."""
         self._given = b""
         super().connection_made(transport)
 

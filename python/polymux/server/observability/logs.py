@@ -130,7 +130,6 @@ class PlainFormatter(logging.Formatter):
     """Keeps a record on its lines: control characters in it are escaped, keys are hidden."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's text."""
         text = redact(super().format(record))
         return "\n".join(printable(line) for line in text.split("\n"))
 
@@ -162,7 +161,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's line."""
         time_text = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         told: dict[str, Any] = {
             "time": time_text.replace("+00:00", "Z"),

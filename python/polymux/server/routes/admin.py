@@ -76,12 +76,7 @@ class EngineUnload(AdministrationEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> Any:
-        """Ends an engine's process, so that its models' memory is free; its next work loads again.
-
-        Raises:
-            NotFoundError: There is no such engine.
-            ConflictError: It is at work.
-        """
+        """Ends an engine's process, which frees its models' memory; its next work loads again."""
         name = asked.scope["path_params"]["name"]
         backend = self.state.service.backends.get(name)
         if backend is None or name in self.state.settings.upstreams:

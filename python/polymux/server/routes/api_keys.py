@@ -66,9 +66,6 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
         plain: Its members: ``name``, ``scopes``, and those of `QUOTAS`; None lifts a limit.
         now: Seconds since 1970; ``expires_in_days`` counts from here.
 
-    Raises:
-        BadRequestError: A member is not known, or not what it must be.
-
     Example:
         >>> from polymux.server.routes.api_keys import key_values
         >>> key_values({"name": "site", "scopes": ["chat"], "expires_in_days": 1}, now=0.0)
@@ -131,7 +128,6 @@ def _number(name: str, value: Any) -> float | None:
 
 class _KeyEndpoint(AdministrationEndpoint):
     async def _values(self, asked: RequestContext) -> dict[str, Any]:
-        """What the body says of a key."""
         limits, longest = self.state.settings.limits, _MAX_BODY_BYTES
         if check_body(asked.access, self.name, longest, longest) != "json":
             raise errors.UnsupportedEncodingError("this address takes json, not multipart")
@@ -141,12 +137,7 @@ class _KeyEndpoint(AdministrationEndpoint):
     async def _with_file(
         self, change: Callable[[KeyFile], _Given], id_: str | None = None
     ) -> _Given:
-        """Has the file of keys changed, on a thread: it waits for others, and for the disk.
-
-        Raises:
-            NotFoundError: There is no key of that id.
-            OverloadedError: The file cannot be changed.
-        """
+        """Has the file of keys changed, on a thread: it waits for others, and for the disk."""
         file = KeyFile(self.state.keys.path)  # Of its own: the gate's is the event loop's.
 
         def work() -> _Given | None:
@@ -193,7 +184,6 @@ class _KeyEndpoint(AdministrationEndpoint):
     async def _send(
         self, asked: RequestContext, status: int, key: Key, text: str | None = None
     ) -> None:
-        """The key; and itself, where it was just made."""
         (body,) = told_keys(self.state, (key,), asked.access.caller.id)
         if text is not None:
             body = {"key": text} | body
@@ -206,7 +196,6 @@ class KeyList(_KeyEndpoint):
     methods = ("GET", "POST")
 
     async def handle(self, asked: RequestContext) -> Any:
-        """All keys, without themselves; or makes one, which is told this once."""
         if asked.scope["method"] == "GET":
             keys = self.state.keys.keys()
             return {"results": told_keys(self.state, keys, asked.access.caller.id)}

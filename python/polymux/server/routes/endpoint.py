@@ -262,14 +262,11 @@ def nothing_here() -> errors.NotFoundError:
 
 
 class NotFound(Endpoint):
-    """Every address that is none."""
-
     name = "unknown"
     methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """404, with or without a key."""
         told = described(nothing_here())
         fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
         await self.tell(asked.send, told, asked.access.request_id, fields)

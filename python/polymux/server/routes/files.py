@@ -34,7 +34,6 @@ class MediaEndpoint(Endpoint):
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """The file, or a part of it."""
         file, descriptor = await self._opened(asked.scope)
         try:
             await send_file(asked, file, descriptor)
@@ -42,11 +41,7 @@ class MediaEndpoint(Endpoint):
             os.close(descriptor)
 
     async def _opened(self, scope: Scope) -> tuple[StoredFile, int]:
-        """The file that a good link names. All others are answered alike.
-
-        Raises:
-            NotFoundError: It is no good link, or the file is gone.
-        """
+        """The file that a good link names. All others are answered alike."""
         name = scope["path_params"]["name"]
         given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         store = self.state.service.store
@@ -157,9 +152,6 @@ def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
     """Start and end of the one part that is asked for; None for the whole (RFC 9110, 14.2).
 
     Other units, several parts, and what is no range are answered by the whole.
-
-    Raises:
-        APIStatusError: It lies behind the file's end (416).
     """
     found = _RANGE.fullmatch(wanted.strip())
     if found is None or found[1] == found[2] == "":

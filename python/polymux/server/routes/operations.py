@@ -67,13 +67,11 @@ class OperationEndpoint(Endpoint):
 
     @property
     def max_json_bytes(self) -> int:
-        """Of a JSON body."""
         limits = self.state.settings.limits
         return limits.chat_bytes if self.name in _CHATS else limits.json_bytes
 
     @property
     def max_form_bytes(self) -> int:
-        """Of a form."""
         limits = self.state.settings.limits
         if self.name in _UPLOADS:
             return limits.upload_bytes
@@ -112,11 +110,7 @@ class OperationEndpoint(Endpoint):
         return None
 
     def _known_model(self, model: str | None) -> str | None:
-        """The selector, where it is one of the operation's.
-
-        Raises:
-            BadRequestError: It is none.
-        """
+        """The selector, where it is one of the operation's."""
         variants = self.operation.variants
         if model is None or not variants[0].model:
             return model
@@ -127,7 +121,6 @@ class OperationEndpoint(Endpoint):
         raise status_error(errors.BadRequestError, message, code="model_not_found", param="model")
 
     async def _call(self, work: OperationRequest, asked: RequestContext) -> None:
-        """What is no job."""
         sink = buffered_sink(self.state.service.store.media.draft)
         try:
             product = await unless_gone(self.state.service.call(work, sink), asked.receive)
@@ -237,11 +230,7 @@ def answer_of(state: ServerState, job: Job) -> Any:
 
 
 def idempotency_key_of(access: Access) -> str | None:
-    """What the caller calls its request; None where it says nothing.
-
-    Raises:
-        BadRequestError: It is no name.
-    """
+    """What the caller calls its request; None where it says nothing."""
     key = access.headers.get(b"idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
         raise bad_request("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
@@ -249,11 +238,7 @@ def idempotency_key_of(access: Access) -> str | None:
 
 
 def _model_of(query: bytes) -> str | None:
-    """The selector in the query; None where it is missing.
-
-    Raises:
-        BadRequestError: It is there twice, or is no UTF-8.
-    """
+    """The selector in the query; None where it is missing."""
     if not query:
         return None
     try:
@@ -314,11 +299,7 @@ def _preference(access: Access, max_s: float) -> tuple[float | None, bool]:
 
 
 async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
-    """Awaits work, and cancels it when whoever asked has gone.
-
-    Raises:
-        ClientGoneError: They have.
-    """
+    """Awaits work, and cancels it when whoever asked has gone."""
     # In this task: one of its own would cost the work two more turns of the event loop.
     doing = asyncio.current_task()
     assert doing is not None  # noqa: S101 - this is a coroutine

@@ -44,7 +44,6 @@ def link(state: ServerState, job: Job, name: str) -> str:
 
 
 def described_job(state: ServerState, job: Job) -> dict[str, Any]:
-    """A job as a prediction of the interface."""
     base = f"{state.settings.base_url}{PATH}/{job.id}"
     urls = {"get": base, "cancel": f"{base}/cancel", "stream": f"{base}/events"}
     return job_table.prediction(job, lambda name: link(state, job, name), urls)
@@ -77,7 +76,6 @@ class PredictionList(Endpoint):
     name = "predictions"
 
     async def handle(self, asked: RequestContext) -> Any:
-        """A page of the key's jobs, newest first."""
         cursor = cursor_of(asked.scope["query_string"], _CURSOR)
         before = int(cursor[0]) if cursor else None
         service = self.state.service
@@ -109,7 +107,6 @@ class PredictionItem(PredictionEndpoint):
     methods = ("GET", "DELETE")
 
     async def handle(self, asked: RequestContext) -> Any:
-        """The job as it is now; or forgets it with its files."""
         job = await self._job(asked)
         if asked.scope["method"] != "DELETE":
             return described_job(self.state, job)
@@ -124,7 +121,6 @@ class PredictionCancel(PredictionEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> Any:
-        """The job as it is when it has stopped."""
         job = await self.state.service.jobs.cancel(await self._job(asked))
         return described_job(self.state, job)
 
@@ -146,17 +142,12 @@ class PredictionEvents(PredictionEndpoint):
 
 
 def page_url(state: ServerState, path: str, cursor: str) -> str:
-    """The URL of a page of a list."""
     text = base64.urlsafe_b64encode(cursor.encode()).decode().rstrip("=")
     return f"{state.settings.base_url}{path}?cursor={text}"
 
 
 def cursor_of(query: bytes, form: re.Pattern[str]) -> re.Match[str] | None:
-    """The cursor in the query of a `page_url`; None for the first page.
-
-    Raises:
-        BadRequestError: The cursor does not have that form.
-    """
+    """The cursor in the query of a `page_url`; None for the first page."""
     text = dict(parse_qsl(query.decode("latin-1"))).get("cursor")
     if text is None:
         return None

@@ -37,7 +37,6 @@ _FIELDS = (
 
 
 def event(value: Any, name: str = "") -> bytes:
-    """One event whose data is JSON."""
     before = f"event: {name}\n".encode() if name else b""
     return b"".join((before, b"data: ", to_json(value), b"\n\n"))
 
@@ -76,7 +75,6 @@ async def send_stream(state: ServerState, work: OperationRequest, asked: Request
         return found
 
     def told() -> Sequence[str]:
-        """What was left out or changed so far."""
         return *work.warnings, *sink.lines
 
     chunks = state.service.stream(work, sink)

@@ -82,11 +82,7 @@ class PageEndpoint(Endpoint):
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """The file; nothing where the browser has it already.
-
-        Raises:
-            NotFoundError: The page has no such file.
-        """
+        """The file; nothing where the browser has it already."""
         file = page_files().get(asked.scope.get("path_params", {}).get("name", _INDEX))
         if file is None:
             raise nothing_here()

@@ -30,7 +30,6 @@ class ChatCompletions(OpenAiEndpoint, OperationEndpoint):
 
 
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
-    """The addresses of this door and what answers there."""
     return [
         ("/v1/chat/completions", ChatCompletions(state, contract.operation("chat"))),
         ("/v1/models", ModelList(state)),

@@ -46,8 +46,6 @@ class WantedTranscript(NamedTuple):
 
 
 class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
-    """What transcriptions and translations share."""
-
     translates = False
 
     def __init__(self, state: ServerState) -> None:

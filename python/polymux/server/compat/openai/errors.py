@@ -45,12 +45,9 @@ def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 class OpenAiEndpoint(Endpoint):
-    """An address whose errors are in OpenAI's shape."""
-
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        """Sends what `described` gave."""
         status, body = error_of(told)
         own = told_fields(told, fields)
         if status in _ASKED_AGAIN_IN_VAIN:
@@ -69,9 +66,6 @@ def selector(operation: str, name: str | None, default: str) -> str:
         operation: Such as ``"transcribe"``.
         name: What the request says; None or empty where it says nothing.
         default: The model where the request names none, or ``"default"``.
-
-    Raises:
-        NotFoundError: There is no such model (code ``model_not_found``).
     """
     if not name or name == FIRST_MODEL:
         return default

@@ -48,8 +48,6 @@ class WantedImages(NamedTuple):
 
 
 class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
-    """What making and changing pictures share."""
-
     def __init__(self, state: ServerState) -> None:
         super().__init__(state, contract.operation("generate_image"))
 
@@ -70,11 +68,6 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
         raise NotImplementedError
 
     async def _picture(self, job: Job, made: Any, form: str) -> dict[str, str]:
-        """A picture of the store by its link, or as it is.
-
-        Raises:
-            NotFoundError: Its time is over already.
-        """
         name = made["file"]
         if form == "url":
             return {"url": link(self.state, job, name)}
@@ -197,11 +190,6 @@ def _check_rest(given: GivenFields, *, edits: bool) -> None:
 
 
 def _as_text(name: str, value: Any, *, form_text: bool) -> str:
-    """A scalar as a form has it, for the contract to check.
-
-    Raises:
-        BadRequestError: It is none.
-    """
     if isinstance(value, str) and (form_text or name != "n"):
         return value
     if isinstance(value, (bool, int, float)):

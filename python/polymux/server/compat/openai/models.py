@@ -32,7 +32,6 @@ class ModelEndpoint(OpenAiEndpoint):
         self._created = int(time.time())
 
     async def models(self, asked: RequestContext) -> list[dict[str, Any]]:
-        """As OpenAI describes models."""
         key = asked.access.key
         found: dict[str, None] = {}
         for operation in ("chat", *_SELECTED):
@@ -55,11 +54,6 @@ class ModelItem(ModelEndpoint):
     """``GET /v1/models/{model}``."""
 
     async def handle(self, asked: RequestContext) -> Any:
-        """One of them.
-
-        Raises:
-            NotFoundError: There is none of that name (code ``model_not_found``).
-        """
         wanted = asked.scope["path_params"]["model"]
         for one in await self.models(asked):
             if one["id"] == wanted:

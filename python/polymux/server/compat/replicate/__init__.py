@@ -34,7 +34,6 @@ __all__ = ["PREFIX", "ReplicateNotFound", "routes"]
 
 
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
-    """The addresses of this door and what answers there."""
     inputs, webhooks = Inputs(state), Webhooks(state)
     model, prediction, file = "{owner}/{name}", f"{BASE}/predictions/{{id}}", f"{BASE}/files/{{id}}"
     return [

@@ -82,7 +82,6 @@ class ReplicateEndpoint(Endpoint):
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        """Sends what `described` gave."""
         body = error_of(told, request_id)
         own = told_fields(told, fields)
         await send_json(send, body["status"], body, own, request_id=request_id)
@@ -93,9 +92,6 @@ class ReplicateEndpoint(Endpoint):
         Args:
             access: Who asks.
             wanted: An operation, or ``"predictions"``.
-
-        Raises:
-            PermissionDeniedError: It may not.
         """
         if access.key is not None and not access.key.allows(wanted):
             raise status_error(
@@ -103,11 +99,7 @@ class ReplicateEndpoint(Endpoint):
             )
 
     def require_any(self, access: Access) -> None:
-        """Raises where the key may use no operation at all, such as one for counters.
-
-        Raises:
-            PermissionDeniedError: It may not.
-        """
+        """Raises where the key may use no operation at all, such as one for counters."""
         key = access.key
         if key is not None and not any(key.allows(one.name) for one in contract.operations()):
             raise status_error(

@@ -36,7 +36,6 @@ _FIELDS = ("filename", "type", "metadata")
 
 
 def described_file(state: ServerState, file: StoredFile) -> dict[str, Any]:
-    """A file as the interface has it."""
     address = f"{state.settings.base_url}{BASE}/files/{file.name}"
     return {
         "id": file.name,
@@ -58,11 +57,6 @@ class FileEndpoint(ReplicateEndpoint):
     name = "files"
 
     async def file(self, asked: RequestContext) -> StoredFile:
-        """The file of the address.
-
-        Raises:
-            NotFoundError: There is none, or it is another key's, or what a prediction has made.
-        """
         name = asked.scope["path_params"]["id"]
         store = self.state.service.store
         file = await store.run(store.media.find, name)
@@ -79,7 +73,6 @@ class Files(FileEndpoint):
     methods = ("GET", "POST")
 
     async def handle(self, asked: RequestContext) -> Any:
-        """Keeps a file, or lists those that are kept."""
         self.require_any(asked.access)
         if asked.scope["method"] == "POST":
             await asked.send_json(201, described_file(self.state, await self._kept(asked)))
@@ -126,7 +119,6 @@ class FileItem(FileEndpoint):
     methods = ("GET", "DELETE")
 
     async def handle(self, asked: RequestContext) -> Any:
-        """What is known of it; or forgets it."""
         file = await self.file(asked)
         if asked.scope["method"] != "DELETE":
             return described_file(self.state, file)
@@ -142,7 +134,6 @@ class FileDownload(FileEndpoint):
     methods = ("GET", "HEAD")
 
     async def handle(self, asked: RequestContext) -> None:
-        """The file itself, or a part of it."""
         file = await self.file(asked)
         try:
             descriptor = self.state.service.store.media.open(file)
@@ -157,11 +148,7 @@ class FileDownload(FileEndpoint):
 
 
 def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
-    """The file of a form, and its other fields.
-
-    Raises:
-        UnprocessableEntityError: There is none or more than one, or a field is none of these.
-    """
+    """The file of a form, and its other fields."""
     upload: Upload | None = None
     told: dict[str, str] = {}
     for name, value in form.fields:
@@ -192,11 +179,7 @@ def _name_of(told: dict[str, str], upload: Upload) -> str:
 
 
 def _metadata_of(text: str | None) -> str:
-    """JSON as it is kept.
-
-    Raises:
-        UnprocessableEntityError: It is no JSON object, or too long.
-    """
+    """JSON as it is kept."""
     if text is None:
         return "{}"
     if len(text) > _MAX_METADATA_BYTES:

@@ -260,11 +260,7 @@ class Inputs:
         return Upload(draft.path, name, found.content_type, len(data))
 
     async def _kept(self, field: str, value: str, access: Access) -> StoredFile | None:
-        """The file of this server that an address names; None for addresses of others.
-
-        Raises:
-            UnprocessableEntityError: It is gone, or another's.
-        """
+        """The file of this server that an address names; None for addresses of others."""
         base = self._state.settings.base_url
         store = self._state.service.store
         path, _, query = value.removeprefix(base).partition("?")
@@ -342,12 +338,7 @@ def max_file_bytes(state: ServerState, operation: str) -> int:
 
 
 def _told(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
-    """The input as predictions keep it. Chats have no longer one than all else.
-
-    Raises:
-        UnprocessableEntityError: It is nested too deeply, or holds what is no number.
-        RequestTooLargeError: It is too long.
-    """
+    """The input as predictions keep it. Chats have no longer one than all else."""
     _check_depth(sent)
     told: dict[str, Any] = without_data(dict(sent))
     try:
@@ -368,11 +359,7 @@ def _too_long(field: str, what: str, max_bytes: int, more: str = "") -> errors.R
 
 
 def _check_depth(value: Any, depth: int = 0) -> None:
-    """Raises where an input is nested too deeply for what is done with it.
-
-    Raises:
-        UnprocessableEntityError: It is.
-    """
+    """Raises where an input is nested too deeply for what is done with it."""
     if depth > _DEEPEST:
         raise invalid_input(f"input: is nested more than {_DEEPEST} deep", "input")
     if isinstance(value, (dict, list)):

@@ -61,7 +61,6 @@ class Model:
 
     @property
     def full_name(self) -> str:
-        """``OWNER/NAME``."""
         return f"{self.owner}/{self.name}"
 
     @property
@@ -71,13 +70,11 @@ class Model:
 
     @property
     def shape(self) -> Variant:
-        """The contract's."""
         variants = contract.operation(self.operation).variants
         return next(one for one in variants if one.id == self.variant)
 
     @property
     def summary(self) -> str:
-        """One sentence."""
         return self.shape.summary or contract.operation(self.operation).summary
 
     @property
@@ -109,7 +106,6 @@ def _described(model: Model) -> tuple[dict[str, Any], str]:
 
 @cache
 def models() -> dict[str, Model]:
-    """Full name to model, of all that the contract has."""
     found = []
     for operation in contract.operations():
         for variant in operation.variants:
@@ -159,11 +155,6 @@ def is_there(service: Service, model: Model) -> bool:
 
 
 def named(service: Service, owner: str, name: str) -> Model:
-    """The model of that name.
-
-    Raises:
-        NotFoundError: The name is unknown.
-    """
     found = all_models(service).get(f"{owner}/{name}")
     if found is None:
         full = shown(f"{owner}/{name}")
@@ -179,9 +170,6 @@ def of_version(service: Service, version: object) -> Model:
     Args:
         service: Whose models count.
         version: 64 hexadecimal digits, ``owner/name``, or ``owner/name:`` and the digits.
-
-    Raises:
-        UnprocessableEntityError: The version is unknown (code ``invalid_version``).
 
     Example:
         >>> from types import SimpleNamespace
@@ -231,7 +219,6 @@ class ModelEndpoint(ReplicateEndpoint):
         self._created_at = moment(time.time())
 
     def version_of(self, model: Model) -> dict[str, Any]:
-        """A model's version, as the interface has it."""
         return {
             "id": model.version,
             "created_at": self._created_at,
@@ -240,7 +227,6 @@ class ModelEndpoint(ReplicateEndpoint):
         }
 
     def described_model(self, model: Model) -> dict[str, Any]:
-        """A model, as the interface has it."""
         nothing = ("github_url", "paper_url", "license_url", "cover_image_url", "default_example")
         return {
             "url": f"{self.state.settings.base_url}{BASE}/models/{model.full_name}",
@@ -291,7 +277,6 @@ class VersionList(ModelEndpoint):
     """``GET models/{owner}/{name}/versions``."""
 
     async def handle(self, asked: RequestContext) -> Any:
-        """The one that there is."""
         found = [self.version_of(self.wanted(asked))]
         return {"previous": None, "next": None, "results": found}
 
@@ -300,11 +285,6 @@ class VersionItem(ModelEndpoint):
     """``GET models/{owner}/{name}/versions/{id}``."""
 
     async def handle(self, asked: RequestContext) -> Any:
-        """It, where it is that one.
-
-        Raises:
-            NotFoundError: The model has another by now.
-        """
         model = self.wanted(asked)
         wanted = asked.scope["path_params"]["id"]
         if wanted != model.version:

@@ -72,9 +72,6 @@ def creation(body: Mapping[str, Any]) -> Creation:
     Args:
         body: Its members.
 
-    Raises:
-        UnprocessableEntityError: A member is of a wrong type, or is not known.
-
     Example:
         >>> creation({"version": "riffusion/riffusion", "input": {"prompt_a": "waves"}}).events
         ('start', 'output', 'logs', 'completed')
@@ -130,9 +127,6 @@ def span_s(cancel_after: str) -> float:
 
     Args:
         cancel_after: The header field, such as ``"90s"``, ``"1m"``, ``"1h30m"``.
-
-    Raises:
-        UnprocessableEntityError: It is no span, or one below 5 s.
 
     Example:
         >>> span_s("1m30s"), span_s("45"), span_s("2h")
@@ -293,7 +287,6 @@ class Predictions(CreatingEndpoint):
     methods = ("GET", "POST")
 
     async def handle(self, asked: RequestContext) -> Any:
-        """Begins one, or tells a page of the key's, newest first."""
         if asked.scope["method"] == "POST":
             await self.create(asked)
             return None
@@ -397,7 +390,6 @@ class PredictionStream(PredictionEndpoint):
     """``GET predictions/{id}/stream``."""
 
     async def handle(self, asked: RequestContext) -> None:
-        """Output and logs as they come, and ``done``."""
         await send_events(self.state, self._events(await self.job(asked)), asked, failure="error")
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:

@@ -107,7 +107,6 @@ class Delivery:
             return self._session
 
     async def close(self) -> None:
-        """Ends all connections."""
         if self._session is not None:
             await asyncio.to_thread(self._session.close)
         if self._proxy is not None:
@@ -232,11 +231,7 @@ class Webhooks:
         return await asyncio.to_thread(self._secret.of, owner)
 
     async def check(self, url: str) -> None:
-        """Judges an address before anything is begun; it is judged again for each message.
-
-        Raises:
-            UnprocessableEntityError: It leads where it may not, or is no https address.
-        """
+        """Judges an address before anything is begun; it is judged again for each message."""
         policy = self._state.settings.fetch
         named: tuple[str, ...] = ()
         try:
@@ -331,7 +326,6 @@ class Webhooks:
         return 200 <= status < 300
 
     async def _close(self) -> None:
-        """Ends all that is under way."""
         watching = list(self._watching)
         for task in watching:
             task.cancel()
