@@ -111,12 +111,7 @@ class Frontend(Protocol):
 
 
 def make_server(executor: ToolExecutor, frontend: Frontend) -> Server[Any]:
-    """The SDK's server of all tools.
-
-    Args:
-        executor: Does the calls.
-        frontend: Knows who makes them.
-    """
+    """The SDK's server of all tools."""
     tools = _Tools(executor, frontend)
     resources = _Resources(executor, frontend)
     return Server(

@@ -43,10 +43,6 @@ _MAX_WAITING_LINES = 16
 async def serve(executor: ToolExecutor, folders: Folders) -> None:
     """Serves until standard input ends, or until SIGTERM; what runs then is cancelled.
 
-    Args:
-        executor: Does the calls.
-        folders: Where files may be read from.
-
     Raises:
         asyncio.CancelledError: SIGTERM came.
     """

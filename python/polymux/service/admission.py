@@ -88,12 +88,7 @@ class Reservation:
 
 
 class Admission:
-    """The places of one backend: `max_concurrency` at work, and a bounded queue, first come first.
-
-    Args:
-        backend: Whose.
-        queue: How many may wait at most.
-    """
+    """The places of a backend: `max_concurrency` at work, and a bounded queue, first come first."""
 
     def __init__(self, backend: Backend, queue: int) -> None:
         self._backend = backend

@@ -158,11 +158,7 @@ class Backend(ABC):
 
 
 class DelegatingBackend(Backend):
-    """A backend that prepares work for another one; what it does not override, that one does.
-
-    Args:
-        inner: What does the work.
-    """
+    """A backend that prepares work for another one; what it does not override, that one does."""
 
     def __init__(self, inner: Backend) -> None:
         self.name = inner.name

@@ -89,9 +89,6 @@ class Database:
 
     Not thread-safe: one thread owns it, see `polymux.service.store.Store`.
 
-    Args:
-        path: The file; it is made where there is none.
-
     Raises:
         StoreError: It is damaged, of a newer polymux, or cannot be opened or written.
         InternalServerError: The disk is full (code ``storage_full``).

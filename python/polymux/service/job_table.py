@@ -346,13 +346,7 @@ _OPTIONAL = (
 def prediction(
     job: Job, address_of: Callable[[str], str | None], urls: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """A job as JSON.
-
-    Args:
-        job: The job.
-        address_of: The address of a file of the store, by its name.
-        urls: Where it is looked at, cancelled and watched. Default: nowhere.
-    """
+    """A job as JSON."""
     output: Any = job.output
     report = None
     if RESULTS[job.operation] in _PLAIN and isinstance(output, dict):

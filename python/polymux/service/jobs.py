@@ -64,12 +64,7 @@ class _Running:
 
 
 class JobManager:
-    """The jobs of a store.
-
-    Args:
-        store: Where they are written down.
-        do: Does the work of one.
-    """
+    """The jobs of a store."""
 
     def __init__(self, store: Store, do: Doing) -> None:
         self._store = store

@@ -54,9 +54,6 @@ def refuse_files_of_others(folder: Path) -> None:
     A store would remove those, or move them away. Its own, whose catalogue is gone, it knows by
     their names.
 
-    Args:
-        folder: The one that shall become a store's.
-
     Raises:
         StoreError: It has such files.
         OSError: It cannot be looked into.
@@ -104,9 +101,6 @@ def set_aside_files_of_none(folder: Path) -> None:
 
     Before a new catalogue is made. Of one that knows nothing they would be what a process that was
     killed has left, which is removed.
-
-    Args:
-        folder: The store's.
 
     Raises:
         OSError: They cannot be moved.

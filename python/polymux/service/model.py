@@ -128,9 +128,6 @@ class OperationRequest:
 def without_data(value: Any) -> Any:
     """JSON whose ``data:`` URLs are cut off behind 1,024 characters: records hold no files.
 
-    Args:
-        value: Of no great depth.
-
     Example:
         >>> len(without_data({"image": "data:image/png;base64," + "A" * 5000})["image"])
         1027
@@ -301,11 +298,7 @@ class _Part(ProgressSink):
 
 
 def buffered_sink(draft: Callable[[int], TempFile]) -> ProgressSink:
-    """A sink of work that is no job: its lines are read with its answer.
-
-    Args:
-        draft: Makes room for a file of so many bytes.
-    """
+    """A sink of work that is no job: its lines are read with its answer."""
     return ProgressSink(_no_change, draft)
 
 

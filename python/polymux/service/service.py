@@ -181,10 +181,6 @@ class Service:
     ) -> OperationResult:
         """Does work that is no job, whole.
 
-        Args:
-            work: What is to be done.
-            sink: Where it is told of. Default: nowhere.
-
         Raises:
             NoBackendError: Nothing here can do it.
             OverloadedError: Too much waits already.

@@ -68,13 +68,7 @@ def request_id_of(scope: Scope) -> str:
 
 
 class Gate:
-    """The rules of one server.
-
-    Args:
-        settings: Hosts, origins, and whether it listens on loopback alone.
-        keys: The keys.
-        quotas: What they have used so far. Default: nothing.
-    """
+    """The rules of one server."""
 
     def __init__(
         self, settings: ServerSettings, keys: KeyFile, quotas: Quotas | None = None

@@ -28,11 +28,7 @@ class _Use:
 
 
 class Quotas:
-    """The quotas of all keys.
-
-    Args:
-        clock: Seconds that only go forward.
-    """
+    """The quotas of all keys."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -384,10 +384,6 @@ class OpenSessions:
 
     Those that the SDK has ended meanwhile may still be counted: they are the longest idle, and so
     the first to go.
-
-    Args:
-        max_sessions: Of all callers together. Default: 1,000.
-        max_per_caller: Of one caller. Default: 100.
     """
 
     def __init__(

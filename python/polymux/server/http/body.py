@@ -39,10 +39,6 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
 
     Names with a ``*`` are left out: forms have none such (RFC 7578, 4.2).
 
-    Args:
-        field: The field's value.
-        what: Whose it is, for errors.
-
     Example:
         >>> from polymux.server.http.body import parameters
         >>> parameters(b'Form-Data; Name="a; b"; filename=c.wav;', "a part")

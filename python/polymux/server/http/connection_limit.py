@@ -38,9 +38,6 @@ class ConnectionLimiter:
     def acquire(self, address: str | None) -> tuple[str, bool]:
         """Counts a connection in.
 
-        Args:
-            address: Its peer's; None where it has none.
-
         Returns:
             By what `release` counts it out, and whether there may be one more, of its address too.
         """

@@ -32,9 +32,6 @@ class NonBlockingHandler(logging.Handler):
     """Writes lines at once where they are taken at once; else a thread does when they are.
 
     A disk that is full, or a pipe that nobody reads any more, costs lines, and nothing else.
-
-    Args:
-        descriptor: Where to.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -155,9 +155,6 @@ def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
 def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
     """What was asked for since the start: how often, how often in vain, how long it took.
 
-    Args:
-        metrics: The server's counters.
-
     Example:
         >>> from polymux.server.routes.admin import requests_of
         >>> from polymux.server.observability.metrics import Metrics

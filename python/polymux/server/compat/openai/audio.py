@@ -91,10 +91,6 @@ def wanted_transcript(
 ) -> WantedTranscript:
     """A form in OpenAI's shape, in the operation's words.
 
-    Args:
-        fields: Names and values; files are uploads.
-        translates: Whether it came to ``/translations``, which has fewer fields. Default: False.
-
     Raises:
         BadRequestError: Something in it is wrong, or is nothing that this server does.
         NotFoundError: There is no such model.

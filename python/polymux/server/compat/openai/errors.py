@@ -27,9 +27,6 @@ FIRST_MODEL = "default"
 def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """A failure as OpenAI's interface has it.
 
-    Args:
-        told: As `errors.described` has it.
-
     Returns:
         The status, and the answer's body.
     """

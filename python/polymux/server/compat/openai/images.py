@@ -112,10 +112,6 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
 
     Fields that OpenAI does not have and the operation has, such as ``seed``, mean the same here.
 
-    Args:
-        fields: Names and values; files are uploads.
-        edits: Whether it came to ``/edits``, as a form with a picture. Default: False.
-
     Raises:
         BadRequestError: Something in it is wrong, or is nothing that this server does.
         NotFoundError: There is no such model.

@@ -45,12 +45,7 @@ _TITLES_BY_CODE = {
 
 
 def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
-    """A failure as Replicate's interface has it (RFC 9457), with our code behind it.
-
-    Args:
-        told: As `errors.described` has it.
-        request_id: Names the request in the log.
-    """
+    """A failure as Replicate's interface has it (RFC 9457), with our code behind it."""
     status = int(told["status"])
     title = _TITLES_BY_CODE.get(told["code"]) or _TITLES.get(
         status, "Server error" if status >= 500 else "Bad request"
@@ -87,12 +82,7 @@ class ReplicateEndpoint(Endpoint):
         await send_json(send, body["status"], body, own, request_id=request_id)
 
     def require(self, access: Access, wanted: str) -> None:
-        """Raises where the key may not do this.
-
-        Args:
-            access: Who asks.
-            wanted: An operation, or ``"predictions"``.
-        """
+        """Raises where the key may not do this."""
         if access.key is not None and not access.key.allows(wanted):
             raise status_error(
                 errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"

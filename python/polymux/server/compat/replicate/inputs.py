@@ -91,10 +91,6 @@ def chat_body(
 def in_words_of(given: Mapping[str, Any], text: str) -> str:
     """Rename the operation's fields in a message to the names of the request.
 
-    Args:
-        given: The input.
-        text: A field's name, or a message in which names of fields stand.
-
     Example:
         >>> in_words_of({"max_tokens": 0}, "max_completion_tokens=0: must be from 1")
         'max_tokens=0: must be from 1'
@@ -160,11 +156,7 @@ class Input(NamedTuple):
 
 
 class Inputs:
-    """Reads inputs for a server.
-
-    Args:
-        state: The server's.
-    """
+    """Reads inputs for a server."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state

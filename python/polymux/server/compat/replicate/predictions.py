@@ -69,9 +69,6 @@ class Creation(NamedTuple):
 def creation(body: Mapping[str, Any]) -> Creation:
     """The body of a creation.
 
-    Args:
-        body: Its members.
-
     Example:
         >>> creation({"version": "riffusion/riffusion", "input": {"prompt_a": "waves"}}).events
         ('start', 'output', 'logs', 'completed')
@@ -186,13 +183,7 @@ _CURSOR = re.compile(r"(older|newer) (\d{1,18})", re.ASCII)
 
 
 class CreatingEndpoint(ReplicateEndpoint):
-    """What begins predictions.
-
-    Args:
-        state: The server's.
-        inputs: Reads what they are made of.
-        webhooks: Tells others of them.
-    """
+    """What begins predictions."""
 
     name = "predictions"
     begins_work = True

@@ -69,11 +69,6 @@ class Delivery:
     async def post(self, url: str, body: bytes, lines: Sequence[str]) -> int:
         """Posts JSON; gives the status that was answered.
 
-        Args:
-            url: Where to.
-            body: The JSON.
-            lines: More header lines.
-
         Raises:
             URLRefusedError: It leads where it may not.
             PolymuxError: Nobody has answered within 10 s.
@@ -120,11 +115,7 @@ _PREFIX = "whsec_"
 
 
 class SigningSecret:
-    """A server's secret, in a file of mode 0600; each key has one of its own, made from it.
-
-    Args:
-        path: The file; made where there is none.
-    """
+    """A server's secret, in a file of mode 0600; each key has one of its own, made from it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -133,9 +124,6 @@ class SigningSecret:
 
     def of(self, owner: str) -> str:
         """The secret of a key, as ``whsec_`` and base64. Blocks: on any thread.
-
-        Args:
-            owner: The key's id.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
@@ -172,12 +160,6 @@ def new_message_id() -> str:
 def signed(secret: str, message: str, body: bytes, now: float | None = None) -> list[str]:
     """The header lines of a message.
 
-    Args:
-        secret: As `SigningSecret.of` gives it.
-        message: The message's name.
-        body: Its bytes.
-        now: Seconds since 1970. Default: the time.
-
     Example:
         >>> signed("whsec_c2VjcmV0", "msg_1", b"{}", 1700000000)[2]
         'webhook-signature: v1,A5oIrJxXPB/PkULSoVu0e4khvPiqpF9vljmhkSKg0FI='
@@ -206,9 +188,6 @@ class Webhooks:
     """The webhooks of a server's predictions.
 
     They never hold up a job, and end with the server: what was to be told then is not.
-
-    Args:
-        state: The server's.
     """
 
     def __init__(self, state: ServerState) -> None:
@@ -221,9 +200,6 @@ class Webhooks:
 
     async def secret_of(self, owner: str) -> str:
         """What a key's messages are signed with, as ``whsec_`` and base64.
-
-        Args:
-            owner: The key's id.
 
         Raises:
             StoreError: The server's own secret cannot be kept.
@@ -344,12 +320,7 @@ def _news(job: Job, wanted: frozenset[str]) -> tuple[int, int]:
 
 
 class WebhookSecret(ReplicateEndpoint):
-    """``GET webhooks/default/secret``.
-
-    Args:
-        state: The server's.
-        webhooks: Whose.
-    """
+    """``GET webhooks/default/secret``."""
 
     name = "predictions"
     every_key = False
