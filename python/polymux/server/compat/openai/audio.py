@@ -45,7 +45,9 @@ class WantedTranscript(NamedTuple):
     language: str | None
 
 
-class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
+class Transcriptions(OpenAiEndpoint, OperationEndpoint):
+    """``POST /v1/audio/transcriptions``."""
+
     translates = False
 
     def __init__(self, state: ServerState) -> None:
@@ -76,11 +78,7 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
         await asked.send_body(200, body, ((b"content-type", kind),))
 
 
-class Transcriptions(AudioEndpoint):
-    """``POST /v1/audio/transcriptions``."""
-
-
-class Translations(AudioEndpoint):
+class Translations(Transcriptions):
     """``POST /v1/audio/translations``: into English."""
 
     translates = True

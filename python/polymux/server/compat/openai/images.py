@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from polymux.contract import CheckedRequest
-    from polymux.server.http.responses import Receive
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
@@ -47,25 +46,34 @@ class WantedImages(NamedTuple):
     form: str
 
 
-class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
+class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
+    """``POST /v1/images/generations``."""
+
+    edits = False
+
     def __init__(self, state: ServerState) -> None:
         super().__init__(state, contract.operation("generate_image"))
+        self.accepted = {"multipart" if self.edits else "json"}
 
     async def handle(self, asked: RequestContext) -> Any:
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
-            wanted = await self._wanted(asked, files)
+            if self.edits:
+                fields = await self.read_fields(asked, files)
+            else:
+                limits, longest = self.state.settings.limits, self.max_json_bytes
+                body = await bodies.whole_object(asked.receive, longest, limits, self.name)
+                fields = list(body.items())
+            wanted = wanted_images(fields, edits=self.edits)
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
             await self.tell(asked.send, job.failure, access.request_id)
             return None
-        made = [await self._picture(job, one, wanted.form) for one in _outputs(job)]
+        outputs = job.output if isinstance(job.output, list) else [job.output]
+        made = [await self._picture(job, one, wanted.form) for one in outputs]
         return {"created": int(job.created_at), "data": made}
-
-    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:
-        raise NotImplementedError
 
     async def _picture(self, job: Job, made: Any, form: str) -> dict[str, str]:
         name = made["file"]
@@ -80,31 +88,10 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
         return {"b64_json": await asyncio.to_thread(_in_base64, store.media.open(file))}
 
 
-class ImageGenerations(ImageEndpoint):
-    """``POST /v1/images/generations``."""
-
-    def __init__(self, state: ServerState) -> None:
-        super().__init__(state)
-        self.accepted = {"json"}
-
-    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:  # noqa: ARG002
-        return wanted_images(await self._members(asked.receive))
-
-    async def _members(self, receive: Receive) -> list[tuple[str, Any]]:
-        limits, longest = self.state.settings.limits, self.max_json_bytes
-        return list((await bodies.whole_object(receive, longest, limits, self.name)).items())
-
-
-class ImageEdits(ImageEndpoint):
+class ImageEdits(ImageGenerations):
     """``POST /v1/images/edits``: pictures that begin with one that is there."""
 
-    def __init__(self, state: ServerState) -> None:
-        super().__init__(state)
-        self.accepted = {"multipart"}
-
-    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:
-        fields = await self.read_fields(asked.access, asked.receive, files)
-        return wanted_images(fields, edits=True)
+    edits = True
 
 
 def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> WantedImages:
@@ -194,10 +181,6 @@ def _as_text(name: str, value: Any, *, form_text: bool) -> str:
     raise bad_request(
         f"{name}={what}: must be a {'number' if name == 'n' else 'plain value'}", name
     )
-
-
-def _outputs(job: Job) -> list[Any]:
-    return job.output if isinstance(job.output, list) else [job.output]
 
 
 def _in_base64(descriptor: int) -> str:
