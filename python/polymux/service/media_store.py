@@ -8,7 +8,7 @@ import re
 import secrets
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import display_name
 from polymux.errors import InternalServerError
@@ -308,22 +308,18 @@ class MediaStore:
         return self._path(file.name)
 
     def of_job(self, job: str) -> list[StoredFile]:
-        return [
-            StoredFile(*row)
-            for row in self._database.rows(
-                "SELECT * FROM files WHERE job = ? ORDER BY created_at, name", (job,)
-            )
-        ]
+        return self._files("job = ? ORDER BY created_at, name", job)
+
+    def _files(self, condition: str, *values: Any) -> list[StoredFile]:
+        query = f"SELECT * FROM files WHERE {condition}"  # noqa: S608
+        return [StoredFile(*row) for row in self._database.rows(query, values)]
 
     def sent_by(self, owner: str, most: int = 1000) -> list[StoredFile]:
         """The files that a key has sent to be kept, newest first, at most so many."""
-        query = (
-            "SELECT * FROM files WHERE owner = ? AND job = '' AND expires_at > ? "
-            "ORDER BY created_at DESC, name LIMIT ?"
+        condition = (
+            "owner = ? AND job = '' AND expires_at > ? ORDER BY created_at DESC, name LIMIT ?"
         )
-        return [
-            StoredFile(*row) for row in self._database.rows(query, (owner, self._clock(), most))
-        ]
+        return self._files(condition, owner, self._clock(), most)
 
     def remove(self, *files: StoredFile, also: Callable[[], object] | None = None) -> None:
         """Removes them; whoever reads one reads on.
@@ -369,8 +365,7 @@ class MediaStore:
         Args:
             most: As many at once, so that others get their turn. Default: 500.
         """
-        query = "SELECT * FROM files WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
-        over = [StoredFile(*row) for row in self._database.rows(query, (self._clock(), most))]
+        over = self._files("expires_at <= ? ORDER BY expires_at LIMIT ?", self._clock(), most)
         if over:
             self.remove(*over)
         return len(over)

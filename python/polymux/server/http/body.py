@@ -107,18 +107,35 @@ async def pieces(
         APIStatusError: It came too slowly (408).
         ClientGoneError: It ended before its end.
     """
-    reader = _BodyReader(receive, max_bytes, limits, what)
-    while not reader.ended:
-        piece = await reader.read()
+    now = asyncio.get_running_loop().time
+    until = now() + limits.body_first_s
+    idle_s = max(limits.body_first_s, limits.body_idle_s)
+    size = 0
+    more = True
+    while more:
+        # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
+        # would have the rest of the day.
+        try:
+            late = min(until + size / limits.body_bytes_per_s, now() + idle_s)
+            async with asyncio.timeout_at(late):
+                message = await receive()
+        except TimeoutError:
+            raise status_error(
+                errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > max_bytes:
+            raise too_large(max_bytes, what)
         if piece:
             yield piece
+        more = message.get("more_body", False)
 
 
 async def whole(receive: Receive, max_bytes: int, limits: Limits, what: str) -> bytes:
-    reader = _BodyReader(receive, max_bytes, limits, what)
-    found = [await reader.read()]
-    while not reader.ended:
-        found.append(await reader.read())
+    found = [piece async for piece in pieces(receive, max_bytes, limits, what)]
     return found[0] if len(found) == 1 else b"".join(found)
 
 
@@ -138,41 +155,6 @@ async def whole_object(
     if not isinstance(value, dict):
         raise bad_request("the body must be a JSON object")
     return value
-
-
-class _BodyReader:
-    """Takes a body out of ASGI's messages, no more of it and no slower than it may be."""
-
-    def __init__(self, receive: Receive, max_bytes: int, limits: Limits, what: str) -> None:
-        self._receive = receive
-        self._max_bytes = max_bytes
-        self._what = what
-        self._now = asyncio.get_running_loop().time
-        self._until = self._now() + limits.body_first_s
-        self._idle_s = max(limits.body_first_s, limits.body_idle_s)
-        self._byte_s = 1 / limits.body_bytes_per_s
-        self._size = 0
-        self.ended = False
-
-    async def read(self) -> bytes:
-        # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
-        # would have the rest of the day.
-        until = min(self._until + self._size * self._byte_s, self._now() + self._idle_s)
-        try:
-            async with asyncio.timeout_at(until):
-                message = await self._receive()
-        except TimeoutError:
-            raise status_error(
-                errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
-            ) from None
-        if message["type"] == "http.disconnect":
-            raise ClientGoneError
-        piece: bytes = message.get("body", b"")
-        self._size += len(piece)
-        if self._size > self._max_bytes:
-            raise too_large(self._max_bytes, self._what)
-        self.ended = not message.get("more_body", False)
-        return piece
 
 
 class Form:

@@ -15,7 +15,7 @@ from polymux.server.routes.endpoint import Endpoint
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
-    from polymux.server.http.responses import Scope, Send
+    from polymux.server.http.responses import Scope
     from polymux.server.routes.endpoint import RequestContext
     from polymux.service.media_store import StoredFile
 
@@ -122,30 +122,25 @@ def _is_known(field: bytes | None, tag: bytes) -> bool:
 
 
 async def _send_part(asked: RequestContext, descriptor: int, start: int, end: int) -> None:
-    if end - start <= _PIECE_BYTES:
-        await _send_pieces(asked.send, descriptor, start, end, None)
-        return
-    leaving = asyncio.ensure_future(gone(asked.receive))
-    try:
-        await _send_pieces(asked.send, descriptor, start, end, leaving)
-    finally:
-        leaving.cancel()
-
-
-async def _send_pieces(
-    send: Send, descriptor: int, start: int, end: int, leaving: asyncio.Future[None] | None
-) -> None:
     if start == end:
-        await send({"type": "http.response.body", "body": b""})
-    while start < end:
-        size = min(_PIECE_BYTES, end - start)
-        piece = await asyncio.to_thread(os.pread, descriptor, size, start)
-        if not piece:
-            raise ClientGoneError  # The file is shorter than it was: the answer is cut.
-        if leaving is not None and leaving.done():
-            raise ClientGoneError
-        start += len(piece)
-        await send({"type": "http.response.body", "body": piece, "more_body": start < end})
+        await asked.send({"type": "http.response.body", "body": b""})
+        return
+    leaving = None
+    if end - start > _PIECE_BYTES:
+        leaving = asyncio.ensure_future(gone(asked.receive))
+    try:
+        while start < end:
+            size = min(_PIECE_BYTES, end - start)
+            piece = await asyncio.to_thread(os.pread, descriptor, size, start)
+            # The file is shorter than it was, and the answer is cut; or who has asked has gone.
+            if not piece or (leaving is not None and leaving.done()):
+                raise ClientGoneError
+            start += len(piece)
+            more = {"type": "http.response.body", "body": piece, "more_body": start < end}
+            await asked.send(more)
+    finally:
+        if leaving is not None:
+            leaving.cancel()
 
 
 def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
