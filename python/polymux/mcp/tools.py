@@ -25,14 +25,7 @@ SELECTOR = "model"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A tool.
-
-    Attributes:
-        name: The operation's name.
-        title: A few words.
-        description: What it does.
-        schema: JSON Schema of its arguments.
-    """
+    """A tool, by the name of its operation; `schema` is the JSON Schema of its arguments."""
 
     name: str
     title: str

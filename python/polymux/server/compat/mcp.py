@@ -366,16 +366,9 @@ _RETRY_S = 5
 
 @dataclass(slots=True, eq=False)
 class OpenSession:
-    """A session.
-
-    Attributes:
-        name: Its id.
-        owner: The caller that has begun it.
-        running: How many of its requests are being answered.
-    """
-
     name: str
     owner: str
+    #: How many of its requests are being answered.
     running: int = 0
 
 

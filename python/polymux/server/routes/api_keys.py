@@ -15,8 +15,6 @@ from polymux import errors
 from polymux._util.deprecation import with_new_keys
 from polymux._util.text import shown
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
-from polymux.server.auth.gate import check_body
-from polymux.server.http.body import whole_object
 from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_keys
 from polymux.service.errors import bad_request, status_error
 
@@ -39,12 +37,7 @@ _log = logging.getLogger("polymux.server")
 
 
 class Bounds(NamedTuple):
-    """What a number may be.
-
-    Attributes:
-        lowest: The least that it may be.
-        is_whole: Whether it has no fraction.
-    """
+    """The least that a number may be, and whether it has no fraction."""
 
     lowest: float
     is_whole: bool = False
@@ -128,11 +121,7 @@ def _number(name: str, value: Any) -> float | None:
 
 class _KeyEndpoint(AdministrationEndpoint):
     async def _values(self, asked: RequestContext) -> dict[str, Any]:
-        limits, longest = self.state.settings.limits, _MAX_BODY_BYTES
-        if check_body(asked.access, self.name, longest, longest) != "json":
-            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
-        value = await whole_object(asked.receive, longest, limits, self.name)
-        return key_values(value, time.time())
+        return key_values(await self.read_object(asked, _MAX_BODY_BYTES), time.time())
 
     async def _with_file(
         self, change: Callable[[KeyFile], _Given], id_: str | None = None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._util.text import printable, shortened
-from polymux.server.auth.gate import Access, request_id_of
-from polymux.server.http.body import ClientGoneError
+from polymux.server.auth.gate import Access, check_body, request_id_of
+from polymux.server.http.body import ClientGoneError, whole_object
 from polymux.server.http.responses import CLOSE, send_json, send_told, send_whole
 from polymux.server.observability.logs import ACCESS_LOGGER
 from polymux.service.errors import StoreError, described, draining, status_error
@@ -44,14 +44,7 @@ _MODEL = "model"
 
 
 class RequestContext(NamedTuple):
-    """A request of somebody who may come in.
-
-    Attributes:
-        access: Who, and what the header says.
-        scope: ASGI's.
-        receive: ASGI's: the body.
-        send: ASGI's: the answer.
-    """
+    """A request of somebody who may come in; the last three are ASGI's."""
 
     access: Access
     scope: Scope
@@ -157,6 +150,16 @@ class Endpoint:
         the key, or is refused. Others say more.
         """
         return job.idempotency is not None and job.idempotency[0] == idempotency_key
+
+    async def read_object(self, asked: RequestContext, max_bytes: int) -> dict[str, Any]:
+        """The JSON object of a body.
+
+        Raises:
+            APIStatusError: It is none, too long, or came too slowly.
+        """
+        if check_body(asked.access, self.name, max_bytes, max_bytes) != "json":
+            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
+        return await whole_object(asked.receive, max_bytes, self.state.settings.limits, self.name)
 
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()

@@ -43,13 +43,7 @@ _SHARED_FIELDS: Fields = (
 
 
 class PageFile(NamedTuple):
-    """A file of the page.
-
-    Attributes:
-        data: All of it.
-        content_type: As browsers are told it.
-        tag: Its entity tag, which changes with its bytes.
-    """
+    """A file of the page, with its entity tag, which changes with its bytes."""
 
     data: bytes
     content_type: bytes

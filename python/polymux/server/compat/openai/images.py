@@ -35,12 +35,7 @@ _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})", re.ASCII)
 
 
 class WantedImages(NamedTuple):
-    """What a request in OpenAI's shape asks for.
-
-    Attributes:
-        request: The same in the operation's words.
-        form: Of the answer: ``"url"`` or ``"b64_json"``.
-    """
+    """What a request asks for, in the operation's words; `form` is ``"url"`` or ``"b64_json"``."""
 
     request: CheckedRequest
     form: str

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux.server.auth.gate import check_body
-from polymux.server.http.body import whole_object
 from polymux.server.http.responses import send_json, told_fields
 from polymux.server.routes.endpoint import Endpoint, NotFound
-from polymux.service.errors import draining, status_error
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.server.auth.gate import Access
     from polymux.server.http.responses import Fields, Receive, Scope, Send
-    from polymux.server.routes.endpoint import RequestContext
 
 #: What all addresses begin with.
 PREFIX = "/replicate/"
@@ -95,20 +92,6 @@ class ReplicateEndpoint(Endpoint):
             raise status_error(
                 errors.PermissionDeniedError, "this key may use no operation", code="forbidden"
             )
-
-    async def read_object(self, asked: RequestContext) -> dict[str, Any]:
-        """The JSON object that came.
-
-        Raises:
-            APIStatusError: It is none, too long, or came too slowly; or the server stops.
-        """
-        if self.state.stopping.is_set():
-            raise draining()
-        limits = self.state.settings.limits
-        longest = limits.chat_bytes
-        if check_body(asked.access, self.name, longest, longest) != "json":
-            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
-        return await whole_object(asked.receive, longest, limits, self.name)
 
 
 def _bearer(name: bytes, value: bytes) -> bytes:

@@ -18,6 +18,7 @@ from polymux.server.routes.operations import idempotency_key_of, preferences, un
 from polymux.server.routes.predictions import cursor_of, link, page_url
 from polymux.server.routes.sse import send_events
 from polymux.service import job_table
+from polymux.service.errors import draining
 from polymux.service.job_table import CANCELED, FAILED, STARTING
 from polymux.service.model import OperationRequest
 from polymux.upstreams.model_names import CHATS
@@ -202,7 +203,10 @@ class CreatingEndpoint(ReplicateEndpoint):
             model: That the address names. Default: the one that the body's version means.
         """
         access = asked.access
-        wanted = creation(await self.read_object(asked))
+        if self.state.stopping.is_set():
+            raise draining()
+        body = await self.read_object(asked, self.state.settings.limits.chat_bytes)
+        wanted = creation(body)
         if model is None:
             model = of_version(self.state.service, wanted.version)
             self.require(access, model.operation)
