@@ -22,7 +22,7 @@ from polymux.service.service import is_job
 from polymux.service.temporary_files import copied, written
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from polymux.client.async_client import AsyncClient
     from polymux.client.responses import Prediction
@@ -52,7 +52,7 @@ class Call:
     caller: Caller
     request_id: str
     max_json_bytes: int
-    tell: Callable[[float, str | None], Awaitable[None]]
+    tell: Callable[[float, str | None], Coroutine[Any, Any, None]]
 
 
 #: Files whose addresses are remembered; of more, the oldest are forgotten.
@@ -153,12 +153,9 @@ class _Progress:
             return
         self._told = float(progress)
         lines = job.logs.splitlines()
-        task = asyncio.ensure_future(self._tell(self._told, lines[-1] if lines else None))
+        task = asyncio.ensure_future(self._call.tell(self._told, lines[-1] if lines else None))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _tell(self, progress: float, message: str | None) -> None:
-        await self._call.tell(progress, message)
 
 
 def _content(one: Input) -> Any:

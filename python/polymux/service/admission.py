@@ -140,11 +140,7 @@ class Admission:
         return Reservation(self)
 
     def check_room(self) -> None:
-        """Raises where whoever comes now would find the queue full.
-
-        Raises:
-            OverloadedError: It is.
-        """
+        """Raises where whoever comes now would find the queue full."""
         waiting = len(self._waiting) + self.reserved
         if self.running + waiting >= self._backend.max_concurrency + self._queue:
             turns = (waiting + self.running) / self._backend.max_concurrency

@@ -250,9 +250,6 @@ class JobManager:
         Args:
             name: Its id.
             owner: The key that may know of it; None for all.
-
-        Raises:
-            NotFoundError: There is none, or it is another's.
         """
         running = self._running.get(name)
         job = running.job if running else self._unwritten.get(name)

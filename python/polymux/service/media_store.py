@@ -226,11 +226,7 @@ class MediaStore:
         return made
 
     def change_reserved(self, more_bytes: int) -> None:
-        """Reserves more, or gives back where that is negative; `TempFile` calls it.
-
-        Raises:
-            InternalServerError: There is no room for that (code ``storage_full``).
-        """
+        """Reserves more, or gives back where that is negative; `TempFile` calls it."""
         with self._lock:
             total = self._used_bytes + self._reserved_bytes + more_bytes
             if more_bytes > 0 and total > self._cap_bytes:

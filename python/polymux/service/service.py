@@ -375,11 +375,7 @@ class Service:
         return await self.jobs.submit(work, idempotency_key, admit)
 
     async def _check_estimate(self, work: OperationRequest, backend: Backend) -> None:
-        """Refuses what would take too long or too much; what has no limit is not measured.
-
-        Raises:
-            UnprocessableEntityError: It would.
-        """
+        """Refuses what would take too long or too much; what has no limit is not measured."""
         if self._bounds.hold_for(work):
             self._bounds.check(work, await backend.estimate(work))
 

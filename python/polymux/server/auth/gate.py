@@ -198,9 +198,6 @@ class Gate:
                 None where every key will do.
             request_id: Names the request.
             now: Seconds since 1970.
-
-        Raises:
-            APIStatusError: They may not.
         """
         self.check_origin(headers)
         key = self.key_of(headers, now)

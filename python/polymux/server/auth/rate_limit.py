@@ -64,9 +64,6 @@ class Quotas:
         Args:
             key: Whose.
             jobs: How many of its jobs go on without a request.
-
-        Raises:
-            RateLimitError: There are as many as it may have.
         """
         if key.concurrent is not None and self._use(key).running + jobs > key.concurrent:
             raise _too_many(key)

@@ -203,12 +203,7 @@ class KeyItem(_KeyEndpoint):
     methods = ("PATCH", "DELETE")
 
     async def handle(self, asked: RequestContext) -> None:
-        """Changes what is given and leaves the rest; or takes the key away.
-
-        Raises:
-            NotFoundError: There is none.
-            ConflictError: It is the key that asks.
-        """
+        """Changes what is given and leaves the rest; or takes the key away."""
         id_ = self._other(asked)
         if asked.scope["method"] == "DELETE":
             key = await self._with_file(lambda file: file.remove(id_), id_)
@@ -229,11 +224,7 @@ class KeyRotation(_KeyEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> None:
-        """Puts a new key in the place of one, its own too; the old one opens nothing any more.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Puts a new key in the place of one, its own too; the old one opens nothing any more."""
         id_ = asked.scope["path_params"]["id"]
         text, key = await self._with_file(lambda file: file.rotate(id_), id_)
         self._note_change("rotated", key, asked)

@@ -15,8 +15,9 @@ from polymux.server.auth.gate import check_body
 from polymux.server.http import body as bodies
 from polymux.server.http.responses import metrics_fields, send_told
 from polymux.server.routes.endpoint import Endpoint
-from polymux.server.routes.predictions import described_job, linked
+from polymux.server.routes.predictions import described_job, link
 from polymux.server.routes.sse import send_stream
+from polymux.service import job_table
 from polymux.service.errors import bad_request, draining, status_error
 from polymux.service.model import OperationRequest, OperationResult, Upload, buffered_sink
 from polymux.service.service import is_job
@@ -226,7 +227,7 @@ def answer_of(state: ServerState, job: Job) -> Any:
     """What the address of its operation answers for a job that has succeeded."""
     if RESULTS[job.operation] == "Prediction":
         return described_job(state, job)
-    return linked(state, job, job.output)
+    return job_table.linked(job.output, lambda name: link(state, job, name))
 
 
 def idempotency_key_of(access: Access) -> str | None:

@@ -28,11 +28,6 @@ _CURSOR = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 _MAX_LISTED_TEXT_CHARACTERS = 2_000
 
 
-def linked(state: ServerState, job: Job, value: Any) -> Any:
-    """An output with signed links in the place of the store's files."""
-    return job_table.linked(value, lambda name: link(state, job, name))
-
-
 def link(state: ServerState, job: Job, name: str) -> str:
     """A link to a file of a job, good for as long as the file is."""
     store = state.service.store
@@ -91,23 +86,24 @@ class PredictionList(Endpoint):
         }
 
 
-class PredictionEndpoint(Endpoint):
-    """``/api/v1/predictions/{id}``, and what is beneath it."""
+async def job_named(state: ServerState, asked: RequestContext) -> Job:
+    """The key's job that the address names.
 
-    name = "predictions"
+    Raises:
+        NotFoundError: There is none, or it is another key's.
+    """
+    name = asked.scope["path_params"]["id"]
+    return await state.service.jobs.find(name, asked.access.caller.id)
 
-    async def _job(self, asked: RequestContext) -> Job:
-        name = asked.scope["path_params"]["id"]
-        return await self.state.service.jobs.find(name, asked.access.caller.id)
 
-
-class PredictionItem(PredictionEndpoint):
+class PredictionItem(Endpoint):
     """``GET`` and ``DELETE /api/v1/predictions/{id}``."""
 
+    name = "predictions"
     methods = ("GET", "DELETE")
 
     async def handle(self, asked: RequestContext) -> Any:
-        job = await self._job(asked)
+        job = await job_named(self.state, asked)
         if asked.scope["method"] != "DELETE":
             return described_job(self.state, job)
         await self.state.service.jobs.remove(job)
@@ -115,22 +111,26 @@ class PredictionItem(PredictionEndpoint):
         return None
 
 
-class PredictionCancel(PredictionEndpoint):
+class PredictionCancel(Endpoint):
     """``POST /api/v1/predictions/{id}/cancel``."""
 
+    name = "predictions"
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> Any:
-        job = await self.state.service.jobs.cancel(await self._job(asked))
+        job = await self.state.service.jobs.cancel(await job_named(self.state, asked))
         return described_job(self.state, job)
 
 
-class PredictionEvents(PredictionEndpoint):
+class PredictionEvents(Endpoint):
     """``GET /api/v1/predictions/{id}/events``."""
+
+    name = "predictions"
 
     async def handle(self, asked: RequestContext) -> None:
         """The job now, whenever it changes, and at its end."""
-        await send_events(self.state, self._events(await self._job(asked)), asked, failure="error")
+        events = self._events(await job_named(self.state, asked))
+        await send_events(self.state, events, asked, failure="error")
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
         seen = None

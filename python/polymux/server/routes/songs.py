@@ -37,12 +37,7 @@ class _SongEndpoint(Endpoint):
     public = True
 
     async def song(self, scope: Scope, suffix: str = "") -> CatalogueSong:
-        """The song that a good link names. All others are answered alike.
-
-        Raises:
-            NotFoundError: It is no good link, or the song is gone.
-            APIStatusError: The catalogue cannot be read.
-        """
+        """The song that a good link names. All others are answered alike."""
         number = scope["path_params"]["id"]
         given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         service = self.state.service

@@ -148,11 +148,7 @@ def _source(given: GivenFields) -> Upload:
 
 
 def _check_rest(given: GivenFields, *, edits: bool) -> None:
-    """Takes what may say what is done anyway.
-
-    Raises:
-        BadRequestError: Something else is asked for.
-    """
+    """Takes what may say what is done anyway."""
     given.only("quality", ("auto", "standard"), why="there is one quality: 'auto'")
     given.only("output_format", ("png",), why="pictures are made as png")
     given.only("background", ("auto", "opaque"), why="nothing here makes transparent pictures")

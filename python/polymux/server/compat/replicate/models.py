@@ -239,12 +239,7 @@ class ModelEndpoint(ReplicateEndpoint):
         } | dict.fromkeys(nothing)
 
     def wanted(self, asked: RequestContext) -> Model:
-        """The model that the address names.
-
-        Raises:
-            NotFoundError: There is none.
-            PermissionDeniedError: The key may not use its operation.
-        """
+        """The model that the address names."""
         names = asked.scope["path_params"]
         model = named(self.state.service, names["owner"], names["name"])
         self.require(asked.access, model.operation)

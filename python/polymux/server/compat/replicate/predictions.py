@@ -15,7 +15,7 @@ from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, inva
 from polymux.server.compat.replicate.models import named, of_job, of_version
 from polymux.server.http.responses import to_json
 from polymux.server.routes.operations import idempotency_key_of, preferences, unless_gone
-from polymux.server.routes.predictions import cursor_of, link, page_url
+from polymux.server.routes.predictions import cursor_of, job_named, link, page_url
 from polymux.server.routes.sse import send_events
 from polymux.service import job_table
 from polymux.service.errors import draining
@@ -333,21 +333,12 @@ class PredictionEndpoint(ReplicateEndpoint):
     name = "predictions"
     every_key = False
 
-    async def job(self, asked: RequestContext) -> Job:
-        """The job of the address.
-
-        Raises:
-            NotFoundError: There is none, or it is another key's.
-        """
-        name = asked.scope["path_params"]["id"]
-        return await self.state.service.jobs.find(name, asked.access.caller.id)
-
 
 class PredictionItem(PredictionEndpoint):
     """``GET predictions/{id}``."""
 
     async def handle(self, asked: RequestContext) -> Any:
-        return prediction_of(self.state, await self.job(asked))
+        return prediction_of(self.state, await job_named(self.state, asked))
 
 
 class PredictionCancel(PredictionEndpoint):
@@ -357,7 +348,7 @@ class PredictionCancel(PredictionEndpoint):
 
     async def handle(self, asked: RequestContext) -> Any:
         """It, as it is when it has stopped; one that has ended stays as it is."""
-        job = await self.state.service.jobs.cancel(await self.job(asked))
+        job = await self.state.service.jobs.cancel(await job_named(self.state, asked))
         return prediction_of(self.state, job)
 
 
@@ -385,7 +376,9 @@ class PredictionStream(PredictionEndpoint):
     """``GET predictions/{id}/stream``."""
 
     async def handle(self, asked: RequestContext) -> None:
-        await send_events(self.state, self._events(await self.job(asked)), asked, failure="error")
+        await send_events(
+            self.state, self._events(await job_named(self.state, asked)), asked, failure="error"
+        )
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
         number = said = logged = 0

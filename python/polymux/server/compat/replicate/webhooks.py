@@ -199,11 +199,7 @@ class Webhooks:
         self._delivery: Delivery | None = None
 
     async def secret_of(self, owner: str) -> str:
-        """What a key's messages are signed with, as ``whsec_`` and base64.
-
-        Raises:
-            StoreError: The server's own secret cannot be kept.
-        """
+        """What a key's messages are signed with, as ``whsec_`` and base64."""
         return await asyncio.to_thread(self._secret.of, owner)
 
     async def check(self, url: str) -> None:
