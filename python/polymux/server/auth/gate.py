@@ -181,6 +181,7 @@ class Gate:
         # A missing one is looked for as well: all take equally long.
         key = self._keys.find(b"" if matched is None else matched[1], now)
         if key is None or matched is None:
+            # The same words for a missing one and an unknown one.
             raise status_error(
                 errors.AuthenticationError,
                 "no key, or one that this server does not know: send Authorization: Bearer KEY",
