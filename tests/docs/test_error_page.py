@@ -12,9 +12,9 @@ from polymux import errors
 from polymux.cli.errors import EPILOG, code_of
 from polymux.client.answer import _class_of
 from polymux.server.http.connection_limit import _REASONS
-from polymux.server.routes.operations import CANCELED
 from polymux.service import errors as service_errors
 from polymux.service import job_table
+from polymux.service.job_table import CANCELED_BY_ANOTHER
 from support.native_build import ROOT
 
 PAGE = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ def answered() -> dict[tuple[int, str], list[str]]:
                     found.setdefault(told, []).append(f"{path.name}:{node.lineno}")
     unforeseen = service_errors.described(ValueError())
     store_failed = service_errors.described(service_errors.StoreError(""))
-    for told in (unforeseen, store_failed, job_table.INTERRUPTED, CANCELED):
+    for told in (unforeseen, store_failed, job_table.INTERRUPTED, CANCELED_BY_ANOTHER):
         found[told["status"], told["code"]] = ["failures"]
     for status, (code, _) in _REASONS.items():
         found[status, code] = ["early_refusals"]

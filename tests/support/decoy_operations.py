@@ -26,7 +26,7 @@ from polymux import contract
 from polymux.downloads.url_inputs import UrlFetcher, failure_of
 from polymux.errors import PolymuxError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.compat.replicate.delivery import Delivery
+from polymux.server.compat.replicate.webhooks import Delivery
 from polymux.service.errors import described
 from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.service import Service, is_job

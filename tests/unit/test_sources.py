@@ -57,7 +57,7 @@ CONNECTORS = {
     # What listens.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
     # Webhooks, judged before; and upstreams and catalogues that the operator has named.
-    "server/compat/replicate/delivery.py": {"core.Session"},
+    "server/compat/replicate/webhooks.py": {"core.Session"},
     "upstreams/client.py": {"core.Session"},
     "upstreams/song_search/source.py": {"core.Session"},
 }

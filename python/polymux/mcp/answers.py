@@ -93,14 +93,12 @@ def failure_of(told: Mapping[str, Any], request_id: str) -> types.CallToolResult
 
 
 def resource_of(file: MadeFile) -> types.Resource:
-    """A file as a list of resources names it."""
     return types.Resource(
         uri=file.uri, name=file.name, mime_type=file.content_type, size=file.size_bytes
     )
 
 
 def encoded(data: bytes) -> str:
-    """Bytes as results carry them."""
     return base64.b64encode(data).decode("ascii")
 
 

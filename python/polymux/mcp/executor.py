@@ -7,7 +7,7 @@ import os
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from polymux import errors
 from polymux.client.responses.prediction import files_of
@@ -16,13 +16,13 @@ from polymux.mcp.tools import CHATS, checked
 from polymux.media.media_file import MediaFile
 from polymux.service import job_table
 from polymux.service.errors import bad_request, restored, status_error
-from polymux.service.job_table import CANCELED, SUCCEEDED
+from polymux.service.job_table import SUCCEEDED
 from polymux.service.model import OperationRequest, Upload, buffered_sink
 from polymux.service.service import is_job
 from polymux.service.temporary_files import copied, written
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from polymux.client.async_client import AsyncClient
     from polymux.client.responses import Prediction
@@ -52,33 +52,7 @@ class Call:
     caller: Caller
     request_id: str
     max_json_bytes: int
-    tell: Callable[[float, str | None], Awaitable[None]]
-
-
-class ToolExecutor(Protocol):
-    """Does calls, and has the files that they have made."""
-
-    async def call(self, call: Call) -> Outcome:
-        """Does one. To cancel it ends the work.
-
-        Raises:
-            PolymuxError: It does not keep the contract, is refused, or failed.
-        """
-        ...
-
-    async def made(
-        self, caller: Caller, cursor: str | None
-    ) -> tuple[Sequence[MadeFile], str | None]:
-        """Some of the caller's files, and where the next page begins; None where there is none.
-
-        Raises:
-            BadRequestError: The cursor is none.
-        """
-        ...
-
-    async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """The caller's file of that address; None where there is none."""
-        ...
+    tell: Callable[[float, str | None], Coroutine[Any, Any, None]]
 
 
 #: Files whose addresses are remembered; of more, the oldest are forgotten.
@@ -97,7 +71,7 @@ class RemoteExecutor:
         self._made: dict[str, MadeFile] = {}
 
     async def call(self, call: Call) -> Outcome:
-        """Does one; see `ToolExecutor.call`."""
+        """Does one. To cancel it ends the work."""
         given = call.arguments
         values: dict[str, Any] = dict(given.values)
         extra = None
@@ -141,18 +115,18 @@ class RemoteExecutor:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """What was made since this began, newest first; see `ToolExecutor.made`."""
+        """What was made since this began, newest first, and no further page."""
         del caller, cursor  # There is one of both.
         return list(reversed(self._made.values())), None
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """What was made since this began, and nothing else; see `ToolExecutor.find`."""
+        """What was made since this began, and nothing else."""
         del caller
         return self._made.get(uri)
 
 
 @asynccontextmanager
-async def remote_executor(client: AsyncClient) -> AsyncIterator[ToolExecutor]:
+async def remote_executor(client: AsyncClient) -> AsyncIterator[RemoteExecutor]:
     """Calls by a server; at the end the client is closed."""
     async with client:
         yield RemoteExecutor(client)
@@ -179,12 +153,9 @@ class _Progress:
             return
         self._told = float(progress)
         lines = job.logs.splitlines()
-        task = asyncio.ensure_future(self._tell(self._told, lines[-1] if lines else None))
+        task = asyncio.ensure_future(self._call.tell(self._told, lines[-1] if lines else None))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _tell(self, progress: float, message: str | None) -> None:
-        await self._call.tell(progress, message)
 
 
 def _content(one: Input) -> Any:
@@ -229,7 +200,7 @@ class LocalExecutor:
         self._uri_of = uri_of
 
     async def call(self, call: Call) -> Outcome:
-        """Does one; see `ToolExecutor.call`."""
+        """Does one. To cancel it ends the work."""
         service = self._service()
         with ExitStack() as drafts:
             files = {}
@@ -264,7 +235,7 @@ class LocalExecutor:
             made = [self._made(service, one) for one in files]
             answer = await service.store.run(self._answer_of, job)
             return Outcome(answer, made, work.warnings)
-        raise restored(job.error or _canceled())
+        raise restored(job.failure)
 
     def _made(self, service: Service, file: StoredFile) -> MadeFile:
         read = partial(_read_result, service, file)
@@ -281,7 +252,7 @@ class LocalExecutor:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """Files of the caller's last jobs; see `ToolExecutor.made`."""
+        """Files of the caller's last jobs, and where the next page begins, if there is one."""
         service, store = self._service(), self._service().store
         before = None if cursor is None else _number(cursor)
         jobs, following = await store.run(
@@ -295,13 +266,16 @@ class LocalExecutor:
         return page, None if following is None else str(following)
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """A file of the store; see `ToolExecutor.find`."""
         service = self._service()
         name = uri.rpartition("/")[2]
         file = await service.store.run(service.store.media.find, name)
         if file is None or file.owner != caller.id or self._uri_of(file) != uri:
             return None
         return self._made(service, file)
+
+
+#: Does calls, and has the files that they have made.
+ToolExecutor: TypeAlias = RemoteExecutor | LocalExecutor
 
 
 async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
@@ -320,7 +294,6 @@ async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
 
 
 def _files_of(job: Job, service: Service) -> list[StoredFile]:
-    """The files that an output names, in its order."""
     names: list[str] = []
     job_table.linked(job.output, names.append)
     return [file for name in names if (file := service.store.media.find(name)) is not None]
@@ -344,7 +317,3 @@ def _number(cursor: str) -> int:
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 19:
         raise bad_request("cursor: is none that was given here", "cursor")
     return min(int(cursor), _LARGEST_CURSOR)
-
-
-def _canceled() -> dict[str, Any]:
-    return {"status": 409, "code": CANCELED, "message": "the prediction was canceled"}

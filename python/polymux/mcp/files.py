@@ -54,9 +54,6 @@ def embedded(field: str, text: str, max_bytes: int | None) -> Input:
         field: Its name, for messages.
         text: What was given.
         max_bytes: Longest file that is taken; None for no limit.
-
-    Raises:
-        BadRequestError: It is neither, or too long.
     """
     kind, head, body = "", "", text
     if text[: len(_DATA)].lower() == _DATA:
@@ -76,11 +73,6 @@ def embedded(field: str, text: str, max_bytes: int | None) -> Input:
 
 
 def check_length(field: str, size_bytes: int, max_bytes: int | None) -> None:
-    """Raises where a file is longer than is taken; None for no limit.
-
-    Raises:
-        BadRequestError: It is.
-    """
     if max_bytes is not None and size_bytes > max_bytes:
         raise bad_request(f"{field}: the file is over the {max_bytes} bytes that are taken", field)
 
@@ -118,10 +110,6 @@ class Folders:
             field: Its name, for messages.
             text: What was given.
             roots: What the client has announced; None where it announces nothing.
-
-        Raises:
-            BadRequestError: There is none, or it lies elsewhere; whether something is there is not
-                told then.
         """
         if text[: len(_DATA)].lower() == _DATA:
             return embedded(field, text, None)

@@ -81,9 +81,7 @@ class Frontend(Protocol):
 
     file_words: str
 
-    def visitor(self, context: Context) -> Visitor:
-        """Who makes this request."""
-        ...
+    def visitor(self, context: Context) -> Visitor: ...
 
     def max_json_bytes(self, operation: Operation) -> int:
         """Of the arguments that are no files."""
@@ -113,12 +111,7 @@ class Frontend(Protocol):
 
 
 def make_server(executor: ToolExecutor, frontend: Frontend) -> Server[Any]:
-    """The SDK's server of all tools.
-
-    Args:
-        executor: Does the calls.
-        frontend: Knows who makes them.
-    """
+    """The SDK's server of all tools."""
     tools = _Tools(executor, frontend)
     resources = _Resources(executor, frontend)
     return Server(
@@ -253,11 +246,7 @@ class _Resources:
 
 
 def _named(name: str) -> Operation:
-    """The operation of that very name; others that the interface knows are no tools.
-
-    Raises:
-        MCPError: There is none.
-    """
+    """The operation of that very name; others that the interface knows are no tools."""
     for one in contract.operations():
         if one.name == name:
             return one

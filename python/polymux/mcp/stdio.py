@@ -43,10 +43,6 @@ _MAX_WAITING_LINES = 16
 async def serve(executor: ToolExecutor, folders: Folders) -> None:
     """Serves until standard input ends, or until SIGTERM; what runs then is cancelled.
 
-    Args:
-        executor: Does the calls.
-        folders: Where files may be read from.
-
     Raises:
         asyncio.CancelledError: SIGTERM came.
     """
@@ -137,26 +133,23 @@ class StdioFrontend:
         self._folders = folders
 
     def visitor(self, context: Context) -> Visitor:
-        """The client; see `Door.visitor`."""
         return Visitor(LOCAL, f"mcp-{context.request_id}", lambda _: True, {})
 
     def max_json_bytes(self, operation: Operation) -> int:
-        """The same for all; see `Door.max_json_bytes`."""
         del operation
         return MAX_JSON_BYTES
 
     def max_file_bytes(self, operation: Operation) -> int | None:
-        """None: they are the user's own; see `Door.max_file_bytes`."""
         del operation
-        return None
+        return None  # They are the user's own.
 
     def check_place(self, context: Context) -> None:
-        """There is always one; see `Door.check_place`."""
+        """There is always one."""
 
     async def files(
         self, context: Context, params: types.CallToolRequestParams, arguments: Arguments
     ) -> Mapping[str, Input] | types.InputRequiredResult:
-        """Files of this machine, where they may be read; see `Door.files`."""
+        """Files of this machine, where they may be read."""
         roots = None
         if arguments.files and _announces_roots(context):
             found = await _roots(context, params)

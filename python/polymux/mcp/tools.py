@@ -20,19 +20,12 @@ if TYPE_CHECKING:
 
 CHATS = ("chat", "free_chat")
 #: The argument that chooses the variant, which the HTTP API has in the query.
-SELECTOR = "model"
+_SELECTOR = "model"
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A tool.
-
-    Attributes:
-        name: The operation's name.
-        title: A few words.
-        description: What it does.
-        schema: JSON Schema of its arguments.
-    """
+    """A tool, by the name of its operation; `schema` is the JSON Schema of its arguments."""
 
     name: str
     title: str
@@ -55,21 +48,6 @@ def described(file_words: str) -> tuple[Described, ...]:
                 del field["format"]
                 field["description"] += f" {file_words}"
     return tuple(Described(**tool) for tool in found)
-
-
-def models_of(operation: Operation) -> list[str]:
-    """The selectors of the operation's variants; empty without variants."""
-    return [one.model for one in operation.variants if one.model]
-
-
-def file_fields(operation: Operation) -> frozenset[str]:
-    """The names of the fields that accept a file."""
-    return frozenset(
-        field.name
-        for variant in operation.variants
-        for field in variant.fields
-        if field.type == "file"
-    )
 
 
 MAX_JSON_BYTES = 32 << 20
@@ -98,17 +76,14 @@ class Arguments:
 
 
 def sorted_out(operation: Operation, given: Mapping[str, Any] | None) -> Arguments:
-    """Selector, fields and files of a call.
-
-    Raises:
-        BadRequestError: A file or the selector is no text, or the answer is wanted in pieces.
-    """
     values = {name: value for name, value in (given or {}).items() if value is not None}
     if operation.name in CHATS and values.get("stream") is True:
         raise bad_request("stream: a tool's answer comes whole", "stream")
-    model = values.pop(SELECTOR, None) if models_of(operation) else None
-    files = {name: values.pop(name) for name in file_fields(operation) & values.keys()}
-    for name, value in {**files, SELECTOR: model or ""}.items():
+    model = values.pop(_SELECTOR, None) if operation.variants[0].model else None
+    fields = [field for variant in operation.variants for field in variant.fields]
+    expected = {field.name for field in fields if field.type == "file"}
+    files = {name: values.pop(name) for name in expected & values.keys()}
+    for name, value in {**files, _SELECTOR: model or ""}.items():
         if not isinstance(value, str):
             raise bad_request(f"{name}: must be a text", name)
     return Arguments(operation, model, values, files)

@@ -11,8 +11,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
 
 from polymux import contract
-from polymux.server.compat import openai, replicate
-from polymux.server.compat.mcp import http
+from polymux.server.compat import mcp, openai, replicate
 from polymux.server.compat.openai.errors import OpenAiNotFound
 from polymux.server.observability.tracing import tracing
 from polymux.server.routes.admin import PATH as ADMINISTRATION
@@ -179,7 +178,7 @@ def _routes(state: ServerState) -> list[Route]:
     if state.settings.openai_compat:
         endpoints += openai.routes(state)
     if state.settings.mcp_compat:
-        endpoints += http.routes(state)
+        endpoints += mcp.routes(state)
     if state.settings.replicate_compat:
         endpoints += replicate.routes(state)
     # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.

@@ -19,9 +19,6 @@ def openapi(base_url: str) -> dict[str, Any]:
 
     A body schema cannot depend on the query parameter ``model``. So a body matches any of the
     operation's schemas, and ``x-polymux-variants`` lists which belongs to which model.
-
-    Args:
-        base_url: The server's URL.
     """
     return _document() | {"servers": [{"url": base_url}]}
 

@@ -68,7 +68,6 @@ class ShutdownWatchdog:
             os.write(self._tell, bytes((status,)))
 
     def close(self) -> None:
-        """The server has stopped by itself."""
         tell, self._tell = self._tell, -1
         if tell >= 0:
             os.close(tell)

@@ -75,11 +75,6 @@ class ServerState:
 
     @property
     def service(self) -> Service:
-        """The service.
-
-        Raises:
-            RuntimeError: It was not started: the application's lifespan was not run.
-        """
         if self._service is None:
             raise RuntimeError(
                 "the server was not started: run the application with its lifespan, or enter "
@@ -89,12 +84,10 @@ class ServerState:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes work."""
         return self._service is not None and not self.stopping.is_set()
 
     @property
     def has_jobs(self) -> bool:
-        """Whether any job runs or waits."""
         return self._service is not None and self._service.jobs.count > 0
 
     async def start(self) -> None:
@@ -179,7 +172,6 @@ class ServerState:
             self._service.jobs.interrupt()
 
     async def stop(self) -> None:
-        """Ends what runs, and gives up engines and store."""
         self.stopping.set()
         callbacks, self._at_stop = self._at_stop, []
         for callback in callbacks:
@@ -194,7 +186,6 @@ class ServerState:
         self._at_stop.append(callback)
 
     def watch_file(self, path: Path | None) -> None:
-        """Names the file that `reload` reads."""
         self._path = path
         if path is not None:
             self._from_file = read_settings(path)
@@ -202,11 +193,7 @@ class ServerState:
             self._keeps_origins = self.settings.allowed_origins != self._from_file.allowed_origins
 
     def reload(self) -> None:
-        """Reads the settings again; what is open goes on. Engines and the store stay as they are.
-
-        Raises:
-            InvalidRequestError: Something in them is wrong; the old ones stay.
-        """
+        """Reads the settings again; connections, engines and the store stay as they are."""
         waiting = ""
         if self._path is not None:
             old, found = self.settings, read_settings(self._path)

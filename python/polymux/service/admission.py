@@ -88,12 +88,7 @@ class Reservation:
 
 
 class Admission:
-    """The places of one backend: `max_concurrency` at work, and a bounded queue, first come first.
-
-    Args:
-        backend: Whose.
-        queue: How many may wait at most.
-    """
+    """The places of a backend: `max_concurrency` at work, and a bounded queue, first come first."""
 
     def __init__(self, backend: Backend, queue: int) -> None:
         self._backend = backend
@@ -106,7 +101,6 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
         return len(self._waiting)
 
     @asynccontextmanager
@@ -146,11 +140,7 @@ class Admission:
         return Reservation(self)
 
     def check_room(self) -> None:
-        """Raises where whoever comes now would find the queue full.
-
-        Raises:
-            OverloadedError: It is.
-        """
+        """Raises where whoever comes now would find the queue full."""
         waiting = len(self._waiting) + self.reserved
         if self.running + waiting >= self._backend.max_concurrency + self._queue:
             turns = (waiting + self.running) / self._backend.max_concurrency
@@ -240,11 +230,9 @@ class ThroughputEstimator:
         self._measured = False
 
     def seconds(self, units: float) -> float:
-        """Of so much work."""
         return units * self._each_s
 
     def learn(self, units: float, seconds: float) -> None:
-        """So much work took so long."""
         if units <= 0:
             return
         each_s = seconds / units
@@ -253,6 +241,5 @@ class ThroughputEstimator:
         self._measured = True
 
     def words(self, units: float) -> str:
-        """What an estimate comes from, for people."""
         known = "as measured here" if self._measured else "a first guess, nothing was measured yet"
         return f"{units:.1f} {self._unit} at {self._each_s:.2g} s each, {known}"

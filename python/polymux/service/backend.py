@@ -125,11 +125,7 @@ class Backend(ABC):
         """Does it whole."""
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:  # noqa: ARG002
-        """Does it in pieces: chunks of a chat.
-
-        Raises:
-            NoBackendError: It cannot.
-        """
+        """Does it in pieces: chunks of a chat."""
         raise status_error(
             errors.NoBackendError,
             f"{self.name} gives no streams: ask without stream",
@@ -158,11 +154,7 @@ class Backend(ABC):
 
 
 class DelegatingBackend(Backend):
-    """A backend that prepares work for another one; what it does not override, that one does.
-
-    Args:
-        inner: What does the work.
-    """
+    """A backend that prepares work for another one; what it does not override, that one does."""
 
     def __init__(self, inner: Backend) -> None:
         self.name = inner.name

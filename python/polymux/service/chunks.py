@@ -100,10 +100,6 @@ _MAX_COLLECTED_CHARACTERS = 1 << 20
 async def collect_stream(chunks: AsyncIterator[Chunk], sink: ProgressSink) -> OperationResult:
     """The texts of a chat's chunks, as a list; the sink is told of each.
 
-    Args:
-        chunks: The chat, which is closed at the end.
-        sink: Of the job.
-
     Raises:
         InternalServerError: The answer has over 1,048,576 characters (code ``engine_failed``).
 

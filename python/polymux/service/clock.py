@@ -111,10 +111,6 @@ class ClockSkewTracker:
     Nothing is ever older by that than it was. Links that were given out keep the end that is signed
     in them.
 
-    Args:
-        database: The catalogue.
-        clock: The store's.
-
     Raises:
         InternalServerError: Moments have to be moved, and the disk is full (code
             ``storage_full``).

@@ -89,9 +89,6 @@ class Database:
 
     Not thread-safe: one thread owns it, see `polymux.service.store.Store`.
 
-    Args:
-        path: The file; it is made where there is none.
-
     Raises:
         StoreError: It is damaged, of a newer polymux, or cannot be opened or written.
         InternalServerError: The disk is full (code ``storage_full``).
@@ -159,12 +156,10 @@ class Database:
             yield
 
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """Runs one statement; gives how many rows it changed."""
         with self._reported():
             return self._connection.execute(statement, values).rowcount
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """The rows of a query."""
         with self._reported():
             return self._connection.execute(query, values).fetchall()
 
@@ -174,7 +169,6 @@ class Database:
         return found[0] if found else None
 
     def close(self) -> None:
-        """Closes the file."""
         self._connection.close()
 
     def _reported(self) -> AbstractContextManager[None]:

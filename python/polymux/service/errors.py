@@ -74,7 +74,6 @@ def status_error(
 
 
 def bad_request(message: str, param: str | None = None) -> errors.BadRequestError:
-    """A request that is wrong in itself."""
     return status_error(errors.BadRequestError, message, code="invalid_request", param=param)
 
 

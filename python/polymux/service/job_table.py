@@ -35,6 +35,12 @@ INTERRUPTED = {
     "param": None,
     "retry_after": None,
 }
+#: Somebody else has ended it: who waits has asked for nothing wrong, and no server has failed.
+CANCELED_BY_ANOTHER = {
+    "status": 409,
+    "code": "canceled",
+    "message": "the prediction was canceled",
+}
 #: Jobs with what their callers have called them.
 _JOBS = """
     SELECT jobs.*, keys.key AS idempotency_key, keys.hash AS idempotency_hash
@@ -86,8 +92,12 @@ class Job:
     preview: str | None = None
 
     @property
+    def failure(self) -> dict[str, Any]:
+        """What a caller is told who has waited for its success, as `errors.described` has it."""
+        return self.error or CANCELED_BY_ANOTHER
+
+    @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
         return self.status in ENDS
 
 
@@ -103,8 +113,15 @@ def moment(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+#: How long an idempotency key stands for its request, in seconds.
+_KEY_LIFE_S = 24 * 3600.0
+
+
 class JobTable:
-    """The jobs of a catalogue. Belongs to the catalogue's thread.
+    """The jobs of a catalogue, and their idempotency keys. Belongs to the catalogue's thread.
+
+    A key outlives its job: one that was deleted, or was kept for less than a day, is not done once
+    more for a caller who asks again.
 
     Args:
         database: The catalogue.
@@ -116,7 +133,6 @@ class JobTable:
         self._database = database
         self._life_s = life_s
         self._clock = clock
-        self._keys = IdempotencyKeys(database, clock=clock)
         with database.transaction():
             for row in database.rows(f"{_JOBS} WHERE jobs.completed_at IS NULL"):
                 job = _job(row)
@@ -140,7 +156,11 @@ class JobTable:
                 known = self.of_key(job.owner, *job.idempotency)
                 if known is not None:
                     return known
-                self._keys.add(job.owner, *job.idempotency, job=job.id, created_at=job.created_at)
+                self._database.execute(
+                    "INSERT INTO idempotency_keys (owner, key, hash, job, created_at) "
+                    "VALUES (?, ?, ?, ?, ?)",
+                    (job.owner, *job.idempotency, job.id, job.created_at),
+                )
             self._database.execute(
                 "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -163,10 +183,20 @@ class JobTable:
             ConflictError: Another request has come under that key.
             NotFoundError: The same has, and its job is gone (code ``gone``).
         """
-        name = self._keys.job_of(owner, key, digest)
-        if name is None:
+        query = "SELECT * FROM idempotency_keys WHERE owner = ? AND key = ?"
+        row = self._database.row(query, (owner, key))
+        if row is None:
             return None
-        job = self.find(name)
+        if row["created_at"] + _KEY_LIFE_S < self._clock():
+            self._free_key(row["job"])
+            return None
+        if row["hash"] != digest:
+            raise status_error(
+                errors.ConflictError,
+                "another request has come with this Idempotency-Key: give each request its own",
+                param="Idempotency-Key",
+            )
+        job = self.find(row["job"])
         if job is None:
             raise status_error(
                 errors.NotFoundError,
@@ -185,15 +215,13 @@ class JobTable:
                 (job.status, _record(job), job.completed_at, job.id),
             )
             if job.ended and job.idempotency is None:
-                self._keys.free(job.id)
+                self._free_key(job.id)
 
-    def forget_key(self, job: Job) -> None:
-        """Lets the same request begin anew under its key: nobody has had this job's result."""
-        job.idempotency = None
-        self._keys.free(job.id)
+    def _free_key(self, job: str) -> None:
+        """Lets the request of a job begin anew under its key: nobody has had its result."""
+        self._database.execute("DELETE FROM idempotency_keys WHERE job = ?", (job,))
 
     def find(self, name: str) -> Job | None:
-        """The job of that id."""
         row = self._database.row(f"{_JOBS} WHERE jobs.id = ?", (name,))
         return None if row is None else _job(row)
 
@@ -239,12 +267,17 @@ class JobTable:
     def withdraw(self, job: Job) -> None:
         """Forgets a job that nobody was told of: as if it had not been asked for."""
         with self._database.transaction():
-            self.forget_key(job)
+            job.idempotency = None
+            self._free_key(job.id)
             self.remove(job.id)
 
-    def sweep_keys(self) -> int:
+    def sweep_keys(self, most: int = 500) -> int:
         """Forgets keys of idempotency whose day is over, some at once; gives how many."""
-        return self._keys.sweep()
+        return self._database.execute(
+            "DELETE FROM idempotency_keys WHERE job IN "
+            "(SELECT job FROM idempotency_keys WHERE created_at < ? LIMIT ?)",
+            (self._clock() - _KEY_LIFE_S, most),
+        )
 
     def expired(self, most: int = 500) -> list[str]:
         """Ids of jobs that ended longer ago than they are kept; not those whose files have no end.
@@ -313,13 +346,7 @@ _OPTIONAL = (
 def prediction(
     job: Job, address_of: Callable[[str], str | None], urls: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """A job as JSON.
-
-    Args:
-        job: The job.
-        address_of: The address of a file of the store, by its name.
-        urls: Where it is looked at, cancelled and watched. Default: nowhere.
-    """
+    """A job as JSON."""
     output: Any = job.output
     report = None
     if RESULTS[job.operation] in _PLAIN and isinstance(output, dict):
@@ -355,73 +382,3 @@ def linked(value: Any, address_of: Callable[[str], str | None]) -> Any:
     if value.keys() == {"file"}:
         return address_of(value["file"])
     return {name: linked(one, address_of) for name, one in value.items()}
-
-
-#: How long a key stands for its request, in seconds.
-KEPT_S = 24 * 3600.0
-
-
-class IdempotencyKeys:
-    """The keys of a catalogue, each with the hash of its request and the job of that.
-
-    A key outlives its job: one that was deleted, or was kept for less than a day, is not done once
-    more for a caller who asks again. Belongs to the catalogue's thread.
-
-    Args:
-        database: The catalogue.
-        clock: Seconds since 1970.
-    """
-
-    def __init__(self, database: Database, *, clock: Callable[[], float]) -> None:
-        self._database = database
-        self._clock = clock
-
-    def job_of(self, owner: str, key: str, digest: str) -> str | None:
-        """The id of the job of a request that has come before under its key; it may be gone.
-
-        Args:
-            owner: Id of the caller's API key.
-            key: What the caller calls the request.
-            digest: The request's hash, as `job_table.digest_of` gives it.
-
-        Raises:
-            ConflictError: Another request has come under that key.
-        """
-        query = "SELECT * FROM idempotency_keys WHERE owner = ? AND key = ?"
-        row = self._database.row(query, (owner, key))
-        if row is None:
-            return None
-        if row["created_at"] + KEPT_S < self._clock():
-            self.free(row["job"])
-            return None
-        if row["hash"] != digest:
-            raise status_error(
-                errors.ConflictError,
-                "another request has come with this Idempotency-Key: give each request its own",
-                param="Idempotency-Key",
-            )
-        return str(row["job"])
-
-    def add(self, owner: str, key: str, digest: str, *, job: str, created_at: float) -> None:
-        """Writes down what a job that is new was called; the key must be free."""
-        self._database.execute(
-            "INSERT INTO idempotency_keys (owner, key, hash, job, created_at) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (owner, key, digest, job, created_at),
-        )
-
-    def free(self, job: str) -> None:
-        """Lets the request of a job begin anew under its key: nobody has had its result."""
-        self._database.execute("DELETE FROM idempotency_keys WHERE job = ?", (job,))
-
-    def sweep(self, most: int = 500) -> int:
-        """Forgets keys whose day is over; gives how many.
-
-        Args:
-            most: As many at once, so that others get their turn. Default: 500.
-        """
-        return self._database.execute(
-            "DELETE FROM idempotency_keys WHERE job IN "
-            "(SELECT job FROM idempotency_keys WHERE created_at < ? LIMIT ?)",
-            (self._clock() - KEPT_S, most),
-        )

@@ -37,8 +37,6 @@ _FOR_NOW = (429, 503, 507)
 
 
 class _Running:
-    """A job that runs in this process."""
-
     def __init__(self, job: Job) -> None:
         self.job = job
         self.sink: ProgressSink | None = None
@@ -53,7 +51,6 @@ class _Running:
         self.leaving = False
 
     def tell(self) -> None:
-        """Wakes whoever watches."""
         if self.sink is not None:
             self.job.logs = list(self.sink.lines)
             self.job.progress = self.sink.progress
@@ -67,12 +64,7 @@ class _Running:
 
 
 class JobManager:
-    """The jobs of a store.
-
-    Args:
-        store: Where they are written down.
-        do: Does the work of one.
-    """
+    """The jobs of a store."""
 
     def __init__(self, store: Store, do: Doing) -> None:
         self._store = store
@@ -84,7 +76,6 @@ class JobManager:
 
     @property
     def count(self) -> int:
-        """How many run or wait."""
         return len(self._running)
 
     async def submit(
@@ -259,9 +250,6 @@ class JobManager:
         Args:
             name: Its id.
             owner: The key that may know of it; None for all.
-
-        Raises:
-            NotFoundError: There is none, or it is another's.
         """
         running = self._running.get(name)
         job = running.job if running else self._unwritten.get(name)

@@ -8,7 +8,7 @@ import re
 import secrets
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import display_name
 from polymux.errors import InternalServerError
@@ -53,9 +53,6 @@ def refuse_files_of_others(folder: Path) -> None:
 
     A store would remove those, or move them away. Its own, whose catalogue is gone, it knows by
     their names.
-
-    Args:
-        folder: The one that shall become a store's.
 
     Raises:
         StoreError: It has such files.
@@ -104,9 +101,6 @@ def set_aside_files_of_none(folder: Path) -> None:
 
     Before a new catalogue is made. Of one that knows nothing they would be what a process that was
     killed has left, which is removed.
-
-    Args:
-        folder: The store's.
 
     Raises:
         OSError: They cannot be moved.
@@ -232,11 +226,7 @@ class MediaStore:
         return made
 
     def change_reserved(self, more_bytes: int) -> None:
-        """Reserves more, or gives back where that is negative; `TempFile` calls it.
-
-        Raises:
-            InternalServerError: There is no room for that (code ``storage_full``).
-        """
+        """Reserves more, or gives back where that is negative; `TempFile` calls it."""
         with self._lock:
             total = self._used_bytes + self._reserved_bytes + more_bytes
             if more_bytes > 0 and total > self._cap_bytes:
@@ -311,27 +301,21 @@ class MediaStore:
         return os.open(self._path(file.name), flags)
 
     def path_of(self, file: StoredFile) -> Path:
-        """Where it lies, for callers of the same machine."""
         return self._path(file.name)
 
     def of_job(self, job: str) -> list[StoredFile]:
-        """The files that a job has made."""
-        return [
-            StoredFile(*row)
-            for row in self._database.rows(
-                "SELECT * FROM files WHERE job = ? ORDER BY created_at, name", (job,)
-            )
-        ]
+        return self._files("job = ? ORDER BY created_at, name", job)
+
+    def _files(self, condition: str, *values: Any) -> list[StoredFile]:
+        query = f"SELECT * FROM files WHERE {condition}"  # noqa: S608
+        return [StoredFile(*row) for row in self._database.rows(query, values)]
 
     def sent_by(self, owner: str, most: int = 1000) -> list[StoredFile]:
         """The files that a key has sent to be kept, newest first, at most so many."""
-        query = (
-            "SELECT * FROM files WHERE owner = ? AND job = '' AND expires_at > ? "
-            "ORDER BY created_at DESC, name LIMIT ?"
+        condition = (
+            "owner = ? AND job = '' AND expires_at > ? ORDER BY created_at DESC, name LIMIT ?"
         )
-        return [
-            StoredFile(*row) for row in self._database.rows(query, (owner, self._clock(), most))
-        ]
+        return self._files(condition, owner, self._clock(), most)
 
     def remove(self, *files: StoredFile, also: Callable[[], object] | None = None) -> None:
         """Removes them; whoever reads one reads on.
@@ -377,8 +361,7 @@ class MediaStore:
         Args:
             most: As many at once, so that others get their turn. Default: 500.
         """
-        query = "SELECT * FROM files WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
-        over = [StoredFile(*row) for row in self._database.rows(query, (self._clock(), most))]
+        over = self._files("expires_at <= ? ORDER BY expires_at LIMIT ?", self._clock(), most)
         if over:
             self.remove(*over)
         return len(over)

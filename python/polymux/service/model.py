@@ -115,7 +115,6 @@ class OperationRequest:
 
     @property
     def streamed(self) -> bool:
-        """Whether the answer is wanted in pieces."""
         return self.operation in ("chat", "free_chat") and self.values.get("stream") is True
 
     def described_input(self) -> dict[str, Any]:
@@ -128,9 +127,6 @@ class OperationRequest:
 
 def without_data(value: Any) -> Any:
     """JSON whose ``data:`` URLs are cut off behind 1,024 characters: records hold no files.
-
-    Args:
-        value: Of no great depth.
 
     Example:
         >>> len(without_data({"image": "data:image/png;base64," + "A" * 5000})["image"])
@@ -251,7 +247,6 @@ class ProgressSink:
             self._on_change()
 
     def emit_text(self, text: str) -> None:
-        """The next piece of an answer that comes in pieces."""
         self.text_pieces = [] if self.text_pieces is None else self.text_pieces
         self.text_pieces.append(text)
         self._on_change()
@@ -303,11 +298,7 @@ class _Part(ProgressSink):
 
 
 def buffered_sink(draft: Callable[[int], TempFile]) -> ProgressSink:
-    """A sink of work that is no job: its lines are read with its answer.
-
-    Args:
-        draft: Makes room for a file of so many bytes.
-    """
+    """A sink of work that is no job: its lines are read with its answer."""
     return ProgressSink(_no_change, draft)
 
 

@@ -114,11 +114,16 @@ class Routes:
         self, operation: str, variant: str = "", values: Mapping[str, Any] | None = None
     ) -> errors.APIStatusError:
         if operation in self._closed:
-            words = (
-                f"nothing here does {operation}: routes.{operation} of the configuration is empty"
+            return status_error(
+                errors.NoBackendError,
+                f"nothing here does {operation}: routes.{operation} of the configuration is empty",
             )
-            return status_error(errors.NoBackendError, words)
-        return _no_backend(operation, variant, values, self._remedy)
+        steps = "" if self._remedy is None else self._remedy(operation, variant, values)
+        return status_error(
+            errors.NoBackendError,
+            f"nothing here can do {operation}: {steps}{'; ' if steps else ''}`polymux doctor` "
+            "tells which engines there are and what each of them needs",
+        )
 
     def check_operation(self, operation: str) -> None:
         """Before work on an operation is even sent: whether anything here can do it.
@@ -169,17 +174,6 @@ class Routes:
         """The backends that come after one, whether they would refuse the work or not."""
         names = [route.backend for route in self._meant(work)]
         return [self.backends[name] for name in names[names.index(backend.name) + 1 :]]
-
-
-def _no_backend(
-    operation: str, variant: str, values: Mapping[str, Any] | None, remedy: Remedy | None
-) -> errors.APIStatusError:
-    steps = "" if remedy is None else remedy(operation, variant, values)
-    return status_error(
-        errors.NoBackendError,
-        f"nothing here can do {operation}: {steps}{'; ' if steps else ''}`polymux doctor` tells "
-        "which engines there are and what each of them needs",
-    )
 
 
 def _selector(work: OperationRequest) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.client.methods.results import JOBS
@@ -14,7 +14,7 @@ from polymux.service.admission import Admission, Bounds, Reservation
 from polymux.service.chunks import collect_stream, counts_of, plain_of
 from polymux.service.errors import all_failed, draining, is_of_upstream, status_error
 from polymux.service.jobs import JobManager
-from polymux.service.model import ProgressSink
+from polymux.service.model import buffered_sink
 from polymux.service.routes import NOT_FOR_IT, Routes
 
 if TYPE_CHECKING:
@@ -31,19 +31,23 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
     from polymux.service.chunks import Chunk
     from polymux.service.job_table import Job
-    from polymux.service.model import OperationRequest, OperationResult
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
     from polymux.service.routes import Remedy, Route
     from polymux.service.store import Store
 
     OnSpent = Callable[[OperationRequest, float, Mapping[str, float]], object]
-
-Place = TypeVar("Place")
 
 
 def answer_timeout_s(work: OperationRequest) -> float | None:
     """Time for the whole answer of freellm, all models together."""
     wanted = work.values.get("timeout") if work.operation == "free_chat" else None
     return float(wanted) if isinstance(wanted, (int, float)) else None
+
+
+def _end_of(work: OperationRequest) -> float | None:
+    """When that time is over, on the event loop's clock."""
+    limit_s = answer_timeout_s(work)
+    return None if limit_s is None else asyncio.get_running_loop().time() + limit_s
 
 
 def too_late(work: OperationRequest) -> errors.InternalServerError:
@@ -57,45 +61,26 @@ def too_late(work: OperationRequest) -> errors.InternalServerError:
     )
 
 
-async def entered(
+@asynccontextmanager
+async def _in_time(work: OperationRequest, until: float | None) -> AsyncIterator[None]:
+    """Ends what takes longer, by the failure of an answer that is too late."""
+    if until is None:
+        yield
+        return
+    try:
+        async with asyncio.timeout_at(until):
+            yield
+    except TimeoutError:
+        raise too_late(work) from None
+
+
+async def _entered(
     stack: AsyncExitStack,
     preparing: AbstractAsyncContextManager[OperationRequest] | None,
     work: OperationRequest,
-    until: float | None,
 ) -> OperationRequest:
-    """The work as a preparation makes it, or as it is without one; given up with the stack.
-
-    Raises:
-        InternalServerError: It took too long (status 504).
-    """
-    if preparing is None:
-        return work
-    try:
-        async with asyncio.timeout_at(until):
-            return await stack.enter_async_context(preparing)
-    except TimeoutError:
-        raise too_late(work) from None
-
-
-async def begun(
-    stack: AsyncExitStack,
-    place: AbstractAsyncContextManager[Place],
-    started: Callable[[], Awaitable[None]],
-    work: OperationRequest,
-    until: float | None,
-) -> Place:
-    """A place, which is given up with the stack, when `started` has told of it.
-
-    Raises:
-        InternalServerError: It took too long (status 504).
-    """
-    try:
-        async with asyncio.timeout_at(until):
-            entered = await stack.enter_async_context(place)
-            await started()
-            return entered
-    except TimeoutError:
-        raise too_late(work) from None
+    """The work as a preparation makes it, or as it is without one; given up with the stack."""
+    return work if preparing is None else await stack.enter_async_context(preparing)
 
 
 _log = logging.getLogger("polymux.service")
@@ -196,24 +181,13 @@ class Service:
     ) -> OperationResult:
         """Does work that is no job, whole.
 
-        Args:
-            work: What is to be done.
-            sink: Where it is told of. Default: nowhere.
-
         Raises:
             NoBackendError: Nothing here can do it.
             OverloadedError: Too much waits already.
             PolymuxError: It failed.
         """
-        sink = sink or ProgressSink(lambda: None, self.store.media.draft)
-        limit_s = answer_timeout_s(work)
-        if limit_s is None:
-            return await self._do(work, sink, _nothing)
-        try:
-            async with asyncio.timeout(limit_s):
-                return await self._do(work, sink, _nothing)
-        except TimeoutError:
-            raise too_late(work) from None
+        async with _in_time(work, _end_of(work)):
+            return await self._do(work, sink or buffered_sink(self.store.media.draft), _nothing)
 
     async def do_behind(
         self, backend: Backend, work: OperationRequest, sink: ProgressSink
@@ -254,7 +228,7 @@ class Service:
         async with self._place(backend, work, reservation) as counts:
             await (started or _nothing)()
             async with AsyncExitStack() as stack:
-                opened = await entered(stack, backend.opened(work, sink), work, None)
+                opened = await _entered(stack, backend.opened(work, sink), work)
                 product = await backend.run(opened, sink)
             if isinstance(product.output, dict):
                 counts |= counts_of(product.output)
@@ -336,23 +310,30 @@ class Service:
             The same as `call`, before the first piece or between two.
         """
         backends = self.backends_of(work)
-        sink = sink or ProgressSink(lambda: None, self.store.media.draft)
-        limit_s = answer_timeout_s(work)
-        until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
+        sink = sink or buffered_sink(self.store.media.draft)
+        until = _end_of(work)
         failures: dict[str, errors.APIStatusError] = {}
         for backend in backends:
             chunk: Chunk | None = None
             try:
                 async with AsyncExitStack() as stack:
-                    preparing = backend.prepared(work, sink)
-                    prepared = await entered(stack, preparing, work, until)
-                    place = self._place(backend, work, reservation)
-                    counts = await begun(stack, place, started or _nothing, work, until)
-                    opening = backend.opened(prepared, sink)
-                    opened = await entered(stack, opening, prepared, until)
+                    async with _in_time(work, until):
+                        prepared = await _entered(stack, backend.prepared(work, sink), work)
+                        place = self._place(backend, work, reservation)
+                        counts = await stack.enter_async_context(place)
+                        await (started or _nothing)()
+                        opened = await _entered(stack, backend.opened(prepared, sink), prepared)
                     pieces = backend.stream(opened, sink)
                     await stack.enter_async_context(aclosing(pieces))  # type: ignore[type-var]
-                    while (following := await _next(pieces, work, until)) is not None:
+                    while True:
+                        # What the reader of a piece does takes no time of the answer.
+                        if until is None:
+                            following = await anext(pieces, None)
+                        else:
+                            async with _in_time(work, until):
+                                following = await anext(pieces, None)
+                        if following is None:
+                            break
                         chunk = following
                         yield chunk
                     if chunk is not None:
@@ -394,30 +375,9 @@ class Service:
         return await self.jobs.submit(work, idempotency_key, admit)
 
     async def _check_estimate(self, work: OperationRequest, backend: Backend) -> None:
-        """Refuses what would take too long or too much; what has no limit is not measured.
-
-        Raises:
-            UnprocessableEntityError: It would.
-        """
+        """Refuses what would take too long or too much; what has no limit is not measured."""
         if self._bounds.hold_for(work):
             self._bounds.check(work, await backend.estimate(work))
-
-
-async def _next(
-    chunks: AsyncIterator[Chunk], work: OperationRequest, until: float | None
-) -> Chunk | None:
-    """The next piece, or None behind the last; what its reader does meanwhile takes no time of it.
-
-    Raises:
-        InternalServerError: It comes too late (status 504).
-    """
-    if until is None:
-        return await anext(chunks, None)
-    try:
-        async with asyncio.timeout_at(until):
-            return await anext(chunks, None)
-    except TimeoutError:
-        raise too_late(work) from None
 
 
 def is_job(operation: str) -> bool:

@@ -54,7 +54,6 @@ class UrlSigner:
 
     @property
     def max_lifetime_s(self) -> float:
-        """How long a link can live."""
         return self._period_s / 2
 
     def _read(self) -> tuple[float, list[bytes]]:

@@ -196,11 +196,7 @@ _OWN = (CATALOGUE, "link-secrets", "media", "drafts")
 
 
 def _check_access(path: Path) -> None:
-    """Refuses what this process may not use, before anything is changed.
-
-    Raises:
-        StoreError: It belongs to another account.
-    """
+    """Refuses what this process may not use, before anything is changed."""
     if not path.exists():
         return
     wanted = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import mcp
 from polymux.runtime.settings import Limits
-from polymux.server.compat.mcp.sessions import OpenSessions
+from polymux.server.compat.mcp import OpenSessions
 from polymux.server.settings.settings import CompatSettings
 from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
 from support.polymux_server import PolymuxServer, form, read_answer
@@ -178,7 +178,7 @@ def of_few_sessions(
 ) -> Iterator[PolymuxServer]:
     """A server of its own; two of its sessions are for one key."""
     few = partial(OpenSessions, max_sessions=most, max_per_caller=2)
-    monkeypatch.setattr("polymux.server.compat.mcp.http.OpenSessions", few)
+    monkeypatch.setattr("polymux.server.compat.mcp.OpenSessions", few)
     with PolymuxServer(folder / "s", lambda: [backend]) as server:
         yield server
 
@@ -257,7 +257,7 @@ def test_where_the_door_is(
     assert answer_at_the_door(tmp_path / "1", compat=CompatSettings(mcp=False)).status == 404
     assert answer_at_the_door(tmp_path / "2", **public).status == 404
     assert answer_at_the_door(tmp_path / "3", **public, **wanted).status == 200
-    monkeypatch.setattr("polymux.server.compat.mcp.http.is_installed", lambda: False)
+    monkeypatch.setattr("polymux.server.compat.mcp.is_installed", lambda: False)
     assert answer_at_the_door(tmp_path / "4").status == 404
     assert mcp.REMEDY not in caplog.text
     assert answer_at_the_door(tmp_path / "5", **wanted).status == 404

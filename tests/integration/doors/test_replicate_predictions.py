@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.runtime.settings import Limits
-from polymux.server.compat.replicate import predictions, requests
+from polymux.server.compat.replicate import predictions
 from polymux.service.model import Estimate
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
@@ -139,7 +139,7 @@ def test_cancel(server: PolymuxServer, backend: ScriptedModels) -> None:
 def test_cancel_after(
     server: PolymuxServer, backend: ScriptedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "_MIN_LIFETIME_S", 1)
+    monkeypatch.setattr(predictions, "_MIN_LIFETIME_S", 1)
     backend.gate.clear()
     headers = (("Prefer", "wait"), ("Cancel-After", "1s"))
     told = create(server, {"version": CONVERT, "input": FILE}, *headers)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.compat.replicate import delivery, webhooks
+from polymux.server.compat.replicate import webhooks
 from replicate.exceptions import ReplicateError
 from replicate.webhook import InvalidSignatureError, Webhooks
 from servers import steps
@@ -252,7 +252,7 @@ def test_no_decoy_is_ever_hit(
             begun(server, hook)
         until(lambda: not watching(server))
         # The proxy judges by itself.
-        monkeypatch.setattr(delivery, "ajudged", judged_well)
+        monkeypatch.setattr(webhooks, "ajudged", judged_well)
         for hook in addresses:
             begun(server, hook)
         told_last(server, receiver)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -246,7 +247,7 @@ def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
             reader.feed(one)
         reader.finish()
         reader.spool()
-        with reader.form as found:
+        with closing(reader.form) as found:
             (_, bitrate), (_, file), (_, start) = found.fields
             assert (bitrate, start, file.path.read_bytes()) == ("64k", "1", data)
 

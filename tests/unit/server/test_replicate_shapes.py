@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from polymux import contract
 from polymux.errors import UnprocessableEntityError
-from polymux.server.compat.replicate.chats import chat_body
 from polymux.server.compat.replicate.errors import error_of
-from polymux.server.compat.replicate.requests import creation, span_s, wait_s
+from polymux.server.compat.replicate.inputs import chat_body
+from polymux.server.compat.replicate.predictions import creation, span_s, wait_s
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,6 @@ class Key:
     expires_at: float | None = None
 
     def allows(self, scope: str) -> bool:
-        """Whether it may do that."""
         return self.scopes is None or scope in self.scopes
 
 
@@ -90,7 +89,6 @@ def new_key(name: str, **limits: Any) -> tuple[str, Key]:
 
 
 def hashed(text: str) -> str:
-    """What is kept of a key."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -216,11 +214,7 @@ class KeyFile:
         return text, key
 
     def named(self, name: str) -> Key:
-        """The key of that id; else the one of that name.
-
-        Raises:
-            InvalidRequestError: There is none, or several.
-        """
+        """The key of that id; else the one of that name."""
         keys = self.keys()
         found = [one for one in keys if one.id == name] or [one for one in keys if one.name == name]
         if len(found) != 1:
@@ -257,12 +251,8 @@ class KeyFile:
 
         It has the old one's id: what that one's jobs have made stays within reach.
         """
-        with self._changing():
-            old = self.named(name)
-            text, made = new_key(old.name)
-            new = replace(old, sha256=made.sha256, created_at=made.created_at)
-            self.write(new if one.id == old.id else one for one in self.keys())
-        return text, new
+        text, made = new_key(name)
+        return text, self.change(name, sha256=made.sha256, created_at=made.created_at)
 
 
 def _key(plain: dict[str, Any]) -> Key:

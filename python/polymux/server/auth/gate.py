@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from polymux.server.auth.api_keys import Key, KeyFile
     from polymux.server.http.responses import Scope
@@ -69,13 +68,7 @@ def request_id_of(scope: Scope) -> str:
 
 
 class Gate:
-    """The rules of one server.
-
-    Args:
-        settings: Hosts, origins, and whether it listens on loopback alone.
-        keys: The keys.
-        quotas: What they have used so far. Default: nothing.
-    """
+    """The rules of one server."""
 
     def __init__(
         self, settings: ServerSettings, keys: KeyFile, quotas: Quotas | None = None
@@ -87,13 +80,7 @@ class Gate:
         self._known_host: bytes | None = None
 
     def headers_of(self, scope: Scope) -> dict[bytes, bytes]:
-        """The header, when it is one that can be believed.
-
-        Raises:
-            APIStatusError: Too large (431); a field twice that may come once, no or two Hosts, a
-                transfer coding that is not chunked, or one and a length (400); a target that is too
-                long (414).
-        """
+        """The header, when it is one that can be believed."""
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MAX_TARGET_BYTES:
             raise status_error(
                 errors.APIStatusError,
@@ -153,11 +140,7 @@ class Gate:
             )
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> str | None:
-        """The origin of a web page that asks, where it may; None where no page asks.
-
-        Raises:
-            PermissionDeniedError: A page of another site asks.
-        """
+        """The origin of a web page that asks, where it may; None where no page asks."""
         origin = headers.get(b"origin")
         if origin is None:
             return None
@@ -186,11 +169,6 @@ class Gate:
         )
 
     def key_of(self, headers: Mapping[bytes, bytes], now: float) -> Key:
-        """The key that the request shows.
-
-        Raises:
-            AuthenticationError: None, or none that is known; the same words for all.
-        """
         value = headers.get(b"authorization")
         matched = None if value is None else _TOKEN.fullmatch(value)
         try:
@@ -203,6 +181,7 @@ class Gate:
         # A missing one is looked for as well: all take equally long.
         key = self._keys.find(b"" if matched is None else matched[1], now)
         if key is None or matched is None:
+            # The same words for a missing one and an unknown one.
             raise status_error(
                 errors.AuthenticationError,
                 "no key, or one that this server does not know: send Authorization: Bearer KEY",
@@ -220,9 +199,6 @@ class Gate:
                 None where every key will do.
             request_id: Names the request.
             now: Seconds since 1970.
-
-        Raises:
-            APIStatusError: They may not.
         """
         self.check_origin(headers)
         key = self.key_of(headers, now)
@@ -232,23 +208,6 @@ class Gate:
             )
         caller = Caller(key.id, key.name, key.max_estimate_s)
         return Access(caller, key, request_id, headers, _declared(headers))
-
-    @contextmanager
-    def place(self, access: Access, jobs: int = 0) -> Iterator[None]:
-        """Room among what the key may ask for.
-
-        Args:
-            access: Who asks.
-            jobs: How many of the key's jobs go on without a request. Default: 0.
-
-        Raises:
-            RateLimitError: There is none.
-        """
-        if access.key is None:
-            yield
-            return
-        with self.quotas.request(access.key, jobs):
-            yield
 
 
 #: What decides may come once: of two, servers and proxies believe different ones.
@@ -272,12 +231,7 @@ _LISTS = frozenset((b"if-none-match", b"prefer"))
 
 
 def check_body(access: Access, operation: str, max_json_bytes: int, max_form_bytes: int) -> str:
-    """The encoding of a body that is announced, where it can be taken.
-
-    Raises:
-        UnsupportedEncodingError: Its type, or that it is compressed (415).
-        RequestTooLargeError: Its length.
-    """
+    """The encoding of a body that is announced, where it can be taken."""
     coding = access.headers.get(b"content-encoding", b"identity").lower()
     if coding != b"identity":
         raise errors.UnsupportedEncodingError(
@@ -292,7 +246,6 @@ def check_body(access: Access, operation: str, max_json_bytes: int, max_form_byt
 
 
 def too_large(max_bytes: int, operation: str) -> errors.RequestTooLargeError:
-    """A body over its limit."""
     return status_error(
         errors.RequestTooLargeError,
         f"the body is over the {max_bytes} bytes that {operation} takes",

@@ -18,8 +18,6 @@ _MAX_BUCKETS = 10_000
 
 
 class _Use:
-    """What a key has used."""
-
     __slots__ = ("filled_at", "left", "running")
 
     def __init__(self) -> None:
@@ -30,27 +28,26 @@ class _Use:
 
 
 class Quotas:
-    """The quotas of all keys.
-
-    Args:
-        clock: Seconds that only go forward.
-    """
+    """The quotas of all keys."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._uses: dict[str, _Use] = {}
 
     @contextmanager
-    def request(self, key: Key, jobs: int = 0) -> Iterator[None]:
+    def request(self, key: Key | None, jobs: int = 0) -> Iterator[None]:
         """Room for one request.
 
         Args:
-            key: Whose.
+            key: Whose; None for one that needs no key, and has room.
             jobs: How many of its jobs go on without a request, and have a place each. Default: 0.
 
         Raises:
             RateLimitError: The key has had too many of late, or has too many at once.
         """
+        if key is None:
+            yield
+            return
         use = self._use(key)
         self._take(key, use)
         if key.concurrent is not None and use.running + jobs >= key.concurrent:
@@ -67,9 +64,6 @@ class Quotas:
         Args:
             key: Whose.
             jobs: How many of its jobs go on without a request.
-
-        Raises:
-            RateLimitError: There are as many as it may have.
         """
         if key.concurrent is not None and self._use(key).running + jobs > key.concurrent:
             raise _too_many(key)

@@ -18,8 +18,6 @@ from polymux.service.model import Upload
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from io import FileIO
-    from types import TracebackType
-    from typing import Self
 
     from polymux.runtime.settings import Limits
     from polymux.server.http.responses import Receive
@@ -40,13 +38,6 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
     """What a field says, in lower case, and its parameters by their names, in lower case.
 
     Names with a ``*`` are left out: forms have none such (RFC 7578, 4.2).
-
-    Args:
-        field: The field's value.
-        what: Whose it is, for errors.
-
-    Raises:
-        BadRequestError: It is too long, is none, or has one name twice.
 
     Example:
         >>> from polymux.server.http.body import parameters
@@ -116,19 +107,35 @@ async def pieces(
         APIStatusError: It came too slowly (408).
         ClientGoneError: It ended before its end.
     """
-    reader = _BodyReader(receive, max_bytes, limits, what)
-    while not reader.ended:
-        piece = await reader.read()
+    now = asyncio.get_running_loop().time
+    until = now() + limits.body_first_s
+    idle_s = max(limits.body_first_s, limits.body_idle_s)
+    size = 0
+    more = True
+    while more:
+        # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
+        # would have the rest of the day.
+        try:
+            late = min(until + size / limits.body_bytes_per_s, now() + idle_s)
+            async with asyncio.timeout_at(late):
+                message = await receive()
+        except TimeoutError:
+            raise status_error(
+                errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > max_bytes:
+            raise too_large(max_bytes, what)
         if piece:
             yield piece
+        more = message.get("more_body", False)
 
 
 async def whole(receive: Receive, max_bytes: int, limits: Limits, what: str) -> bytes:
-    """The body in memory."""
-    reader = _BodyReader(receive, max_bytes, limits, what)
-    found = [await reader.read()]
-    while not reader.ended:
-        found.append(await reader.read())
+    found = [piece async for piece in pieces(receive, max_bytes, limits, what)]
     return found[0] if len(found) == 1 else b"".join(found)
 
 
@@ -150,42 +157,6 @@ async def whole_object(
     return value
 
 
-class _BodyReader:
-    """Takes a body out of ASGI's messages, no more of it and no slower than it may be."""
-
-    def __init__(self, receive: Receive, max_bytes: int, limits: Limits, what: str) -> None:
-        self._receive = receive
-        self._max_bytes = max_bytes
-        self._what = what
-        self._now = asyncio.get_running_loop().time
-        self._until = self._now() + limits.body_first_s
-        self._idle_s = max(limits.body_first_s, limits.body_idle_s)
-        self._byte_s = 1 / limits.body_bytes_per_s
-        self._size = 0
-        self.ended = False
-
-    async def read(self) -> bytes:
-        """The next piece."""
-        # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
-        # would have the rest of the day.
-        until = min(self._until + self._size * self._byte_s, self._now() + self._idle_s)
-        try:
-            async with asyncio.timeout_at(until):
-                message = await self._receive()
-        except TimeoutError:
-            raise status_error(
-                errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
-            ) from None
-        if message["type"] == "http.disconnect":
-            raise ClientGoneError
-        piece: bytes = message.get("body", b"")
-        self._size += len(piece)
-        if self._size > self._max_bytes:
-            raise too_large(self._max_bytes, self._what)
-        self.ended = not message.get("more_body", False)
-        return piece
-
-
 class Form:
     """A form that was read; its files are there until it is closed.
 
@@ -198,20 +169,8 @@ class Form:
         self.drafts: list[TempFile] = []
 
     def close(self) -> None:
-        """Removes the files."""
         for draft in self.drafts:
             draft.discard()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 async def read_form(
@@ -404,8 +363,6 @@ def _without_folders(name: str) -> str:
 
 
 class _Spooled:
-    """A file of a form, as it is written."""
-
     def __init__(self, draft: TempFile, file_name: str, content_type: str) -> None:
         self.draft = draft
         self.file_name = file_name

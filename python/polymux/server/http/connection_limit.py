@@ -38,9 +38,6 @@ class ConnectionLimiter:
     def acquire(self, address: str | None) -> tuple[str, bool]:
         """Counts a connection in.
 
-        Args:
-            address: Its peer's; None where it has none.
-
         Returns:
             By what `release` counts it out, and whether there may be one more, of its address too.
         """
@@ -53,7 +50,6 @@ class ConnectionLimiter:
         return name, count <= most and self._all <= self.most
 
     def release(self, name: str) -> None:
-        """Counts a connection out."""
         self._all -= 1
         count = self._counts.get(name, 0) - 1
         if count > 0:
@@ -90,7 +86,6 @@ _REASONS = {
 
 
 def new_request_id() -> str:
-    """A name for a request that has none."""
     return f"req_{secrets.token_hex(12)}"
 
 

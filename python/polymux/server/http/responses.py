@@ -42,7 +42,6 @@ def to_json(value: Any) -> bytes:
 async def send_whole(
     send: Send, status: int, body: bytes, fields: Fields = (), *, request_id: str = ""
 ) -> None:
-    """Sends an answer whose body is known."""
     headers = [VERSION_FIELD, *fields]
     if status not in _BODILESS:
         headers.append((b"content-length", str(len(body)).encode()))
@@ -55,7 +54,6 @@ async def send_whole(
 async def send_json(
     send: Send, status: int, value: Any, fields: Fields = (), *, request_id: str = ""
 ) -> None:
-    """Sends JSON."""
     await send_whole(send, status, to_json(value), (JSON_TYPE, *fields), request_id=request_id)
 
 

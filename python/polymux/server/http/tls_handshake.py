@@ -21,11 +21,6 @@ class Handshake(asyncio.Protocol):
     asyncio tells a protocol of TLS of its connection behind the handshake only. Whoever begins none
     would be counted by nobody meanwhile, and a stranger could take all of the process's
     descriptors.
-
-    Args:
-        make: Makes the protocol that the connection gets.
-        context: What is agreed on, and the certificate.
-        max_s: How long it may take.
     """
 
     def __init__(

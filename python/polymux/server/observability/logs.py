@@ -32,9 +32,6 @@ class NonBlockingHandler(logging.Handler):
     """Writes lines at once where they are taken at once; else a thread does when they are.
 
     A disk that is full, or a pipe that nobody reads any more, costs lines, and nothing else.
-
-    Args:
-        descriptor: Where to.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -130,7 +127,6 @@ class PlainFormatter(logging.Formatter):
     """Keeps a record on its lines: control characters in it are escaped, keys are hidden."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's text."""
         text = redact(super().format(record))
         return "\n".join(printable(line) for line in text.split("\n"))
 
@@ -162,7 +158,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's line."""
         time_text = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         told: dict[str, Any] = {
             "time": time_text.replace("+00:00", "Z"),

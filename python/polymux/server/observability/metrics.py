@@ -39,12 +39,14 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "polymux_requests",
-            "Requests that were answered",
-            ["operation", "status"],
-            registry=self.registry,
-        )
+
+        def counter(name: str, words: str, *labels: str) -> Counter:
+            return Counter(f"polymux_{name}", words, labels, registry=self.registry)
+
+        def gauge(name: str, words: str, *labels: str) -> Gauge:
+            return Gauge(f"polymux_{name}", words, labels, registry=self.registry)
+
+        self.requests = counter("requests", "Requests that were answered", "operation", "status")
         self.seconds = Histogram(
             "polymux_request_seconds",
             "From the header to the last byte",
@@ -52,30 +54,13 @@ class Metrics:
             buckets=_BOUNDS,
             registry=self.registry,
         )
-        self.usage = Counter(
-            "polymux_key_requests",
-            "Requests of a key, by its id",
-            ["key", "operation"],
-            registry=self.registry,
-        )
-        self.work_seconds = Counter(
-            "polymux_key_work_seconds",
-            "Time that the work of a key was with a backend, done or not",
-            ["key", "operation"],
-            registry=self.registry,
-        )
-        self.tokens = Counter(
-            "polymux_key_tokens",
-            "Tokens of a key's chats, as backends tell them",
-            ["key", "operation", "kind"],
-            registry=self.registry,
-        )
+        self.usage = counter("key_requests", "Requests of a key, by its id", "key", "operation")
+        words = "Time that the work of a key was with a backend, done or not"
+        self.work_seconds = counter("key_work_seconds", words, "key", "operation")
+        words = "Tokens of a key's chats, as backends tell them"
+        self.tokens = counter("key_tokens", words, "key", "operation", "kind")
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._used: dict[tuple[str, str], Counter] = {}
-
-        def gauge(name: str, words: str, *labels: str) -> Gauge:
-            return Gauge(f"polymux_{name}", words, labels, registry=self.registry)
-
         self.running = gauge("running", "At work", "backend")
         self.waiting = gauge("waiting", "In the queue", "backend")
         self.engine = gauge("engine_ready", "Loaded and well", "backend")

@@ -19,13 +19,12 @@ from polymux._util.memory import machine_free_bytes, resident_bytes
 from polymux._util.text import shown
 from polymux.models.folder import ModelsFolder
 from polymux.server.auth.api_keys import known_scopes
-from polymux.server.http.responses import send_json
 from polymux.server.routes.endpoint import Endpoint
 from polymux.service.errors import status_error
 from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from polymux.server.auth.api_keys import Key
     from polymux.server.observability.metrics import Metrics
@@ -46,14 +45,14 @@ class AdministrationEndpoint(Endpoint):
 class Administration(AdministrationEndpoint):
     """``GET /api/v1/administration``."""
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """Everything, as it is now; no key, no hash of one, and no path."""
         service = self.state.service
-        body = {
+        return {
             "version": __version__,
             "engines": _backends(self.state, upstream=False),
             "upstreams": _backends(self.state, upstream=True),
-            "keys": told_keys(self.state, asked.access.caller.id),
+            "keys": told_keys(self.state, self.state.keys.keys(), asked.access.caller.id),
             "scopes": list(known_scopes()),
             "requests": requests_of(self.state.metrics),
             "store": {
@@ -69,7 +68,6 @@ class Administration(AdministrationEndpoint):
                 "engines_limit_bytes": self.state.settings.limits.engines_memory_bytes,
             },
         }
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
 
 
 class EngineUnload(AdministrationEndpoint):
@@ -77,13 +75,8 @@ class EngineUnload(AdministrationEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Ends an engine's process, so that its models' memory is free; its next work loads again.
-
-        Raises:
-            NotFoundError: There is no such engine.
-            ConflictError: It is at work.
-        """
+    async def handle(self, asked: RequestContext) -> Any:
+        """Ends an engine's process, which frees its models' memory; its next work loads again."""
         name = asked.scope["path_params"]["name"]
         backend = self.state.service.backends.get(name)
         if backend is None or name in self.state.settings.upstreams:
@@ -96,8 +89,7 @@ class EngineUnload(AdministrationEndpoint):
                 f"the engine {name} is at work: ask again when it has ended, or cancel its jobs",
                 code="engine_at_work",
             )
-        told = _backend(self.state, backend)
-        await send_json(asked.send, 200, told, request_id=asked.access.request_id)
+        return _backend(self.state, backend)
 
 
 def _backends(state: ServerState, *, upstream: bool) -> list[dict[str, Any]]:
@@ -129,30 +121,19 @@ def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
     return told
 
 
-def told_keys(state: ServerState, own: str) -> list[dict[str, Any]]:
-    """All keys as `told_key` has them, oldest first."""
-    used, keys = _used(state.metrics), state.keys.keys()
-    return [_key(one, used[one.id], own) for one in keys]
-
-
-def told_key(state: ServerState, key: Key, own: str) -> dict[str, Any]:
-    """What is told of a key: never itself, nor its hash.
+def told_keys(state: ServerState, keys: Sequence[Key], own: str) -> list[dict[str, Any]]:
+    """What is told of keys: never themselves, nor their hashes.
 
     Args:
-        state: The server.
-        key: The key.
+        state: The server, which counts their requests.
+        keys: The keys.
         own: The id of the key that asks.
     """
-    return _key(key, _used(state.metrics)[key.id], own)
-
-
-def _used(metrics: Metrics) -> dict[str, int]:
-    """Id to how often a key has asked since the start."""
     used: dict[str, int] = defaultdict(int)
-    for name, labels, value in _samples(metrics):
+    for name, labels, value in _samples(state.metrics):
         if name == "polymux_key_requests_total":
             used[labels["key"]] += int(value)
-    return used
+    return [_key(one, used[one.id], own) for one in keys]
 
 
 def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
@@ -173,9 +154,6 @@ def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
 
 def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
     """What was asked for since the start: how often, how often in vain, how long it took.
-
-    Args:
-        metrics: The server's counters.
 
     Example:
         >>> from polymux.server.routes.admin import requests_of

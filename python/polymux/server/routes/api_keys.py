@@ -15,10 +15,7 @@ from polymux import errors
 from polymux._util.deprecation import with_new_keys
 from polymux._util.text import shown
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
-from polymux.server.auth.gate import check_body
-from polymux.server.http.body import whole_object
-from polymux.server.http.responses import send_json, send_whole
-from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_key, told_keys
+from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_keys
 from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
@@ -40,12 +37,7 @@ _log = logging.getLogger("polymux.server")
 
 
 class Bounds(NamedTuple):
-    """What a number may be.
-
-    Attributes:
-        lowest: The least that it may be.
-        is_whole: Whether it has no fraction.
-    """
+    """The least that a number may be, and whether it has no fraction."""
 
     lowest: float
     is_whole: bool = False
@@ -66,9 +58,6 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
     Args:
         plain: Its members: ``name``, ``scopes``, and those of `QUOTAS`; None lifts a limit.
         now: Seconds since 1970; ``expires_in_days`` counts from here.
-
-    Raises:
-        BadRequestError: A member is not known, or not what it must be.
 
     Example:
         >>> from polymux.server.routes.api_keys import key_values
@@ -132,22 +121,12 @@ def _number(name: str, value: Any) -> float | None:
 
 class _KeyEndpoint(AdministrationEndpoint):
     async def _values(self, asked: RequestContext) -> dict[str, Any]:
-        """What the body says of a key."""
-        limits, longest = self.state.settings.limits, _MAX_BODY_BYTES
-        if check_body(asked.access, self.name, longest, longest) != "json":
-            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
-        value = await whole_object(asked.receive, longest, limits, self.name)
-        return key_values(value, time.time())
+        return key_values(await self.read_object(asked, _MAX_BODY_BYTES), time.time())
 
     async def _with_file(
         self, change: Callable[[KeyFile], _Given], id_: str | None = None
     ) -> _Given:
-        """Has the file of keys changed, on a thread: it waits for others, and for the disk.
-
-        Raises:
-            NotFoundError: There is no key of that id.
-            OverloadedError: The file cannot be changed.
-        """
+        """Has the file of keys changed, on a thread: it waits for others, and for the disk."""
         file = KeyFile(self.state.keys.path)  # Of its own: the gate's is the event loop's.
 
         def work() -> _Given | None:
@@ -194,12 +173,10 @@ class _KeyEndpoint(AdministrationEndpoint):
     async def _send(
         self, asked: RequestContext, status: int, key: Key, text: str | None = None
     ) -> None:
-        """The key; and itself, where it was just made."""
-        body = told_key(self.state, key, asked.access.caller.id)
+        (body,) = told_keys(self.state, (key,), asked.access.caller.id)
         if text is not None:
             body = {"key": text} | body
-        request_id = asked.access.request_id
-        await send_json(asked.send, status, body, _NOT_STORED, request_id=request_id)
+        await asked.send_json(status, body, _NOT_STORED)
 
 
 class KeyList(_KeyEndpoint):
@@ -207,18 +184,17 @@ class KeyList(_KeyEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: RequestContext) -> None:
-        """All keys, without themselves; or makes one, which is told this once."""
+    async def handle(self, asked: RequestContext) -> Any:
         if asked.scope["method"] == "GET":
-            body = {"results": told_keys(self.state, asked.access.caller.id)}
-            await send_json(asked.send, 200, body, request_id=asked.access.request_id)
-            return
+            keys = self.state.keys.keys()
+            return {"results": told_keys(self.state, keys, asked.access.caller.id)}
         values = await self._values(asked)
         if "name" not in values:
             raise bad_request("name: must be given", "name")
         text, key = await self._with_file(lambda file: file.add(**values))
         self._note_change("made", key, asked)
         await self._send(asked, 201, key, text)
+        return None
 
 
 class KeyItem(_KeyEndpoint):
@@ -227,17 +203,12 @@ class KeyItem(_KeyEndpoint):
     methods = ("PATCH", "DELETE")
 
     async def handle(self, asked: RequestContext) -> None:
-        """Changes what is given and leaves the rest; or takes the key away.
-
-        Raises:
-            NotFoundError: There is none.
-            ConflictError: It is the key that asks.
-        """
+        """Changes what is given and leaves the rest; or takes the key away."""
         id_ = self._other(asked)
         if asked.scope["method"] == "DELETE":
             key = await self._with_file(lambda file: file.remove(id_), id_)
             self._note_change("removed", key, asked)
-            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
+            await asked.send_body(204, b"")
             return
         values = await self._values(asked)
         if not values:
@@ -253,11 +224,7 @@ class KeyRotation(_KeyEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> None:
-        """Puts a new key in the place of one, its own too; the old one opens nothing any more.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Puts a new key in the place of one, its own too; the old one opens nothing any more."""
         id_ = asked.scope["path_params"]["id"]
         text, key = await self._with_file(lambda file: file.rotate(id_), id_)
         self._note_change("rotated", key, asked)

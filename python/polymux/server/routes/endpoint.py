@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._util.text import printable, shortened
-from polymux.server.auth.gate import Access, request_id_of
-from polymux.server.http.body import ClientGoneError
-from polymux.server.http.responses import CLOSE, send_json, send_told
+from polymux.server.auth.gate import Access, check_body, request_id_of
+from polymux.server.http.body import ClientGoneError, whole_object
+from polymux.server.http.responses import CLOSE, send_json, send_told, send_whole
 from polymux.server.observability.logs import ACCESS_LOGGER
 from polymux.service.errors import StoreError, described, draining, status_error
 from polymux.service.model import Caller
@@ -44,19 +44,18 @@ _MODEL = "model"
 
 
 class RequestContext(NamedTuple):
-    """A request of somebody who may come in.
-
-    Attributes:
-        access: Who, and what the header says.
-        scope: ASGI's.
-        receive: ASGI's: the body.
-        send: ASGI's: the answer.
-    """
+    """A request of somebody who may come in; the last three are ASGI's."""
 
     access: Access
     scope: Scope
     receive: Receive
     send: Send
+
+    async def send_json(self, status: int, value: Any, fields: Fields = ()) -> None:
+        await send_json(self.send, status, value, fields, request_id=self.access.request_id)
+
+    async def send_body(self, status: int, body: bytes, fields: Fields = ()) -> None:
+        await send_whole(self.send, status, body, fields, request_id=self.access.request_id)
 
 
 class Endpoint:
@@ -82,8 +81,9 @@ class Endpoint:
     def __init__(self, state: ServerState) -> None:
         self.state = state
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Answers somebody who may come in."""
+    async def handle(self, asked: RequestContext) -> Any:
+        """Answers somebody who may come in: by what it returns, as JSON, or, where that is None,
+        by what it has sent."""
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,8 +94,11 @@ class Endpoint:
         try:
             access = self._admit(scope, request_id)
             key = None if access.key is None else access.key.id
-            with self.state.gate.place(access, self._jobs_of(access, scope)):
-                await self.handle(RequestContext(access, scope, receive, watched))
+            with self.state.gate.quotas.request(access.key, self._jobs_of(access, scope)):
+                asked = RequestContext(access, scope, receive, watched)
+                answer = await self.handle(asked)
+                if answer is not None:
+                    await asked.send_json(200, answer)
         except ClientGoneError:
             watched.status = 499
         except asyncio.CancelledError:
@@ -148,18 +151,24 @@ class Endpoint:
         """
         return job.idempotency is not None and job.idempotency[0] == idempotency_key
 
-    def described(self, error: BaseException) -> dict[str, Any]:
-        """What a caller is told of a failure, as `errors.described` has it."""
-        return described(error)
+    async def read_object(self, asked: RequestContext, max_bytes: int) -> dict[str, Any]:
+        """The JSON object of a body.
+
+        Raises:
+            APIStatusError: It is none, too long, or came too slowly.
+        """
+        if check_body(asked.access, self.name, max_bytes, max_bytes) != "json":
+            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
+        return await whole_object(asked.receive, max_bytes, self.state.settings.limits, self.name)
 
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        """Sends what `described` gave, in the form of this address's answers."""
+        """Sends what `errors.described` gave, in the form of this address's answers."""
         await send_told(send, told, request_id, fields)
 
     async def _fail(self, error: Exception, watched: _StatusRecorder, request_id: str) -> None:
-        told = self.described(error)
+        told = described(error)
         if told["code"] == "internal":
             of = {"request_id": request_id}
             _log.error("request %s failed unexpectedly", request_id, exc_info=error, extra=of)
@@ -256,14 +265,11 @@ def nothing_here() -> errors.NotFoundError:
 
 
 class NotFound(Endpoint):
-    """Every address that is none."""
-
     name = "unknown"
     methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """404, with or without a key."""
         told = described(nothing_here())
         fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
         await self.tell(asked.send, told, asked.access.request_id, fields)
@@ -283,4 +289,4 @@ class Preflight(Endpoint):
             (b"access-control-allow-headers", _ALLOWED_FIELDS),
             (b"access-control-max-age", b"600"),
         ]
-        await send_json(asked.send, 200, {}, fields, request_id=asked.access.request_id)
+        await asked.send_json(200, {}, fields)

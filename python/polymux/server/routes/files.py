@@ -15,7 +15,7 @@ from polymux.server.routes.endpoint import Endpoint
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
-    from polymux.server.http.responses import Scope, Send
+    from polymux.server.http.responses import Scope
     from polymux.server.routes.endpoint import RequestContext
     from polymux.service.media_store import StoredFile
 
@@ -34,7 +34,6 @@ class MediaEndpoint(Endpoint):
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """The file, or a part of it."""
         file, descriptor = await self._opened(asked.scope)
         try:
             await send_file(asked, file, descriptor)
@@ -42,11 +41,7 @@ class MediaEndpoint(Endpoint):
             os.close(descriptor)
 
     async def _opened(self, scope: Scope) -> tuple[StoredFile, int]:
-        """The file that a good link names. All others are answered alike.
-
-        Raises:
-            NotFoundError: It is no good link, or the file is gone.
-        """
+        """The file that a good link names. All others are answered alike."""
         name = scope["path_params"]["name"]
         given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         store = self.state.service.store
@@ -127,39 +122,31 @@ def _is_known(field: bytes | None, tag: bytes) -> bool:
 
 
 async def _send_part(asked: RequestContext, descriptor: int, start: int, end: int) -> None:
-    if end - start <= _PIECE_BYTES:
-        await _send_pieces(asked.send, descriptor, start, end, None)
-        return
-    leaving = asyncio.ensure_future(gone(asked.receive))
-    try:
-        await _send_pieces(asked.send, descriptor, start, end, leaving)
-    finally:
-        leaving.cancel()
-
-
-async def _send_pieces(
-    send: Send, descriptor: int, start: int, end: int, leaving: asyncio.Future[None] | None
-) -> None:
     if start == end:
-        await send({"type": "http.response.body", "body": b""})
-    while start < end:
-        size = min(_PIECE_BYTES, end - start)
-        piece = await asyncio.to_thread(os.pread, descriptor, size, start)
-        if not piece:
-            raise ClientGoneError  # The file is shorter than it was: the answer is cut.
-        if leaving is not None and leaving.done():
-            raise ClientGoneError
-        start += len(piece)
-        await send({"type": "http.response.body", "body": piece, "more_body": start < end})
+        await asked.send({"type": "http.response.body", "body": b""})
+        return
+    leaving = None
+    if end - start > _PIECE_BYTES:
+        leaving = asyncio.ensure_future(gone(asked.receive))
+    try:
+        while start < end:
+            size = min(_PIECE_BYTES, end - start)
+            piece = await asyncio.to_thread(os.pread, descriptor, size, start)
+            # The file is shorter than it was, and the answer is cut; or who has asked has gone.
+            if not piece or (leaving is not None and leaving.done()):
+                raise ClientGoneError
+            start += len(piece)
+            more = {"type": "http.response.body", "body": piece, "more_body": start < end}
+            await asked.send(more)
+    finally:
+        if leaving is not None:
+            leaving.cancel()
 
 
 def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
     """Start and end of the one part that is asked for; None for the whole (RFC 9110, 14.2).
 
     Other units, several parts, and what is no range are answered by the whole.
-
-    Raises:
-        APIStatusError: It lies behind the file's end (416).
     """
     found = _RANGE.fullmatch(wanted.strip())
     if found is None or found[1] == found[2] == "":

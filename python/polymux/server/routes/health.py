@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux._native.version import __version__
-from polymux.server.http.responses import send_json, send_whole
 from polymux.server.openapi import openapi, reference_page
 from polymux.server.routes.endpoint import Endpoint
 
@@ -23,9 +22,8 @@ class Liveness(Endpoint):
     methods = ("GET", "HEAD")
     public = True
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Yes."""
-        await send_json(asked.send, 200, {"status": "ok"}, request_id=asked.access.request_id)
+    async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
+        return {"status": "ok"}
 
 
 class Readiness(Endpoint):
@@ -47,7 +45,7 @@ class Readiness(Endpoint):
                     backends[name]["detail"] = health.detail
         status = "ready" if ready else "stopping"
         body = {"status": status, "version": __version__, "backends": backends}
-        await send_json(asked.send, 200 if ready else 503, body, request_id=asked.access.request_id)
+        await asked.send_json(200 if ready else 503, body)
 
 
 class MetricsEndpoint(Endpoint):
@@ -57,10 +55,9 @@ class MetricsEndpoint(Endpoint):
     loopback_public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """All counters."""
         text = self.state.metrics.text(self.state.service if self.state.ready else None)
         fields = ((b"content-type", _PROMETHEUS),)
-        await send_whole(asked.send, 200, text, fields, request_id=asked.access.request_id)
+        await asked.send_body(200, text, fields)
 
 
 class Operations(Endpoint):
@@ -69,9 +66,9 @@ class Operations(Endpoint):
     name = "operations"
     every_key = True
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
         """As ``polymux operations --json`` prints it."""
-        await send_json(asked.send, 200, contract.describe(), request_id=asked.access.request_id)
+        return contract.describe()
 
 
 class OpenApi(Endpoint):
@@ -80,10 +77,8 @@ class OpenApi(Endpoint):
     name = "openapi"
     loopback_public = True
 
-    async def handle(self, asked: RequestContext) -> None:
-        """The contract as OpenAPI 3.1 has it."""
-        body = openapi(self.state.settings.base_url)
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+    async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
+        return openapi(self.state.settings.base_url)
 
 
 class Docs(Endpoint):
@@ -93,12 +88,9 @@ class Docs(Endpoint):
     loopback_public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """One page."""
         fields = (
             (b"content-type", b"text/html; charset=utf-8"),
             (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),
             (b"x-content-type-options", b"nosniff"),
         )
-        await send_whole(
-            asked.send, 200, reference_page(), fields, request_id=asked.access.request_id
-        )
+        await asked.send_body(200, reference_page(), fields)

@@ -13,10 +13,11 @@ from polymux._util.text import display_name, shown
 from polymux.client.methods.results import RESULTS
 from polymux.server.auth.gate import check_body
 from polymux.server.http import body as bodies
-from polymux.server.http.responses import metrics_fields, send_json, send_told
+from polymux.server.http.responses import metrics_fields, send_told
 from polymux.server.routes.endpoint import Endpoint
-from polymux.server.routes.predictions import described_job, linked
+from polymux.server.routes.predictions import described_job, link
 from polymux.server.routes.sse import send_stream
+from polymux.service import job_table
 from polymux.service.errors import bad_request, draining, status_error
 from polymux.service.model import OperationRequest, OperationResult, Upload, buffered_sink
 from polymux.service.service import is_job
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from polymux.contract import CheckedRequest, Operation
     from polymux.server.auth.gate import Access
-    from polymux.server.http.responses import Receive, Send
+    from polymux.server.http.responses import Receive
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
@@ -49,8 +50,6 @@ _PREFERENCE = re.compile(
     re.ASCII,
 )
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
-#: Somebody else has ended it: who waits has asked for nothing wrong, and no server has failed.
-CANCELED = {"status": 409, "code": "canceled", "message": "the prediction was canceled"}
 #: Bodies from here on are parsed on another thread: others' requests need not wait.
 _LONG_BYTES = 256 << 10
 
@@ -69,13 +68,11 @@ class OperationEndpoint(Endpoint):
 
     @property
     def max_json_bytes(self) -> int:
-        """Of a JSON body."""
         limits = self.state.settings.limits
         return limits.chat_bytes if self.name in _CHATS else limits.json_bytes
 
     @property
     def max_form_bytes(self) -> int:
-        """Of a form."""
         limits = self.state.settings.limits
         if self.name in _UPLOADS:
             return limits.upload_bytes
@@ -90,33 +87,31 @@ class OperationEndpoint(Endpoint):
         own = is_job(self.name) and job.operation == self.name
         return own and super().is_found(job, idempotency_key)
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Answers it."""
+    async def handle(self, asked: RequestContext) -> Any:
         encoding = self.encoding_of(asked.access)
         model = self._known_model(_model_of(asked.scope["query_string"]))
         with ExitStack() as files:
             if encoding == "json":
-                checked = await self._read_json(asked.receive, model)
+                checked = await self._read_json(asked, model)
             else:
                 if model is None and len(self.operation.variants) == 1:
-                    self.state.service.routes.check_operation(
-                        self.name
-                    )  # Two gigabytes may follow.
-                checked = await self._read_form(asked.access, asked.receive, model, files)
+                    # Two gigabytes may follow.
+                    self.state.service.routes.check_operation(self.name)
+                fields = await self.read_fields(asked, files)
+                checked = contract.read_form(self.name, fields, model=model)
             work = OperationRequest.of(checked, asked.access.caller, asked.access.request_id)
             if work.streamed:
-                await send_stream(self.state, work, asked.receive, asked.send)
-            elif is_job(self.name):
-                await self._job(work, asked.access, asked.receive, asked.send, files)
-            else:
+                await send_stream(self.state, work, asked)
+            elif not is_job(self.name):
                 await self._call(work, asked)
+            else:
+                wait_s, stays = _preference(asked.access, self.state.settings.limits.wait_s)
+                job = await self.job_of(work, asked, files, wait_s, stays=stays)
+                return await self._answer(job, asked)
+        return None
 
     def _known_model(self, model: str | None) -> str | None:
-        """The selector, where it is one of the operation's.
-
-        Raises:
-            BadRequestError: It is none.
-        """
+        """The selector, where it is one of the operation's."""
         variants = self.operation.variants
         if model is None or not variants[0].model:
             return model
@@ -127,7 +122,6 @@ class OperationEndpoint(Endpoint):
         raise status_error(errors.BadRequestError, message, code="model_not_found", param="model")
 
     async def _call(self, work: OperationRequest, asked: RequestContext) -> None:
-        """What is no job."""
         sink = buffered_sink(self.state.service.store.media.draft)
         try:
             product = await unless_gone(self.state.service.call(work, sink), asked.receive)
@@ -138,7 +132,7 @@ class OperationEndpoint(Endpoint):
             product = OperationResult(_NO_SONG)
         fields = [*warnings_fields((*work.warnings, *sink.lines))]
         fields += metrics_fields(product.metrics) if self.name == _SONG else ()
-        await send_json(asked.send, 200, product.output, fields, request_id=asked.access.request_id)
+        await asked.send_json(200, product.output, fields)
 
     def encoding_of(self, access: Access) -> str:
         """The encoding of the body that is announced, where it can be taken.
@@ -156,48 +150,32 @@ class OperationEndpoint(Endpoint):
             raise errors.UnsupportedEncodingError(f"{self.name} takes {wanted}, not {encoding}")
         return encoding
 
-    async def _read_json(self, receive: Receive, model: str | None) -> CheckedRequest:
+    async def _read_json(self, asked: RequestContext, model: str | None) -> CheckedRequest:
         longest = self.max_json_bytes
-        data = await bodies.whole(receive, longest, self.state.settings.limits, self.name)
+        data = await bodies.whole(asked.receive, longest, self.state.settings.limits, self.name)
         if len(data) < _LONG_BYTES:
             return contract.read_json(self.name, data, model=model, max_bytes=longest)
         return await asyncio.to_thread(
             contract.read_json, self.name, data, model=model, max_bytes=longest
         )
 
-    async def _read_form(
-        self, access: Access, receive: Receive, model: str | None, files: ExitStack
-    ) -> CheckedRequest:
-        fields = await self.read_fields(access, receive, files)
-        return contract.read_form(self.name, fields, model=model)
-
-    async def read_fields(
-        self, access: Access, receive: Receive, files: ExitStack
-    ) -> list[tuple[str, Any]]:
+    async def read_fields(self, asked: RequestContext, files: ExitStack) -> list[tuple[str, Any]]:
         """The names and values of a form, in order; its files are there as long as `files` is."""
         form = await bodies.read_form(
-            receive,
-            access.headers[b"content-type"].decode("latin-1"),
+            asked.receive,
+            asked.access.headers[b"content-type"].decode("latin-1"),
             self.max_form_bytes,
             self.state.settings.limits,
             self.state.service.store.media,
             self.name,
         )
-        files.enter_context(form)
+        files.callback(form.close)
         return [(name, value) for name, value in form.fields if _is_there(name, value)]
-
-    async def _job(
-        self, work: OperationRequest, access: Access, receive: Receive, send: Send, files: ExitStack
-    ) -> None:
-        wait_s, stays = _preference(access, self.state.settings.limits.wait_s)
-        job = await self.job_of(work, access, receive, files, wait_s, stays=stays)
-        await self._send_job(job, access, send)
 
     async def job_of(
         self,
         work: OperationRequest,
-        access: Access,
-        receive: Receive,
+        asked: RequestContext,
         files: ExitStack,
         wait_s: float | None = None,
         *,
@@ -207,8 +185,7 @@ class OperationEndpoint(Endpoint):
 
         Args:
             work: What is to be done.
-            access: Who asks.
-            receive: ASGI's.
+            asked: The request.
             files: Those of the request, which become the job's.
             wait_s: How long to wait. Default: until it has ended.
             stays: Whether it goes on without its callers, as it does once one of them was given the
@@ -219,14 +196,14 @@ class OperationEndpoint(Endpoint):
             ClientGoneError: They have gone.
         """
         jobs = self.state.service.jobs
-        job, new = await self.state.service.submit(work, idempotency_key_of(access))
+        job, new = await self.state.service.submit(work, idempotency_key_of(asked.access))
         if new:
             # The files belong to the job now, which may go on when this answer is given.
             jobs.when_over(job, files.pop_all().close)
         if stays:
             jobs.keep(job)
         try:
-            job = await unless_gone(jobs.wait(job, wait_s), receive)
+            job = await unless_gone(jobs.wait(job, wait_s), asked.receive)
         except BaseException:
             await jobs.release(job)
             raise
@@ -234,48 +211,35 @@ class OperationEndpoint(Endpoint):
             jobs.keep(job)  # They are told where to look for it.
         return job
 
-    async def _send_job(self, job: Job, access: Access, send: Send) -> None:
-        state = self.state
+    async def _answer(self, job: Job, asked: RequestContext) -> Any:
         if not job.ended:
-            place = f"{state.settings.base_url}/api/v1/predictions/{job.id}"
-            fields = [(b"location", place.encode())]
-            await send_json(
-                send, 202, described_job(state, job), fields, request_id=access.request_id
-            )
-            return
-        if job.status != "succeeded":
-            await send_told(send, told_of(job), access.request_id, more={"id": job.id})
-            return
-        if RESULTS[self.name] == "Prediction":
-            body: Any = described_job(state, job)
+            body = described_job(self.state, job)
+            await asked.send_json(202, body, [(b"location", body["urls"]["get"].encode())])
+        elif job.status != "succeeded":
+            request_id = asked.access.request_id
+            await send_told(asked.send, job.failure, request_id, more={"id": job.id})
         else:
-            body = linked(state, job, job.output)
-        await send_json(send, 200, body, request_id=access.request_id)
+            return answer_of(self.state, job)
+        return None
+
+
+def answer_of(state: ServerState, job: Job) -> Any:
+    """What the address of its operation answers for a job that has succeeded."""
+    if RESULTS[job.operation] == "Prediction":
+        return described_job(state, job)
+    return job_table.linked(job.output, lambda name: link(state, job, name))
 
 
 def idempotency_key_of(access: Access) -> str | None:
-    """What the caller calls its request; None where it says nothing.
-
-    Raises:
-        BadRequestError: It is no name.
-    """
+    """What the caller calls its request; None where it says nothing."""
     key = access.headers.get(b"idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
         raise bad_request("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
     return None if key is None else key.decode()
 
 
-def told_of(job: Job) -> dict[str, Any]:
-    """What a caller is told of a job that has failed, as `errors.described` has it."""
-    return job.error or CANCELED
-
-
 def _model_of(query: bytes) -> str | None:
-    """The selector in the query; None where it is missing.
-
-    Raises:
-        BadRequestError: It is there twice, or is no UTF-8.
-    """
+    """The selector in the query; None where it is missing."""
     if not query:
         return None
     try:
@@ -336,11 +300,7 @@ def _preference(access: Access, max_s: float) -> tuple[float | None, bool]:
 
 
 async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
-    """Awaits work, and cancels it when whoever asked has gone.
-
-    Raises:
-        ClientGoneError: They have.
-    """
+    """Awaits work, and cancels it when whoever asked has gone."""
     # In this task: one of its own would cost the work two more turns of the event loop.
     doing = asyncio.current_task()
     assert doing is not None  # noqa: S101 - this is a coroutine

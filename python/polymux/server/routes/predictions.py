@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.sse import event, send_events
 from polymux.service import job_table
@@ -18,8 +17,6 @@ from polymux.service.errors import bad_request
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from polymux.server.auth.gate import Access
-    from polymux.server.http.responses import Scope
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
@@ -29,11 +26,6 @@ _ON_A_PAGE = 100
 _CURSOR = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 #: Letters of one text of a job's input in a list; alone the job has all of them.
 _MAX_LISTED_TEXT_CHARACTERS = 2_000
-
-
-def linked(state: ServerState, job: Job, value: Any) -> Any:
-    """An output with signed links in the place of the store's files."""
-    return job_table.linked(value, lambda name: link(state, job, name))
 
 
 def link(state: ServerState, job: Job, name: str) -> str:
@@ -47,7 +39,6 @@ def link(state: ServerState, job: Job, name: str) -> str:
 
 
 def described_job(state: ServerState, job: Job) -> dict[str, Any]:
-    """A job as a prediction of the interface."""
     base = f"{state.settings.base_url}{PATH}/{job.id}"
     urls = {"get": base, "cancel": f"{base}/cancel", "stream": f"{base}/events"}
     return job_table.prediction(job, lambda name: link(state, job, name), urls)
@@ -79,8 +70,7 @@ class PredictionList(Endpoint):
 
     name = "predictions"
 
-    async def handle(self, asked: RequestContext) -> None:
-        """A page of the key's jobs, newest first."""
+    async def handle(self, asked: RequestContext) -> Any:
         cursor = cursor_of(asked.scope["query_string"], _CURSOR)
         before = int(cursor[0]) if cursor else None
         service = self.state.service
@@ -89,64 +79,58 @@ class PredictionList(Endpoint):
                 asked.access.caller.id, before=before, most=_ON_A_PAGE
             )
         )
-        page = {
+        return {
             "previous": None,
             "next": None if following is None else page_url(self.state, PATH, str(following)),
             "results": [_in_list(self.state, service.jobs.current(one)) for one in jobs],
         }
-        await send_json(asked.send, 200, page, request_id=asked.access.request_id)
 
 
-class PredictionEndpoint(Endpoint):
-    """``/api/v1/predictions/{id}``, and what is beneath it."""
+async def job_named(state: ServerState, asked: RequestContext) -> Job:
+    """The key's job that the address names.
+
+    Raises:
+        NotFoundError: There is none, or it is another key's.
+    """
+    name = asked.scope["path_params"]["id"]
+    return await state.service.jobs.find(name, asked.access.caller.id)
+
+
+class PredictionItem(Endpoint):
+    """``GET`` and ``DELETE /api/v1/predictions/{id}``."""
+
+    name = "predictions"
+    methods = ("GET", "DELETE")
+
+    async def handle(self, asked: RequestContext) -> Any:
+        job = await job_named(self.state, asked)
+        if asked.scope["method"] != "DELETE":
+            return described_job(self.state, job)
+        await self.state.service.jobs.remove(job)
+        await asked.send_body(204, b"")
+        return None
+
+
+class PredictionCancel(Endpoint):
+    """``POST /api/v1/predictions/{id}/cancel``."""
+
+    name = "predictions"
+    methods = ("POST",)
+
+    async def handle(self, asked: RequestContext) -> Any:
+        job = await self.state.service.jobs.cancel(await job_named(self.state, asked))
+        return described_job(self.state, job)
+
+
+class PredictionEvents(Endpoint):
+    """``GET /api/v1/predictions/{id}/events``."""
 
     name = "predictions"
 
-    async def _job(self, access: Access, scope: Scope) -> Job:
-        name = scope["path_params"]["id"]
-        return await self.state.service.jobs.find(name, access.caller.id)
-
-
-class PredictionItem(PredictionEndpoint):
-    """``GET`` and ``DELETE /api/v1/predictions/{id}``."""
-
-    methods = ("GET", "DELETE")
-
-    async def handle(self, asked: RequestContext) -> None:
-        """The job as it is now; or forgets it with its files."""
-        job = await self._job(asked.access, asked.scope)
-        if asked.scope["method"] == "DELETE":
-            await self.state.service.jobs.remove(job)
-            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
-            return
-        await send_json(
-            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
-        )
-
-
-class PredictionCancel(PredictionEndpoint):
-    """``POST /api/v1/predictions/{id}/cancel``."""
-
-    methods = ("POST",)
-
-    async def handle(self, asked: RequestContext) -> None:
-        """The job as it is when it has stopped."""
-        job = await self.state.service.jobs.cancel(await self._job(asked.access, asked.scope))
-        await send_json(
-            asked.send, 200, described_job(self.state, job), request_id=asked.access.request_id
-        )
-
-
-class PredictionEvents(PredictionEndpoint):
-    """``GET /api/v1/predictions/{id}/events``."""
-
     async def handle(self, asked: RequestContext) -> None:
         """The job now, whenever it changes, and at its end."""
-        job = await self._job(asked.access, asked.scope)
-        events = self._events(job)
-        await send_events(
-            self.state, events, asked.receive, asked.send, asked.access.request_id, failure="error"
-        )
+        events = self._events(await job_named(self.state, asked))
+        await send_events(self.state, events, asked, failure="error")
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
         seen = None
@@ -158,17 +142,12 @@ class PredictionEvents(PredictionEndpoint):
 
 
 def page_url(state: ServerState, path: str, cursor: str) -> str:
-    """The URL of a page of a list."""
     text = base64.urlsafe_b64encode(cursor.encode()).decode().rstrip("=")
     return f"{state.settings.base_url}{path}?cursor={text}"
 
 
 def cursor_of(query: bytes, form: re.Pattern[str]) -> re.Match[str] | None:
-    """The cursor in the query of a `page_url`; None for the first page.
-
-    Raises:
-        BadRequestError: The cursor does not have that form.
-    """
+    """The cursor in the query of a `page_url`; None for the first page."""
     text = dict(parse_qsl(query.decode("latin-1"))).get("cursor")
     if text is None:
         return None

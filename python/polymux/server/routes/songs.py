@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from polymux import errors
-from polymux.server.http.responses import send_whole
 from polymux.server.routes.endpoint import Endpoint
 from polymux.service.errors import status_error
 from polymux.songs.backend import CatalogueBackend
@@ -36,12 +35,7 @@ class _SongEndpoint(Endpoint):
     public = True
 
     async def song(self, scope: Scope, suffix: str = "") -> CatalogueSong:
-        """The song that a good link names. All others are answered alike.
-
-        Raises:
-            NotFoundError: It is no good link, or the song is gone.
-            APIStatusError: The catalogue cannot be read.
-        """
+        """The song that a good link names. All others are answered alike."""
         number = scope["path_params"]["id"]
         given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         service = self.state.service
@@ -77,9 +71,7 @@ class SongPage(_SongEndpoint):
             (b"content-security-policy", POLICY.encode("ascii")),
             *_SHARED_FIELDS,
         ]
-        await send_whole(
-            asked.send, 200, song_page(song, link), fields, request_id=asked.access.request_id
-        )
+        await asked.send_body(200, song_page(song, link), fields)
 
 
 class SongCover(_SongEndpoint):
@@ -101,4 +93,4 @@ class SongCover(_SongEndpoint):
         ]
         is_known = asked.access.headers.get(b"if-none-match") in (tag, b"*")
         status, body = (304, b"") if is_known else (200, picture.data)
-        await send_whole(asked.send, status, body, fields, request_id=asked.access.request_id)
+        await asked.send_body(status, body, fields)

@@ -18,7 +18,8 @@ from polymux.service.warnings import warnings_fields
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-    from polymux.server.http.responses import Receive, Send
+    from polymux.server.http.responses import Send
+    from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.chunks import Chunk
     from polymux.service.model import OperationRequest
@@ -36,7 +37,6 @@ _FIELDS = (
 
 
 def event(value: Any, name: str = "") -> bytes:
-    """One event whose data is JSON."""
     before = f"event: {name}\n".encode() if name else b""
     return b"".join((before, b"data: ", to_json(value), b"\n\n"))
 
@@ -53,9 +53,7 @@ def chunk_event(chunk: Chunk) -> bytes:
     return b"".join((b"data: ", line_of(chunk), b"\n\n"))
 
 
-async def send_stream(
-    state: ServerState, work: OperationRequest, receive: Receive, send: Send
-) -> None:
+async def send_stream(state: ServerState, work: OperationRequest, asked: RequestContext) -> None:
     """Answers a chat in pieces, ``[DONE]`` behind the last.
 
     What goes wrong before the first piece is an answer of its own, with its status.
@@ -77,14 +75,10 @@ async def send_stream(
         return found
 
     def told() -> Sequence[str]:
-        """What was left out or changed so far."""
         return *work.warnings, *sink.lines
 
     chunks = state.service.stream(work, sink)
-    await send_events(
-        state, chunks, receive, send, work.request_id, encode=encoded, last=b"data: [DONE]\n\n",
-        warnings=told,
-    )  # fmt: skip
+    await send_events(state, chunks, asked, encode=encoded, last=b"data: [DONE]\n\n", warnings=told)
 
 
 def _as_it_is(event: Any) -> bytes:
@@ -94,9 +88,7 @@ def _as_it_is(event: Any) -> bytes:
 async def send_events(
     state: ServerState,
     events: AsyncGenerator[Any],
-    receive: Receive,
-    send: Send,
-    request_id: str,
+    asked: RequestContext,
     *,
     encode: Callable[[Any], bytes] = _as_it_is,
     last: bytes = b"",
@@ -108,9 +100,7 @@ async def send_events(
     Args:
         state: The server's.
         events: What is told.
-        receive: ASGI's.
-        send: ASGI's.
-        request_id: Names the request.
+        asked: The request that is answered.
         encode: Makes an event's bytes of one. Default: they are encoded.
         last: The event behind a good end. Default: none.
         failure: Name of the event that tells of a failure. Default: none, as in chats.
@@ -121,9 +111,10 @@ async def send_events(
         PolymuxError: They failed before the first.
         ClientGoneError: Whoever asked has gone.
     """
-    stream = _Stream(send, request_id, failure, warnings)
+    request_id = asked.access.request_id
+    stream = _Stream(asked.send, request_id, failure, warnings)
     pumping = asyncio.ensure_future(stream.pump(events, encode, last))
-    leaving = asyncio.ensure_future(gone(receive))
+    leaving = asyncio.ensure_future(gone(asked.receive))
     stopping = asyncio.ensure_future(state.stopping.wait())
     watched: set[asyncio.Future[Any]] = {pumping, leaving, stopping}
     try:

@@ -11,10 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux import errors
-from polymux.server.http.responses import send_whole
-from polymux.server.routes.endpoint import Endpoint
-from polymux.service.errors import status_error
+from polymux.server.routes.endpoint import Endpoint, nothing_here
 
 if TYPE_CHECKING:
     from polymux.server.http.responses import Fields
@@ -46,13 +43,7 @@ _SHARED_FIELDS: Fields = (
 
 
 class PageFile(NamedTuple):
-    """A file of the page.
-
-    Attributes:
-        data: All of it.
-        content_type: As browsers are told it.
-        tag: Its entity tag, which changes with its bytes.
-    """
+    """A file of the page, with its entity tag, which changes with its bytes."""
 
     data: bytes
     content_type: bytes
@@ -85,19 +76,13 @@ class PageEndpoint(Endpoint):
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """The file; nothing where the browser has it already.
-
-        Raises:
-            NotFoundError: The page has no such file.
-        """
+        """The file; nothing where the browser has it already."""
         file = page_files().get(asked.scope.get("path_params", {}).get("name", _INDEX))
         if file is None:
-            raise status_error(errors.NotFoundError, "there is nothing at this address")
+            raise nothing_here()
         fields = [*_SHARED_FIELDS, (b"etag", file.tag), (b"content-type", file.content_type)]
-        if asked.access.headers.get(b"if-none-match") in (file.tag, b"*"):
-            await send_whole(asked.send, 304, b"", fields, request_id=asked.access.request_id)
-            return
-        await send_whole(asked.send, 200, file.data, fields, request_id=asked.access.request_id)
+        is_known = asked.access.headers.get(b"if-none-match") in (file.tag, b"*")
+        await asked.send_body(*((304, b"") if is_known else (200, file.data)), fields)
 
 
 class PageRedirect(Endpoint):
@@ -110,4 +95,4 @@ class PageRedirect(Endpoint):
     async def handle(self, asked: RequestContext) -> None:
         """Where it is; relative, as nobody knows what lies before it."""
         fields = [(b"location", b"page/"), *_SHARED_FIELDS]
-        await send_whole(asked.send, 307, b"", fields, request_id=asked.access.request_id)
+        await asked.send_body(307, b"", fields)

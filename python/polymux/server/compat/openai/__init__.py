@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from polymux import contract
 from polymux.server.compat.openai.audio import Transcriptions, Translations
-from polymux.server.compat.openai.chat import ChatCompletions
+from polymux.server.compat.openai.errors import OpenAiEndpoint
 from polymux.server.compat.openai.images import ImageEdits, ImageGenerations
 from polymux.server.compat.openai.models import ModelItem, ModelList
+from polymux.server.routes.operations import OperationEndpoint
 
 if TYPE_CHECKING:
     from polymux.server.routes.endpoint import Endpoint
@@ -23,10 +25,13 @@ PREFIX = "/v1/"
 MODELS = "/v1/models/"
 
 
+class ChatCompletions(OpenAiEndpoint, OperationEndpoint):
+    """``POST /v1/chat/completions``: the operation ``chat``, which has OpenAI's shape already."""
+
+
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
-    """The addresses of this door and what answers there."""
     return [
-        ("/v1/chat/completions", ChatCompletions(state)),
+        ("/v1/chat/completions", ChatCompletions(state, contract.operation("chat"))),
         ("/v1/models", ModelList(state)),
         (f"{MODELS}{{model:path}}", ModelItem(state)),
         ("/v1/audio/transcriptions", Transcriptions(state)),

@@ -11,8 +11,7 @@ from polymux.client.responses import Prediction
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.compat.openai.transcripts import FORMS, Transcript
-from polymux.server.http.responses import send_whole
-from polymux.server.routes.operations import OperationEndpoint, told_of
+from polymux.server.routes.operations import OperationEndpoint
 from polymux.server.routes.predictions import described_job
 from polymux.service.errors import bad_request
 from polymux.service.model import OperationRequest
@@ -46,8 +45,8 @@ class WantedTranscript(NamedTuple):
     language: str | None
 
 
-class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
-    """What transcriptions and translations share."""
+class Transcriptions(OpenAiEndpoint, OperationEndpoint):
+    """``POST /v1/audio/transcriptions``."""
 
     translates = False
 
@@ -55,16 +54,15 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
         super().__init__(state, contract.operation("transcribe"))
 
     async def handle(self, asked: RequestContext) -> None:
-        """Writes down what is said."""
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
-            fields = await self.read_fields(access, asked.receive, files)
+            fields = await self.read_fields(asked, files)
             wanted = wanted_transcript(fields, translates=self.translates)
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
-            job = await self.job_of(work, access, asked.receive, files)
+            job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
-            told = told_of(job)
+            told = job.failure
             if told.get("param") == _FILE:
                 told = told | {"param": _NAMES[_FILE]}
             await self.tell(asked.send, told, access.request_id)
@@ -77,15 +75,10 @@ class AudioEndpoint(OpenAiEndpoint, OperationEndpoint):
             wanted.language,
         )
         kind, body = transcript.answer(wanted.form)
-        fields_of_answer = ((b"content-type", kind),)
-        await send_whole(asked.send, 200, body, fields_of_answer, request_id=access.request_id)
+        await asked.send_body(200, body, ((b"content-type", kind),))
 
 
-class Transcriptions(AudioEndpoint):
-    """``POST /v1/audio/transcriptions``."""
-
-
-class Translations(AudioEndpoint):
+class Translations(Transcriptions):
     """``POST /v1/audio/translations``: into English."""
 
     translates = True
@@ -95,10 +88,6 @@ def wanted_transcript(
     fields: Iterable[tuple[str, Any]], *, translates: bool = False
 ) -> WantedTranscript:
     """A form in OpenAI's shape, in the operation's words.
-
-    Args:
-        fields: Names and values; files are uploads.
-        translates: Whether it came to ``/translations``, which has fewer fields. Default: False.
 
     Raises:
         BadRequestError: Something in it is wrong, or is nothing that this server does.

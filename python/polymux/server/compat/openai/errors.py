@@ -27,9 +27,6 @@ FIRST_MODEL = "default"
 def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """A failure as OpenAI's interface has it.
 
-    Args:
-        told: As `errors.described` has it.
-
     Returns:
         The status, and the answer's body.
     """
@@ -45,19 +42,9 @@ def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 class OpenAiEndpoint(Endpoint):
-    """An address whose errors are in OpenAI's shape."""
-
-    def described(self, error: BaseException) -> dict[str, Any]:
-        """With the field concerned, where the contract names one."""
-        told = super().described(error)
-        if told["param"] is None and isinstance(error, errors.InvalidRequestError):
-            told["param"] = next((one.field for one in error.problems if one.field), None)
-        return told
-
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        """Sends what `described` gave."""
         status, body = error_of(told)
         own = told_fields(told, fields)
         if status in _ASKED_AGAIN_IN_VAIN:
@@ -76,9 +63,6 @@ def selector(operation: str, name: str | None, default: str) -> str:
         operation: Such as ``"transcribe"``.
         name: What the request says; None or empty where it says nothing.
         default: The model where the request names none, or ``"default"``.
-
-    Raises:
-        NotFoundError: There is no such model (code ``model_not_found``).
     """
     if not name or name == FIRST_MODEL:
         return default

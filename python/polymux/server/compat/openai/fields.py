@@ -34,22 +34,13 @@ class GivenFields:
                 self._left.setdefault(name.removesuffix("[]"), []).append(value)
 
     def one(self, name: str) -> Any:
-        """A field's only value; None where there is none.
-
-        Raises:
-            BadRequestError: There are several.
-        """
+        """A field's only value; None where there is none."""
         values = self._left.pop(name, [])
         if len(values) > 1:
             raise bad_request(f"{name}: is there more than once", name)
         return values[0] if values else None
 
     def text(self, name: str) -> str | None:
-        """A text; None where there is none.
-
-        Raises:
-            BadRequestError: It is something else.
-        """
         value = self.one(name)
         if value is None or isinstance(value, str):
             return value
@@ -57,33 +48,18 @@ class GivenFields:
         raise bad_request(f"{name}: must be a text, not {what}", name)
 
     def texts(self, name: str) -> list[str]:
-        """All texts of a name.
-
-        Raises:
-            BadRequestError: One is something else.
-        """
         values = self._left.pop(name, [])
         if all(isinstance(one, str) for one in values):
             return values
         raise bad_request(f"{name}: must be texts, not files", name)
 
     def file(self, name: str) -> Upload | None:
-        """A file; None where there is none.
-
-        Raises:
-            BadRequestError: It is a text, or there are several.
-        """
         value = self.one(name)
         if value is None or isinstance(value, Upload):
             return value
         raise bad_request(f"{name}: must be a file", name)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        """One of several texts.
-
-        Raises:
-            BadRequestError: It is none of them.
-        """
         value = self.text(name) or default
         if value not in choices:
             raise bad_request(f"{name}={shown(value)}: this server has {', '.join(choices)}", name)
@@ -96,9 +72,6 @@ class GivenFields:
             name: The field.
             values: What it may be. Default: nothing at all.
             why: What this server does, for people.
-
-        Raises:
-            BadRequestError: It is something else.
         """
         if any(one.startswith(f"{name}[") for one in self._left):
             # The members of an object, as forms have them.
@@ -110,11 +83,7 @@ class GivenFields:
             raise bad_request(f"{name}={what}: {why}", name)
 
     def left(self, known: Iterable[str] = ()) -> list[tuple[str, Any]]:
-        """What nobody has taken, as long as it is known.
-
-        Raises:
-            BadRequestError: A field is there that is not known.
-        """
+        """What nobody has taken, as long as it is known."""
         rest, self._left = self._left, {}
         unknown = [name for name in rest if name not in frozenset(known)]
         if unknown:
@@ -139,9 +108,6 @@ def checked(
         fields: The operation's, as a form has them.
         model: The operation's selector.
         names: What the operation's fields are called in OpenAI's shape, where that differs.
-
-    Raises:
-        BadRequestError: It does not keep the contract; OpenAI's field is named.
     """
     try:
         return contract.read_form(operation, fields, model=model)

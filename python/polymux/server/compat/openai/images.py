@@ -15,8 +15,7 @@ from polymux._util.text import shown
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.http import body as bodies
-from polymux.server.http.responses import send_json
-from polymux.server.routes.operations import OperationEndpoint, told_of
+from polymux.server.routes.operations import OperationEndpoint
 from polymux.server.routes.predictions import link
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import OperationRequest, Upload
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from polymux.contract import CheckedRequest
-    from polymux.server.http.responses import Receive
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
@@ -37,47 +35,42 @@ _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})", re.ASCII)
 
 
 class WantedImages(NamedTuple):
-    """What a request in OpenAI's shape asks for.
-
-    Attributes:
-        request: The same in the operation's words.
-        form: Of the answer: ``"url"`` or ``"b64_json"``.
-    """
+    """What a request asks for, in the operation's words; `form` is ``"url"`` or ``"b64_json"``."""
 
     request: CheckedRequest
     form: str
 
 
-class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
-    """What making and changing pictures share."""
+class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
+    """``POST /v1/images/generations``."""
+
+    edits = False
 
     def __init__(self, state: ServerState) -> None:
         super().__init__(state, contract.operation("generate_image"))
+        self.accepted = {"multipart" if self.edits else "json"}
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Makes pictures."""
+    async def handle(self, asked: RequestContext) -> Any:
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
-            wanted = await self._wanted(asked, files)
+            if self.edits:
+                fields = await self.read_fields(asked, files)
+            else:
+                limits, longest = self.state.settings.limits, self.max_json_bytes
+                body = await bodies.whole_object(asked.receive, longest, limits, self.name)
+                fields = list(body.items())
+            wanted = wanted_images(fields, edits=self.edits)
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
-            job = await self.job_of(work, access, asked.receive, files)
+            job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
-            await self.tell(asked.send, told_of(job), access.request_id)
-            return
-        made = [await self._picture(job, one, wanted.form) for one in _outputs(job)]
-        body = {"created": int(job.created_at), "data": made}
-        await send_json(asked.send, 200, body, request_id=access.request_id)
-
-    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:
-        raise NotImplementedError
+            await self.tell(asked.send, job.failure, access.request_id)
+            return None
+        outputs = job.output if isinstance(job.output, list) else [job.output]
+        made = [await self._picture(job, one, wanted.form) for one in outputs]
+        return {"created": int(job.created_at), "data": made}
 
     async def _picture(self, job: Job, made: Any, form: str) -> dict[str, str]:
-        """A picture of the store by its link, or as it is.
-
-        Raises:
-            NotFoundError: Its time is over already.
-        """
         name = made["file"]
         if form == "url":
             return {"url": link(self.state, job, name)}
@@ -90,41 +83,16 @@ class ImageEndpoint(OpenAiEndpoint, OperationEndpoint):
         return {"b64_json": await asyncio.to_thread(_in_base64, store.media.open(file))}
 
 
-class ImageGenerations(ImageEndpoint):
-    """``POST /v1/images/generations``."""
-
-    def __init__(self, state: ServerState) -> None:
-        super().__init__(state)
-        self.accepted = {"json"}
-
-    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:  # noqa: ARG002
-        return wanted_images(await self._members(asked.receive))
-
-    async def _members(self, receive: Receive) -> list[tuple[str, Any]]:
-        limits, longest = self.state.settings.limits, self.max_json_bytes
-        return list((await bodies.whole_object(receive, longest, limits, self.name)).items())
-
-
-class ImageEdits(ImageEndpoint):
+class ImageEdits(ImageGenerations):
     """``POST /v1/images/edits``: pictures that begin with one that is there."""
 
-    def __init__(self, state: ServerState) -> None:
-        super().__init__(state)
-        self.accepted = {"multipart"}
-
-    async def _wanted(self, asked: RequestContext, files: ExitStack) -> WantedImages:
-        fields = await self.read_fields(asked.access, asked.receive, files)
-        return wanted_images(fields, edits=True)
+    edits = True
 
 
 def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> WantedImages:
     """A request in OpenAI's shape, in the operation's words.
 
     Fields that OpenAI does not have and the operation has, such as ``seed``, mean the same here.
-
-    Args:
-        fields: Names and values; files are uploads.
-        edits: Whether it came to ``/edits``, as a form with a picture. Default: False.
 
     Raises:
         BadRequestError: Something in it is wrong, or is nothing that this server does.
@@ -180,11 +148,7 @@ def _source(given: GivenFields) -> Upload:
 
 
 def _check_rest(given: GivenFields, *, edits: bool) -> None:
-    """Takes what may say what is done anyway.
-
-    Raises:
-        BadRequestError: Something else is asked for.
-    """
+    """Takes what may say what is done anyway."""
     given.only("quality", ("auto", "standard"), why="there is one quality: 'auto'")
     given.only("output_format", ("png",), why="pictures are made as png")
     given.only("background", ("auto", "opaque"), why="nothing here makes transparent pictures")
@@ -200,11 +164,6 @@ def _check_rest(given: GivenFields, *, edits: bool) -> None:
 
 
 def _as_text(name: str, value: Any, *, form_text: bool) -> str:
-    """A scalar as a form has it, for the contract to check.
-
-    Raises:
-        BadRequestError: It is none.
-    """
     if isinstance(value, str) and (form_text or name != "n"):
         return value
     if isinstance(value, (bool, int, float)):
@@ -213,10 +172,6 @@ def _as_text(name: str, value: Any, *, form_text: bool) -> str:
     raise bad_request(
         f"{name}={what}: must be a {'number' if name == 'n' else 'plain value'}", name
     )
-
-
-def _outputs(job: Job) -> list[Any]:
-    return job.output if isinstance(job.output, list) else [job.output]
 
 
 def _in_base64(descriptor: int) -> str:

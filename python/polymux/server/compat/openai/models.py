@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.compat.openai.errors import FIRST_MODEL, OpenAiEndpoint, model_names
-from polymux.server.http.responses import send_json
 from polymux.service.errors import status_error
 from polymux.service.model import OperationRequest
 
@@ -33,7 +32,6 @@ class ModelEndpoint(OpenAiEndpoint):
         self._created = int(time.time())
 
     async def models(self, asked: RequestContext) -> list[dict[str, Any]]:
-        """As OpenAI describes models."""
         key = asked.access.key
         found: dict[str, None] = {}
         for operation in ("chat", *_SELECTED):
@@ -48,26 +46,18 @@ class ModelEndpoint(OpenAiEndpoint):
 class ModelList(ModelEndpoint):
     """``GET /v1/models``."""
 
-    async def handle(self, asked: RequestContext) -> None:
-        """All of them."""
-        body = {"object": "list", "data": await self.models(asked)}
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+    async def handle(self, asked: RequestContext) -> Any:
+        return {"object": "list", "data": await self.models(asked)}
 
 
 class ModelItem(ModelEndpoint):
     """``GET /v1/models/{model}``."""
 
-    async def handle(self, asked: RequestContext) -> None:
-        """One of them.
-
-        Raises:
-            NotFoundError: There is none of that name (code ``model_not_found``).
-        """
+    async def handle(self, asked: RequestContext) -> Any:
         wanted = asked.scope["path_params"]["model"]
         for one in await self.models(asked):
             if one["id"] == wanted:
-                await send_json(asked.send, 200, one, request_id=asked.access.request_id)
-                return
+                return one
         raise status_error(
             errors.NotFoundError,
             f"{shown(wanted)}: there is no such model here; /v1/models has those that there are",

@@ -142,10 +142,6 @@ def spans(chunks: Sequence[TranscriptChunk], duration_s: float | None) -> list[S
 
     A start that is missing is the end before; an end that is missing, the next start, else the
     recording's end.
-
-    Args:
-        chunks: In order.
-        duration_s: Of the recording; None where nobody knows.
     """
     found: list[Span] = []
     for number, chunk in enumerate(chunks):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from polymux.server.compat.replicate.errors import BASE, PREFIX, ReplicateNotFound
 from polymux.server.compat.replicate.files import FileDownload, FileItem, Files
 from polymux.server.compat.replicate.inputs import Inputs
-from polymux.server.compat.replicate.model_routes import (
+from polymux.server.compat.replicate.models import (
     ModelItem,
     ModelList,
     VersionItem,
@@ -22,8 +22,8 @@ from polymux.server.compat.replicate.predictions import (
     PredictionCancel,
     PredictionItem,
     Predictions,
+    PredictionStream,
 )
-from polymux.server.compat.replicate.streaming import PredictionStream
 from polymux.server.compat.replicate.webhooks import Webhooks, WebhookSecret
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ __all__ = ["PREFIX", "ReplicateNotFound", "routes"]
 
 
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
-    """The addresses of this door and what answers there."""
     inputs, webhooks = Inputs(state), Webhooks(state)
     model, prediction, file = "{owner}/{name}", f"{BASE}/predictions/{{id}}", f"{BASE}/files/{{id}}"
     return [

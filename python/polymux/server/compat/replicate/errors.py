@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux.server.auth.gate import check_body
-from polymux.server.http.body import whole_object
 from polymux.server.http.responses import send_json, told_fields
 from polymux.server.routes.endpoint import Endpoint, NotFound
-from polymux.service.errors import draining, status_error
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.server.auth.gate import Access
     from polymux.server.http.responses import Fields, Receive, Scope, Send
-    from polymux.server.routes.endpoint import RequestContext
 
 #: What all addresses begin with.
 PREFIX = "/replicate/"
@@ -45,12 +42,7 @@ _TITLES_BY_CODE = {
 
 
 def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
-    """A failure as Replicate's interface has it (RFC 9457), with our code behind it.
-
-    Args:
-        told: As `errors.described` has it.
-        request_id: Names the request in the log.
-    """
+    """A failure as Replicate's interface has it (RFC 9457), with our code behind it."""
     status = int(told["status"])
     title = _TITLES_BY_CODE.get(told["code"]) or _TITLES.get(
         status, "Server error" if status >= 500 else "Bad request"
@@ -82,51 +74,24 @@ class ReplicateEndpoint(Endpoint):
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        """Sends what `described` gave."""
         body = error_of(told, request_id)
         own = told_fields(told, fields)
         await send_json(send, body["status"], body, own, request_id=request_id)
 
     def require(self, access: Access, wanted: str) -> None:
-        """Raises where the key may not do this.
-
-        Args:
-            access: Who asks.
-            wanted: An operation, or ``"predictions"``.
-
-        Raises:
-            PermissionDeniedError: It may not.
-        """
+        """Raises where the key may not do this."""
         if access.key is not None and not access.key.allows(wanted):
             raise status_error(
                 errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
             )
 
     def require_any(self, access: Access) -> None:
-        """Raises where the key may use no operation at all, such as one for counters.
-
-        Raises:
-            PermissionDeniedError: It may not.
-        """
+        """Raises where the key may use no operation at all, such as one for counters."""
         key = access.key
         if key is not None and not any(key.allows(one.name) for one in contract.operations()):
             raise status_error(
                 errors.PermissionDeniedError, "this key may use no operation", code="forbidden"
             )
-
-    async def read_object(self, asked: RequestContext) -> dict[str, Any]:
-        """The JSON object that came.
-
-        Raises:
-            APIStatusError: It is none, too long, or came too slowly; or the server stops.
-        """
-        if self.state.stopping.is_set():
-            raise draining()
-        limits = self.state.settings.limits
-        longest = limits.chat_bytes
-        if check_body(asked.access, self.name, longest, longest) != "json":
-            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
-        return await whole_object(asked.receive, longest, limits, self.name)
 
 
 def _bearer(name: bytes, value: bytes) -> bytes:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -14,7 +15,6 @@ from polymux._util.text import display_name
 from polymux.server.auth.gate import check_body
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
 from polymux.server.http.body import read_form
-from polymux.server.http.responses import send_json, send_whole
 from polymux.server.routes.files import send_file
 from polymux.service.errors import draining, status_error
 from polymux.service.job_table import moment
@@ -36,7 +36,6 @@ _FIELDS = ("filename", "type", "metadata")
 
 
 def described_file(state: ServerState, file: StoredFile) -> dict[str, Any]:
-    """A file as the interface has it."""
     address = f"{state.settings.base_url}{BASE}/files/{file.name}"
     return {
         "id": file.name,
@@ -58,11 +57,6 @@ class FileEndpoint(ReplicateEndpoint):
     name = "files"
 
     async def file(self, asked: RequestContext) -> StoredFile:
-        """The file of the address.
-
-        Raises:
-            NotFoundError: There is none, or it is another key's, or what a prediction has made.
-        """
         name = asked.scope["path_params"]["id"]
         store = self.state.service.store
         file = await store.run(store.media.find, name)
@@ -78,17 +72,15 @@ class Files(FileEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Keeps a file, or lists those that are kept."""
+    async def handle(self, asked: RequestContext) -> Any:
         self.require_any(asked.access)
         if asked.scope["method"] == "POST":
-            body, status = described_file(self.state, await self._kept(asked)), 201
-        else:
-            store = self.state.service.store
-            found = await store.run(store.media.sent_by, asked.access.caller.id, _MAX_LISTED)
-            results = [described_file(self.state, one) for one in found]
-            body, status = {"previous": None, "next": None, "results": results}, 200
-        await send_json(asked.send, status, body, request_id=asked.access.request_id)
+            await asked.send_json(201, described_file(self.state, await self._kept(asked)))
+            return None
+        store = self.state.service.store
+        found = await store.run(store.media.sent_by, asked.access.caller.id, _MAX_LISTED)
+        results = [described_file(self.state, one) for one in found]
+        return {"previous": None, "next": None, "results": results}
 
     async def _kept(self, asked: RequestContext) -> StoredFile:
         access, limits = asked.access, self.state.settings.limits
@@ -100,7 +92,7 @@ class Files(FileEndpoint):
         store = self.state.service.store
         content_type = access.headers[b"content-type"].decode("latin-1")
         form = await read_form(asked.receive, content_type, longest, limits, store.media, self.name)
-        with form:
+        with closing(form):
             upload, told = _sorted(form)
             name = _name_of(told, upload)
             kind = told.get("type", upload.content_type).partition(";")[0].strip().lower()
@@ -126,16 +118,14 @@ class FileItem(FileEndpoint):
 
     methods = ("GET", "DELETE")
 
-    async def handle(self, asked: RequestContext) -> None:
-        """What is known of it; or forgets it."""
+    async def handle(self, asked: RequestContext) -> Any:
         file = await self.file(asked)
-        if asked.scope["method"] == "DELETE":
-            store = self.state.service.store
-            await store.run(store.media.remove, file)
-            await send_whole(asked.send, 204, b"", request_id=asked.access.request_id)
-            return
-        body = described_file(self.state, file)
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        if asked.scope["method"] != "DELETE":
+            return described_file(self.state, file)
+        store = self.state.service.store
+        await store.run(store.media.remove, file)
+        await asked.send_body(204, b"")
+        return None
 
 
 class FileDownload(FileEndpoint):
@@ -144,7 +134,6 @@ class FileDownload(FileEndpoint):
     methods = ("GET", "HEAD")
 
     async def handle(self, asked: RequestContext) -> None:
-        """The file itself, or a part of it."""
         file = await self.file(asked)
         try:
             descriptor = self.state.service.store.media.open(file)
@@ -159,11 +148,7 @@ class FileDownload(FileEndpoint):
 
 
 def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
-    """The file of a form, and its other fields.
-
-    Raises:
-        UnprocessableEntityError: There is none or more than one, or a field is none of these.
-    """
+    """The file of a form, and its other fields."""
     upload: Upload | None = None
     told: dict[str, str] = {}
     for name, value in form.fields:
@@ -194,11 +179,7 @@ def _name_of(told: dict[str, str], upload: Upload) -> str:
 
 
 def _metadata_of(text: str | None) -> str:
-    """JSON as it is kept.
-
-    Raises:
-        UnprocessableEntityError: It is no JSON object, or too long.
-    """
+    """JSON as it is kept."""
     if text is None:
         return "{}"
     if len(text) > _MAX_METADATA_BYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from polymux import contract, errors
-from polymux._util.text import display_name
+from polymux._util.text import display_name, printable, shortened
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import FIELDS, UrlFetcher
 from polymux.mcp.files import embedded
 from polymux.mcp.tools import Arguments, checked
-from polymux.server.compat.replicate.chats import chat_body, in_words_of
 from polymux.server.compat.replicate.errors import BASE, invalid_input
+from polymux.server.compat.replicate.models import documents
 from polymux.server.routes.operations import OperationEndpoint
 from polymux.service.errors import status_error
 from polymux.service.model import OperationRequest, Upload, without_data
@@ -36,6 +37,100 @@ if TYPE_CHECKING:
     from polymux.service.media_store import StoredFile
     from polymux.service.model import Prepare, ProgressSink
     from polymux.service.temporary_files import TempFile
+
+_MAX_NAMED_FIELDS = 20
+#: Fields of the operation that the input has by other names.
+_SENT_AS = {"max_completion_tokens": "max_tokens", "stop": "stop_sequences"}
+#: Inputs that the operations do not have.
+_OWN = frozenset(("prompt", "system_prompt", "messages", "max_tokens", "stop_sequences"))
+
+
+def chat_body(
+    operation: str, given: Mapping[str, Any], model: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """An input in the operation's own words.
+
+    Args:
+        operation: One of `CHATS`.
+        given: The input, without nulls.
+        model: The chat model that the name of the model says; None where the input may say it.
+
+    Returns:
+        The operation's body, which the contract is still to check; and what was left out of it.
+
+    Raises:
+        UnprocessableEntityError: Neither prompt nor messages is given, or both are.
+
+    Example:
+        >>> body, warnings = chat_body("free_chat", {"prompt": "Hi", "top_k": 40}, None)
+        >>> body
+        {'stream': True, 'messages': [{'role': 'user', 'content': 'Hi'}]}
+        >>> warnings
+        ['top_k: is not known here and was left out']
+    """
+    body: dict[str, Any] = {"stream": True, "messages": _messages(given)}
+    if operation == "chat":
+        body |= {"model": model or given.get("model", "default")}
+        # The count of its tokens comes with the last piece.
+        body["stream_options"] = {"include_usage": True}
+        if "max_tokens" in given:
+            body["max_completion_tokens"] = given["max_tokens"]
+        stops = _stops(given.get("stop_sequences", ""))
+        if stops != []:  # An empty text is what many models have for none.
+            body["stop"] = stops
+    name = "chat" if model is not None else f"polymux/{operation.replace('_', '-')}"
+    known = documents()[name]["components"]["schemas"]["Input"]["properties"].keys()
+    body |= {name: given[name] for name in known if name in given and name not in _OWN}
+    refused = set(contract.describe(operation)[0].get("refused_fields", ()))
+    body |= {name: given[name] for name in refused & given.keys()}
+    unknown = [one for one in given if one not in {*known, *refused}]
+    names = [shortened(printable(one)) for one in unknown[:_MAX_NAMED_FIELDS]]
+    return body, [f"{one}: is not known here and was left out" for one in names]
+
+
+def in_words_of(given: Mapping[str, Any], text: str) -> str:
+    """Rename the operation's fields in a message to the names of the request.
+
+    Example:
+        >>> in_words_of({"max_tokens": 0}, "max_completion_tokens=0: must be from 1")
+        'max_tokens=0: must be from 1'
+    """
+    for field, name in _SENT_AS.items():
+        if name in given:
+            text = re.sub(rf"\b{field}\b(?=[=:\[]|$)", name, text)
+    return text
+
+
+def _messages(given: Mapping[str, Any]) -> Any:
+    messages = given.get("messages")
+    if isinstance(messages, str):
+        # Clients whose inputs are plain values alone send it so.
+        try:
+            messages = json.loads(messages)
+        except (ValueError, RecursionError):
+            raise invalid_input("messages: is no JSON", "messages") from None
+    if (messages is None) == ("prompt" not in given):
+        raise invalid_input("prompt: either prompt or messages is given", "prompt")
+    if messages is not None:
+        if "system_prompt" in given:
+            raise invalid_input(
+                "system_prompt: stands beside prompt; of messages it is the first", "system_prompt"
+            )
+        return messages
+    for name in ("prompt", "system_prompt"):
+        if not isinstance(given.get(name, ""), str):
+            raise invalid_input(f"{name}: must be a text", name)
+    said = [{"role": "user", "content": given["prompt"]}]
+    if given.get("system_prompt"):
+        said.insert(0, {"role": "system", "content": given["system_prompt"]})
+    return said
+
+
+def _stops(given: Any) -> Any:
+    if not isinstance(given, str):
+        return given
+    return [one for one in given.split(",") if one]
+
 
 _DATA = "data:"
 _DEEPEST = 64
@@ -61,11 +156,7 @@ class Input(NamedTuple):
 
 
 class Inputs:
-    """Reads inputs for a server.
-
-    Args:
-        state: The server's.
-    """
+    """Reads inputs for a server."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -161,11 +252,7 @@ class Inputs:
         return Upload(draft.path, name, found.content_type, len(data))
 
     async def _kept(self, field: str, value: str, access: Access) -> StoredFile | None:
-        """The file of this server that an address names; None for addresses of others.
-
-        Raises:
-            UnprocessableEntityError: It is gone, or another's.
-        """
+        """The file of this server that an address names; None for addresses of others."""
         base = self._state.settings.base_url
         store = self._state.service.store
         path, _, query = value.removeprefix(base).partition("?")
@@ -243,12 +330,7 @@ def max_file_bytes(state: ServerState, operation: str) -> int:
 
 
 def _told(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
-    """The input as predictions keep it. Chats have no longer one than all else.
-
-    Raises:
-        UnprocessableEntityError: It is nested too deeply, or holds what is no number.
-        RequestTooLargeError: It is too long.
-    """
+    """The input as predictions keep it. Chats have no longer one than all else."""
     _check_depth(sent)
     told: dict[str, Any] = without_data(dict(sent))
     try:
@@ -269,11 +351,7 @@ def _too_long(field: str, what: str, max_bytes: int, more: str = "") -> errors.R
 
 
 def _check_depth(value: Any, depth: int = 0) -> None:
-    """Raises where an input is nested too deeply for what is done with it.
-
-    Raises:
-        UnprocessableEntityError: It is.
-    """
+    """Raises where an input is nested too deeply for what is done with it."""
     if depth > _DEEPEST:
         raise invalid_input(f"input: is nested more than {_DEEPEST} deep", "input")
     if isinstance(value, (dict, list)):

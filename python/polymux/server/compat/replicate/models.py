@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,12 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux._util.text import shown
+from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint
 from polymux.service.errors import status_error
+from polymux.service.job_table import moment
 from polymux.service.model import OperationRequest, Upload
 from polymux.upstreams.model_names import CHATS, FREE_NAMES
 
 if TYPE_CHECKING:
     from polymux.contract import Variant
+    from polymux.server.routes.endpoint import RequestContext
+    from polymux.server.state import ServerState
     from polymux.service.job_table import Job
     from polymux.service.service import Service
 
@@ -56,7 +61,6 @@ class Model:
 
     @property
     def full_name(self) -> str:
-        """``OWNER/NAME``."""
         return f"{self.owner}/{self.name}"
 
     @property
@@ -66,13 +70,11 @@ class Model:
 
     @property
     def shape(self) -> Variant:
-        """The contract's."""
         variants = contract.operation(self.operation).variants
         return next(one for one in variants if one.id == self.variant)
 
     @property
     def summary(self) -> str:
-        """One sentence."""
         return self.shape.summary or contract.operation(self.operation).summary
 
     @property
@@ -104,7 +106,6 @@ def _described(model: Model) -> tuple[dict[str, Any], str]:
 
 @cache
 def models() -> dict[str, Model]:
-    """Full name to model, of all that the contract has."""
     found = []
     for operation in contract.operations():
         for variant in operation.variants:
@@ -154,11 +155,6 @@ def is_there(service: Service, model: Model) -> bool:
 
 
 def named(service: Service, owner: str, name: str) -> Model:
-    """The model of that name.
-
-    Raises:
-        NotFoundError: The name is unknown.
-    """
     found = all_models(service).get(f"{owner}/{name}")
     if found is None:
         full = shown(f"{owner}/{name}")
@@ -174,9 +170,6 @@ def of_version(service: Service, version: object) -> Model:
     Args:
         service: Whose models count.
         version: 64 hexadecimal digits, ``owner/name``, or ``owner/name:`` and the digits.
-
-    Raises:
-        UnprocessableEntityError: The version is unknown (code ``invalid_version``).
 
     Example:
         >>> from types import SimpleNamespace
@@ -209,3 +202,89 @@ def of_job(job: Job) -> Model:
         for one in models().values()
         if one.operation == job.operation and one.selector in ("", job.model)
     )
+
+
+#: By which packages tell how a schema is to be read; of this one and later all is in it.
+_SCHEMAS_AS_OF = "0.9.0"
+
+
+class ModelEndpoint(ReplicateEndpoint):
+    """Models of those operations that the key may use."""
+
+    name = "models"
+
+    def __init__(self, state: ServerState) -> None:
+        super().__init__(state)
+        # Nobody keeps when a model was made: since then it can be asked for here.
+        self._created_at = moment(time.time())
+
+    def version_of(self, model: Model) -> dict[str, Any]:
+        return {
+            "id": model.version,
+            "created_at": self._created_at,
+            "cog_version": _SCHEMAS_AS_OF,
+            "openapi_schema": model.schema,
+        }
+
+    def described_model(self, model: Model) -> dict[str, Any]:
+        nothing = ("github_url", "paper_url", "license_url", "cover_image_url", "default_example")
+        return {
+            "url": f"{self.state.settings.base_url}{BASE}/models/{model.full_name}",
+            "owner": model.owner,
+            "name": model.name,
+            "description": model.summary,
+            "visibility": "public",
+            "run_count": 0,
+            "latest_version": self.version_of(model),
+        } | dict.fromkeys(nothing)
+
+    def wanted(self, asked: RequestContext) -> Model:
+        """The model that the address names."""
+        names = asked.scope["path_params"]
+        model = named(self.state.service, names["owner"], names["name"])
+        self.require(asked.access, model.operation)
+        return model
+
+
+class ModelList(ModelEndpoint):
+    """``GET models``."""
+
+    async def handle(self, asked: RequestContext) -> Any:
+        """All that can be asked for now."""
+        key, service = asked.access.key, self.state.service
+        found = [
+            self.described_model(one)
+            for one in all_models(service).values()
+            if (key is None or key.allows(one.operation)) and is_there(service, one)
+        ]
+        return {"previous": None, "next": None, "results": found}
+
+
+class ModelItem(ModelEndpoint):
+    """``GET models/{owner}/{name}``."""
+
+    async def handle(self, asked: RequestContext) -> Any:
+        """One, whether anything here can do it or not."""
+        return self.described_model(self.wanted(asked))
+
+
+class VersionList(ModelEndpoint):
+    """``GET models/{owner}/{name}/versions``."""
+
+    async def handle(self, asked: RequestContext) -> Any:
+        found = [self.version_of(self.wanted(asked))]
+        return {"previous": None, "next": None, "results": found}
+
+
+class VersionItem(ModelEndpoint):
+    """``GET models/{owner}/{name}/versions/{id}``."""
+
+    async def handle(self, asked: RequestContext) -> Any:
+        model = self.wanted(asked)
+        wanted = asked.scope["path_params"]["id"]
+        if wanted != model.version:
+            raise status_error(
+                errors.NotFoundError,
+                f"{model.full_name} has no version {shown(wanted)}: GET its versions tells which",
+            )
+        return self.version_of(model)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
+from polymux._util.text import printable, shortened, shown
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
-from polymux.server.compat.replicate.models import named, of_version
-from polymux.server.compat.replicate.prediction_view import prediction_of
-from polymux.server.compat.replicate.requests import creation, span_s, wait_s
-from polymux.server.http.responses import send_json
-from polymux.server.routes.operations import idempotency_key_of, unless_gone
-from polymux.server.routes.predictions import cursor_of, page_url
+from polymux.server.compat.replicate.models import named, of_job, of_version
+from polymux.server.http.responses import to_json
+from polymux.server.routes.operations import idempotency_key_of, preferences, unless_gone
+from polymux.server.routes.predictions import cursor_of, job_named, link, page_url
+from polymux.server.routes.sse import send_events
+from polymux.service import job_table
+from polymux.service.errors import draining
+from polymux.service.job_table import CANCELED, FAILED, STARTING
 from polymux.service.model import OperationRequest
+from polymux.upstreams.model_names import CHATS
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
     from polymux.server.compat.replicate.inputs import Inputs
     from polymux.server.compat.replicate.models import Model
     from polymux.server.compat.replicate.webhooks import Webhooks
@@ -26,18 +33,158 @@ if TYPE_CHECKING:
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
+#: What webhooks can be told of.
+EVENTS = ("start", "output", "logs", "completed")
+_MEMBERS = (
+    "version",
+    "input",
+    "stream",
+    "webhook",
+    "webhook_completed",
+    "webhook_events_filter",
+)
+_MAX_WEBHOOK_URL_CHARACTERS = 2048
+_DEFAULT_WAIT_S = 60.0
+_SPAN = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s?)?", re.ASCII)
+_MIN_LIFETIME_S = 5
+
+
+class Creation(NamedTuple):
+    """A prediction that is wanted.
+
+    Attributes:
+        version: As it was given; None where there is none.
+        input: As it was given.
+        stream: Whether its output is to be read while it comes.
+        webhook: Address that is told of it; None for nobody.
+        events: Of `EVENTS`, what it is told of.
+    """
+
+    version: Any
+    input: dict[str, Any]
+    stream: bool
+    webhook: str | None
+    events: tuple[str, ...]
+
+
+def creation(body: Mapping[str, Any]) -> Creation:
+    """The body of a creation.
+
+    Example:
+        >>> creation({"version": "riffusion/riffusion", "input": {"prompt_a": "waves"}}).events
+        ('start', 'output', 'logs', 'completed')
+    """
+    given = {name: value for name, value in body.items() if value is not None}
+    for name in given.keys() - set(_MEMBERS):
+        words = shortened(printable(name))
+        raise invalid_input(f"{words}: is nothing that a prediction has; what it is made of stands "
+                            "in input", words)  # fmt: skip
+    input_ = given.get("input", {})
+    if not isinstance(input_, dict):
+        raise invalid_input("input: must be an object", "input")
+    stream = given.get("stream", False)
+    if not isinstance(stream, bool):
+        raise invalid_input("stream: must be true or false", "stream")
+    webhook, events = given.get("webhook"), given.get("webhook_events_filter", list(EVENTS))
+    if webhook is None and "webhook_completed" in given:
+        webhook, events = given["webhook_completed"], ["completed"]
+    if webhook is not None and not (
+        isinstance(webhook, str) and len(webhook) <= _MAX_WEBHOOK_URL_CHARACTERS
+    ):
+        raise invalid_input("webhook: must be an https address", "webhook")
+    if not isinstance(events, list) or any(one not in EVENTS for one in events):
+        raise invalid_input(
+            f"webhook_events_filter: must be an array of {', '.join(EVENTS)}",
+            "webhook_events_filter",
+        )
+    ordered = tuple(one for one in EVENTS if one in events)
+    return Creation(given.get("version"), input_, stream, webhook, ordered)
+
+
+def wait_s(prefer: str, max_s: float) -> float | None:
+    """How long ``Prefer: wait`` asks to wait (RFC 7240); None where it asks for nothing.
+
+    Args:
+        prefer: The header field, all its lines joined by commas.
+        max_s: Most that can be asked for, in seconds.
+
+    Example:
+        >>> wait_s("wait", 60), wait_s("wait=5", 60), wait_s("wait=500", 60)
+        (60, 5.0, 60)
+        >>> wait_s("respond-async", 60), wait_s("no-wait", 60), wait_s("wait=soon", 60)
+        (None, None, None)
+    """
+    wait = preferences(prefer).get("wait")
+    if wait is None or not (wait == "" or (wait.isascii() and wait.isdigit())):
+        return None
+    return min(max_s, float(wait or _DEFAULT_WAIT_S))
+
+
+def span_s(cancel_after: str) -> float:
+    """How long ``Cancel-After`` lets a prediction live, in seconds.
+
+    Args:
+        cancel_after: The header field, such as ``"90s"``, ``"1m"``, ``"1h30m"``.
+
+    Example:
+        >>> span_s("1m30s"), span_s("45"), span_s("2h")
+        (90.0, 45.0, 7200.0)
+    """
+    found = _SPAN.fullmatch(cancel_after.strip().lower())
+    hours, minutes, seconds = found.groups() if found is not None else (None, None, None)
+    total = 3600 * int(hours or 0) + 60 * int(minutes or 0) + int(seconds or 0)
+    if total < _MIN_LIFETIME_S:
+        raise invalid_input(
+            f"Cancel-After: {shown(cancel_after)} is no time from {_MIN_LIFETIME_S} s on, such as "
+            "90s, 1m or 1h30m",
+            "Cancel-After",
+        )
+    return float(total)
+
+
+def prediction_of(state: ServerState, job: Job, *, unfinished: bool = False) -> dict[str, Any]:
+    """A job as JSON.
+
+    Args:
+        state: The server's.
+        job: The job, of this door or of another.
+        unfinished: Whether somebody waited for it in vain. Packages take every status but
+            ``starting`` for the end then, so it has that. Default: False.
+    """
+    asked = job.asked or {}
+    plain = job_table.prediction(job, lambda name: link(state, job, name))
+    model = of_job(job) if not asked else None
+    address = f"{state.settings.base_url}{BASE}/predictions/{job.id}"
+    urls = {"get": address, "cancel": f"{address}/cancel"}
+    if asked.get("stream") or (model is not None and model.iterates):
+        urls["stream"] = f"{address}/stream"
+    described = {
+        "id": job.id,
+        "model": model.full_name if model is not None else asked["model"],
+        "version": model.version if model is not None else asked["version"],
+        "input": asked.get("input", job.input),
+        "output": plain.get("output"),
+        "logs": plain["logs"],
+        "error": plain.get("error"),
+        "status": STARTING if unfinished else job.status,
+        "source": "api",
+        "data_removed": False,
+        "created_at": plain["created_at"],
+        "started_at": plain.get("started_at"),
+        "completed_at": plain.get("completed_at"),
+        "metrics": plain["metrics"],
+        "urls": urls,
+    }
+    hooks = ("webhook", "webhook_events_filter")
+    return described | {name: asked[name] for name in hooks if name in asked}
+
+
 _ON_A_PAGE = 100
 _CURSOR = re.compile(r"(older|newer) (\d{1,18})", re.ASCII)
 
 
 class CreatingEndpoint(ReplicateEndpoint):
-    """What begins predictions.
-
-    Args:
-        state: The server's.
-        inputs: Reads what they are made of.
-        webhooks: Tells others of them.
-    """
+    """What begins predictions."""
 
     name = "predictions"
     begins_work = True
@@ -56,7 +203,10 @@ class CreatingEndpoint(ReplicateEndpoint):
             model: That the address names. Default: the one that the body's version means.
         """
         access = asked.access
-        wanted = creation(await self.read_object(asked))
+        if self.state.stopping.is_set():
+            raise draining()
+        body = await self.read_object(asked, self.state.settings.limits.chat_bytes)
+        wanted = creation(body)
         if model is None:
             model = of_version(self.state.service, wanted.version)
             self.require(access, model.operation)
@@ -123,8 +273,7 @@ class CreatingEndpoint(ReplicateEndpoint):
             job = await unless_gone(self.state.service.jobs.wait(job, max_s), asked.receive)
         unfinished = max_s is not None and not job.ended
         body = prediction_of(self.state, job, unfinished=unfinished)
-        fields = [(b"location", body["urls"]["get"].encode())]
-        await send_json(asked.send, 201, body, fields, request_id=asked.access.request_id)
+        await asked.send_json(201, body, [(b"location", body["urls"]["get"].encode())])
 
 
 class Predictions(CreatingEndpoint):
@@ -132,11 +281,10 @@ class Predictions(CreatingEndpoint):
 
     methods = ("GET", "POST")
 
-    async def handle(self, asked: RequestContext) -> None:
-        """Begins one, or tells a page of the key's, newest first."""
+    async def handle(self, asked: RequestContext) -> Any:
         if asked.scope["method"] == "POST":
             await self.create(asked)
-            return
+            return None
         self.require(asked.access, self.name)
         cursor = cursor_of(asked.scope["query_string"], _CURSOR)
         way, number = (cursor[1], int(cursor[2])) if cursor else ("older", None)
@@ -145,8 +293,7 @@ class Predictions(CreatingEndpoint):
             self._page, asked.access.caller.id, way, number
         )
         found = [prediction_of(self.state, service.jobs.current(one)) for one in page]
-        body = {"previous": newer, "next": older, "results": found}
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        return {"previous": newer, "next": older, "results": found}
 
     def _page(
         self, owner: str, way: str, number: int | None
@@ -186,23 +333,12 @@ class PredictionEndpoint(ReplicateEndpoint):
     name = "predictions"
     every_key = False
 
-    async def job(self, asked: RequestContext) -> Job:
-        """The job of the address.
-
-        Raises:
-            NotFoundError: There is none, or it is another key's.
-        """
-        name = asked.scope["path_params"]["id"]
-        return await self.state.service.jobs.find(name, asked.access.caller.id)
-
 
 class PredictionItem(PredictionEndpoint):
     """``GET predictions/{id}``."""
 
-    async def handle(self, asked: RequestContext) -> None:
-        """It, as it is now."""
-        body = prediction_of(self.state, await self.job(asked))
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+    async def handle(self, asked: RequestContext) -> Any:
+        return prediction_of(self.state, await job_named(self.state, asked))
 
 
 class PredictionCancel(PredictionEndpoint):
@@ -210,8 +346,67 @@ class PredictionCancel(PredictionEndpoint):
 
     methods = ("POST",)
 
-    async def handle(self, asked: RequestContext) -> None:
+    async def handle(self, asked: RequestContext) -> Any:
         """It, as it is when it has stopped; one that has ended stays as it is."""
-        job = await self.state.service.jobs.cancel(await self.job(asked))
-        body = prediction_of(self.state, job)
-        await send_json(asked.send, 200, body, request_id=asked.access.request_id)
+        job = await self.state.service.jobs.cancel(await job_named(self.state, asked))
+        return prediction_of(self.state, job)
+
+
+#: What ends a line of an event (WHATWG HTML, 9.2.6).
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def event(name: str, number: int, text: str) -> bytes:
+    r"""One event of a prediction's stream.
+
+    Args:
+        name: ``"output"``, ``"logs"``, ``"error"`` or ``"done"``.
+        number: Of the event, from 1 on: readers leave out events that have none.
+        text: What it says.
+
+    Example:
+        >>> event("output", 1, "two\nlines")
+        b'event: output\nid: 1:0\ndata: two\ndata: lines\n\n'
+    """
+    lines = "".join(f"data: {line}\n" for line in _LINE_END.split(text))
+    return f"event: {name}\nid: {number}:0\n{lines}\n".encode("utf-8", "replace")
+
+
+class PredictionStream(PredictionEndpoint):
+    """``GET predictions/{id}/stream``."""
+
+    async def handle(self, asked: RequestContext) -> None:
+        await send_events(
+            self.state, self._events(await job_named(self.state, asked)), asked, failure="error"
+        )
+
+    async def _events(self, job: Job) -> AsyncGenerator[bytes]:
+        number = said = logged = 0
+        async for now in self.state.service.jobs.events(job, 0):
+            told = [("logs", line) for line in now.logs[logged:]]
+            logged = len(now.logs)
+            if now.operation in CHATS and isinstance(now.output, list):
+                told += [("output", piece) for piece in now.output[said:]]
+                said = len(now.output)
+            if now.ended:
+                told += self._ends(now)
+            for name, text in told:
+                number += 1
+                yield event(name, number, text)
+
+    def _ends(self, job: Job) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        if job.operation not in CHATS:
+            output = prediction_of(self.state, job)["output"]
+            outputs = output if isinstance(output, list) else [output]
+            found += [("output", _text(one)) for one in outputs if one is not None]
+        reasons = {FAILED: "error", CANCELED: "canceled"}
+        if job.status == FAILED:
+            message = "it failed" if job.error is None else job.error["message"]
+            found.append(("error", json.dumps({"detail": message})))
+        reason = {"reason": reasons[job.status]} if job.status in reasons else {}
+        return [*found, ("done", json.dumps(reason))]
+
+
+def _text(output: Any) -> str:
+    return output if isinstance(output, str) else to_json(output).decode()

@@ -7,41 +7,115 @@ import base64
 import hashlib
 import hmac
 import logging
+import os
 import secrets
+import shutil
+import tempfile
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux import errors
+from polymux._native import core
+from polymux._native.version import __version__
 from polymux._util.atomic_file import remove_private_drafts, write_private
 from polymux._util.redaction import register_secret
 from polymux._util.text import display_name
+from polymux.client import event_loop
+from polymux.client.options import Retry, Timeout, native_options
+from polymux.downloads.proxy import GuardedProxy
 from polymux.fetch.fetcher import FetchLimits, ajudged
-from polymux.server.compat.replicate.delivery import Delivery
 from polymux.server.compat.replicate.errors import ReplicateEndpoint, invalid_input
-from polymux.server.compat.replicate.prediction_view import prediction_of
-from polymux.server.http.responses import send_json, to_json
+from polymux.server.compat.replicate.predictions import prediction_of
+from polymux.server.http.responses import to_json
 from polymux.service.job_table import STARTING
 from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
+    from polymux._native import _core
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
+
+_log = logging.getLogger("polymux.server")
+_LOOK_UP = FetchLimits(connect_ms=5_000, total_ms=5_000)
+_DEADLINES = Timeout(10, connect=5, write=5, first_byte=10, idle=5, event=10)
+_ONCE = Retry(0)
+#: Of all answers of a server's life together: nobody reads them.
+_NO_LIMIT = 1 << 62
+
+
+class Delivery:
+    """Posts messages; its one way out is the guarded proxy. Belongs to one event loop.
+
+    Redirects are not followed, and no key of this server goes along.
+
+    Args:
+        policy: What may be reached beyond the public Internet.
+    """
+
+    def __init__(self, policy: FetchPolicy) -> None:
+        self._policy = policy
+        self._opening = asyncio.Lock()
+        self._proxy: GuardedProxy | None = None
+        self._session: _core.Session | None = None
+        self._folder: Path | None = None
+
+    async def post(self, url: str, body: bytes, lines: Sequence[str]) -> int:
+        """Posts JSON; gives the status that was answered.
+
+        Raises:
+            URLRefusedError: It leads where it may not.
+            PolymuxError: Nobody has answered within 10 s.
+        """
+        # The proxy judges the connection itself; this tells for good that there will be none.
+        await ajudged(url, policy=self._policy, limits=_LOOK_UP)
+        session = await self._opened()
+        fields = ["Content-Type: application/json", *lines]
+        options = native_options(_DEADLINES, _ONCE)
+        exchange = session.start(event_loop.port(), "POST", url, fields, body, options, "buffered")
+        status, *_ = await event_loop.outcome(exchange, body, None)
+        return status
+
+    async def _opened(self) -> _core.Session:
+        async with self._opening:
+            if self._session is None:
+                self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
+                self._proxy = GuardedProxy(self._policy, _NO_LIMIT)
+                await self._proxy.start(self._folder / "proxy")
+                bundle = self._policy.certificate_bundle
+                self._session = core.Session(
+                    headers=[f"User-Agent: polymux/{__version__}"],
+                    proxy=self._proxy.url,
+                    no_proxy="",
+                    certificates="" if bundle is None else os.fsdecode(bundle),
+                    verify=True,
+                    http2=False,
+                    # One that is kept has a place at the proxy, which others' messages need.
+                    reuse=False,
+                )
+            return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await asyncio.to_thread(self._session.close)
+        if self._proxy is not None:
+            await self._proxy.close()
+        if self._folder is not None:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
 
 _SECRET_BYTES = 32
 _PREFIX = "whsec_"
 
 
 class SigningSecret:
-    """A server's secret, in a file of mode 0600; each key has one of its own, made from it.
-
-    Args:
-        path: The file; made where there is none.
-    """
+    """A server's secret, in a file of mode 0600; each key has one of its own, made from it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,9 +124,6 @@ class SigningSecret:
 
     def of(self, owner: str) -> str:
         """The secret of a key, as ``whsec_`` and base64. Blocks: on any thread.
-
-        Args:
-            owner: The key's id.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
@@ -89,12 +160,6 @@ def new_message_id() -> str:
 def signed(secret: str, message: str, body: bytes, now: float | None = None) -> list[str]:
     """The header lines of a message.
 
-    Args:
-        secret: As `SigningSecret.of` gives it.
-        message: The message's name.
-        body: Its bytes.
-        now: Seconds since 1970. Default: the time.
-
     Example:
         >>> signed("whsec_c2VjcmV0", "msg_1", b"{}", 1700000000)[2]
         'webhook-signature: v1,A5oIrJxXPB/PkULSoVu0e4khvPiqpF9vljmhkSKg0FI='
@@ -109,8 +174,6 @@ def signed(secret: str, message: str, body: bytes, now: float | None = None) -> 
     ]
 
 
-_log = logging.getLogger("polymux.server")
-_LOOK_UP = FetchLimits(connect_ms=5_000, total_ms=5_000)
 #: Least time between two messages of output and logs.
 EVERY_S = 0.5
 #: Before each further try to tell of the end.
@@ -125,9 +188,6 @@ class Webhooks:
     """The webhooks of a server's predictions.
 
     They never hold up a job, and end with the server: what was to be told then is not.
-
-    Args:
-        state: The server's.
     """
 
     def __init__(self, state: ServerState) -> None:
@@ -139,22 +199,11 @@ class Webhooks:
         self._delivery: Delivery | None = None
 
     async def secret_of(self, owner: str) -> str:
-        """What a key's messages are signed with, as ``whsec_`` and base64.
-
-        Args:
-            owner: The key's id.
-
-        Raises:
-            StoreError: The server's own secret cannot be kept.
-        """
+        """What a key's messages are signed with, as ``whsec_`` and base64."""
         return await asyncio.to_thread(self._secret.of, owner)
 
     async def check(self, url: str) -> None:
-        """Judges an address before anything is begun; it is judged again for each message.
-
-        Raises:
-            UnprocessableEntityError: It leads where it may not, or is no https address.
-        """
+        """Judges an address before anything is begun; it is judged again for each message."""
         policy = self._state.settings.fetch
         named: tuple[str, ...] = ()
         try:
@@ -249,7 +298,6 @@ class Webhooks:
         return 200 <= status < 300
 
     async def _close(self) -> None:
-        """Ends all that is under way."""
         watching = list(self._watching)
         for task in watching:
             task.cancel()
@@ -268,12 +316,7 @@ def _news(job: Job, wanted: frozenset[str]) -> tuple[int, int]:
 
 
 class WebhookSecret(ReplicateEndpoint):
-    """``GET webhooks/default/secret``.
-
-    Args:
-        state: The server's.
-        webhooks: Whose.
-    """
+    """``GET webhooks/default/secret``."""
 
     name = "predictions"
     every_key = False
@@ -286,4 +329,4 @@ class WebhookSecret(ReplicateEndpoint):
         """The key's own secret: nobody else's messages can be made with it."""
         key = await self._webhooks.secret_of(asked.access.caller.id)
         fields = [(b"cache-control", b"no-store")]
-        await send_json(asked.send, 200, {"key": key}, fields, request_id=asked.access.request_id)
+        await asked.send_json(200, {"key": key}, fields)

@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux.client.methods.results import RESULTS
 from polymux.mcp import REMEDY, is_installed
 from polymux.mcp.files import embedded
 from polymux.server.auth.gate import check_body
-from polymux.server.compat.mcp.sessions import OpenSessions
 from polymux.server.http import body as bodies
 from polymux.server.http.responses import JSON_TYPE, VERSION_FIELD
 from polymux.server.routes.endpoint import Endpoint
-from polymux.server.routes.operations import OperationEndpoint
-from polymux.server.routes.predictions import described_job, linked
+from polymux.server.routes.operations import OperationEndpoint, answer_of
 from polymux.service.errors import draining, status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -32,11 +31,9 @@ if TYPE_CHECKING:
     from polymux.mcp.protocol import Context, Visitor
     from polymux.mcp.tools import Arguments
     from polymux.server.auth.gate import Access
-    from polymux.server.compat.mcp.sessions import OpenSession
     from polymux.server.http.responses import Message, Receive, Scope, Send
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
-    from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
 
 PATH = "/mcp"
@@ -112,7 +109,7 @@ def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
     from polymux.mcp.protocol import make_server
 
     def make(state: ServerState) -> StreamableHTTPSessionManager:
-        executor = LocalExecutor(lambda: state.service, lambda job: _answer(state, job), _uri)
+        executor = LocalExecutor(lambda: state.service, lambda job: answer_of(state, job), _uri)
         return StreamableHTTPSessionManager(
             make_server(executor, _HttpFrontend(state)),
             session_idle_timeout=_IDLE_S,
@@ -121,13 +118,6 @@ def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
         )
 
     return make
-
-
-def _answer(state: ServerState, job: Job) -> Any:
-    """What the operation's own address would have answered."""
-    if RESULTS[job.operation] == "Prediction":
-        return described_job(state, job)
-    return linked(state, job, job.output)
 
 
 def _gone() -> Exception:
@@ -253,7 +243,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _reads(body: bytes) -> bool:
-    """Whether it asks for a resource."""
     if len(body) > _MAX_READ_REQUEST_BYTES or b"resources/read" not in body:
         return False
     try:
@@ -368,3 +357,86 @@ class _HttpFrontend:
             name: await asyncio.to_thread(embedded, name, text, longest)
             for name, text in arguments.files.items()
         }
+
+
+MAX_SESSIONS = 1000
+MAX_SESSIONS_PER_CALLER = 100
+_RETRY_S = 5
+
+
+@dataclass(slots=True, eq=False)
+class OpenSession:
+    name: str
+    owner: str
+    #: How many of its requests are being answered.
+    running: int = 0
+
+
+class OpenSessions:
+    """The open sessions. A client that finds its own ended begins another, as the protocol has it.
+
+    Those that the SDK has ended meanwhile may still be counted: they are the longest idle, and so
+    the first to go.
+    """
+
+    def __init__(
+        self, max_sessions: int = MAX_SESSIONS, max_per_caller: int = MAX_SESSIONS_PER_CALLER
+    ) -> None:
+        self._max_sessions = max_sessions
+        self._max_per_caller = max_per_caller
+        #: The longest idle first.
+        self._open: dict[str, OpenSession] = {}
+
+    def check(self, owner: str) -> None:
+        """Before a session is begun: whether there is room, or can be made."""
+        own = self._of(owner)
+        if len(own) >= self._max_per_caller and _idle(own) is None:
+            raise _full(f"your key has {len(own)} sessions open")
+        everyone = list(self._open.values())
+        if len(everyone) >= self._max_sessions and _idle(everyone) is None:
+            raise _full(f"{len(everyone)} sessions are open here")
+
+    def add(self, name: str, owner: str) -> list[OpenSession]:
+        """A session that was begun; those to be ended for it are counted no more."""
+        leaving: list[OpenSession] = []
+        for sessions, max_sessions in (
+            (self._of(owner), self._max_per_caller),
+            (list(self._open.values()), self._max_sessions),
+        ):
+            idle = _idle(sessions)
+            if not leaving and len(sessions) >= max_sessions and idle is not None:
+                leaving.append(self._open.pop(idle.name))
+        self._open[name] = OpenSession(name, owner)
+        return leaving
+
+    def remove(self, name: str, owner: str) -> None:
+        if self._is_of(name, owner):
+            del self._open[name]
+
+    @contextmanager
+    def used(self, name: str, owner: str) -> Iterator[None]:
+        """While a request of a session is answered, it is not idle; another's changes nothing."""
+        one = self._open[name] if self._is_of(name, owner) else OpenSession(name, owner)
+        one.running += 1
+        try:
+            yield
+        finally:
+            one.running -= 1
+            if self._open.get(name) is one:
+                self._open[name] = self._open.pop(name)
+
+    def _of(self, owner: str) -> list[OpenSession]:
+        return [one for one in self._open.values() if one.owner == owner]
+
+    def _is_of(self, name: str, owner: str) -> bool:
+        found = self._open.get(name)
+        return found is not None and found.owner == owner
+
+
+def _idle(sessions: list[OpenSession]) -> OpenSession | None:
+    return next((one for one in sessions if not one.running), None)
+
+
+def _full(found: str) -> errors.OverloadedError:
+    message = f"{found}, all of them at work, and no more go: ask again later"
+    return status_error(errors.OverloadedError, message, retry_after_s=_RETRY_S)
