@@ -55,6 +55,15 @@ def index_of(path: Path) -> dict[str, Any]:
     return plain
 
 
+def kind_of(path: Path) -> str:
+    """Class of the pipeline that a folder is of.
+
+    Raises:
+        NoBackendError: As `index_of`.
+    """
+    return str(index_of(path)["_class_name"])
+
+
 def loaded(path: Path, dtype: Any) -> dict[str, Any]:
     """The parts of a model, in memory.
 

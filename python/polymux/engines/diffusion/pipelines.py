@@ -7,6 +7,7 @@ different ones do not mix. One piece of work at a time has the device.
 from __future__ import annotations
 
 import gc
+import random
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import torch
+
+    from polymux.engines.base import EngineSink
 
 #: Beside the weights, so much of them again is used while it works.
 _WORKING_SHARE = 1.3
@@ -100,6 +103,7 @@ class PipelineManager:
         self._attention = _one_of(_ATTENTIONS, options, "attention")
         self.max_pixels = int(options.get("max_pixels", _MAX_PIXELS))
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
+        self.shows_previews = options.get("previews", True) is True
         self._slots = {
             role: ModelSlot(
                 role,
@@ -300,9 +304,31 @@ class PipelineManager:
                     one.to("cpu")
         self._free()
 
+    def check_size(self, size: tuple[int, int]) -> None:
+        """Refuses a width and height that come to more pixels than are made.
+
+        Raises:
+            RequestTooLargeError: They do.
+        """
+        pixels = size[0] * size[1]
+        if pixels > self.max_pixels:
+            raise status_error(
+                errors.RequestTooLargeError,
+                f"{size[0]} x {size[1]}: that are {pixels / 1e6:.1f} megapixels, and "
+                f"{self.max_pixels / 1e6:.1f} are the most",
+            )
+
     def generator(self, seed: int) -> torch.Generator:
         """The source of noise for a seed: the processor's, so that all devices begin alike."""
         return self._torch.Generator("cpu").manual_seed(seed % (1 << 63))
+
+
+def seed_of(values: Mapping[str, Any], sink: EngineSink) -> int:
+    """The seed of a request, told in its log; any where it names none."""
+    given = values.get("seed")
+    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
+    sink.log(f"seed: {seed}")
+    return seed
 
 
 def _hush(*libraries: Any) -> None:

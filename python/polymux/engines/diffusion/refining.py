@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux.engines.diffusion import finite, schedulers
+from polymux.engines.diffusion import schedulers
+from polymux.engines.diffusion.loras import check_finite
 from polymux.models.role_assignment import why_missing
 from polymux.service.errors import status_error
 
@@ -142,5 +143,5 @@ def refined(
             output_type="np",
             **how,
         ).images
-        finite.check(made, manager.slot(_ROLE).name, values)
+        check_finite(made, manager.slot(_ROLE).name, values)
         return pipeline.image_processor.numpy_to_pil(made)[0]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.diffusion import loras
-from polymux.engines.diffusion.finite import is_finite
 from polymux.models.roles import ROLES, needed_roles
 from polymux.service.errors import bad_request, status_error
 
@@ -158,7 +157,7 @@ def _check(path: Path) -> None:
             if not any(name.startswith("model.diffusion_model.") for name in names):
                 raise _no_model("it has no network of that name: model.diffusion_model")
             for name in names:
-                if not is_finite(opened.get_tensor(name).float()):
+                if not loras.is_finite(opened.get_tensor(name).float()):
                     raise _no_model("some of its weights are infinite")
     except (SafetensorError, OSError) as error:
         raise _no_model("it is no safetensors file; pickles are not opened") from error

@@ -8,13 +8,11 @@ they mean to the Replicate model which the variant is named after.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Output
 from polymux.engines.diffusion.image_files import picture_of
-from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.upscale import images, models
@@ -74,15 +72,9 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     check(plan, str(values.get("output_format", "png")), most)
     slot = models.chosen(manager, values, sink)
     work = _Work(manager, request, plan, slot, sink, token)
-    began = time.monotonic()
     made = work.done(_samples(picture))
     file = images.produced(made, values, plan, slot.name, sink)
-    metrics = {
-        "width": float(plan.size[0]),
-        "height": float(plan.size[1]),
-        "steps": float(work.steps.done),
-        "steps_per_s": work.steps.done / max(1e-9, time.monotonic() - began),
-    }
+    metrics = {"width": float(plan.size[0]), "height": float(plan.size[1])} | work.steps.metrics
     return Output([file], slot.version, metrics)
 
 
@@ -128,8 +120,7 @@ class _Work:
         manager, sink = self._manager, self._sink
         with (
             models.pipeline(manager, self._member, values, wanted, sink) as pipeline,
-            self.steps.watching(pipeline),
-            Previews(manager, pipeline, sink).of(self.steps),
+            self.steps.watching(pipeline, previews=manager.shows_previews),
         ):
             guided = float(values.get("dynamic", 6)) > 1
             words = encoded(
