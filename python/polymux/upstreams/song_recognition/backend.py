@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,12 +16,14 @@ from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed
 from polymux.service.model import OperationResult, ProgressSink
 from polymux.upstreams.client import GuardedWay
-from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.settings import SHAZAM_URL
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
 from polymux.upstreams.song_search.cache import SongCache
+from polymux.upstreams.song_search.scheduler import ProviderScheduler
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from polymux.service.model import OperationRequest
     from polymux.service.temporary_files import TempFile
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -34,6 +37,25 @@ NAME = "song_recognition"
 _SLOTS = 64
 #: Of less nobody can tell the song (`contracts.md` G.2.8).
 _MIN_SIGNAL_S = 1.0
+
+
+class Recogniser(ProviderScheduler[ShazamRecognition]):
+    """Recognises songs by the servers of others; answers are kept by a digest of the signature."""
+
+    async def recognise(self, signature: Signature) -> Song | None:
+        """The song of a recording; None where nobody knows one.
+
+        Raises:
+            APIStatusError: As `ProviderScheduler.first`.
+        """
+
+        async def ask(source: ShazamRecognition) -> Sequence[Song]:
+            song = await source.recognise(signature)
+            return () if song is None else (song,)
+
+        digest = hashlib.sha256(signature.uri.encode()).hexdigest()
+        found = await self.first(digest, 1, ask, "recogniser of songs")
+        return found.songs[0] if found.songs else None
 
 
 class SongRecognitionBackend(Backend):

@@ -113,6 +113,17 @@ class BackOff:
         """How long it is still left alone; 0 when it can be asked."""
         return max(0.0, self._until - self._clock())
 
+    def check(self) -> None:
+        """Raises while it is left alone.
+
+        Raises:
+            ProviderError: What it had failed with.
+        """
+        left_s = self.left_s
+        if left_s > 0 and self.trouble is not None:
+            reason = f"left alone for {left_s:.0f} s, as {self.trouble.reason}"
+            raise ProviderError(self.trouble.kind, reason, left_s, counts=False)
+
     def failed(self, trouble: ProviderError, asked_at: float) -> None:
         """It has failed at what it was asked then; what was asked before the pause counts once."""
         if asked_at < self._began_at:
