@@ -15,9 +15,9 @@ from polymux.client.answer import told_error
 from polymux.engines.chat.backend import MAX_IMAGES, param_of, picture_data, pictures_of
 from polymux.service.errors import bad_request, status_error
 from polymux.upstreams.error_mapping import failed, map_error_body
+from polymux.upstreams.files import picture_type
 from polymux.upstreams.image_validation import BrokenPictureError, check
 from polymux.upstreams.openai.completions import mended
-from polymux.upstreams.result_files import picture_type
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

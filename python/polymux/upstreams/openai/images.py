@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.service.errors import status_error
 from polymux.upstreams.error_mapping import failed
-from polymux.upstreams.result_files import decoded, fetched, judged, kept, picture_type, whole
+from polymux.upstreams.files import decoded, fetched, judged, kept, picture_type, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

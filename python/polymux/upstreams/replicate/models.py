@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.media.languages import name_of
+from polymux.upstreams.backend import addresses_of, variant_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.contract import Field, Variant
+    from polymux.contract import Field
     from polymux.service.model import OperationRequest, ProgressSink
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,99}"
@@ -180,21 +181,16 @@ def operations_of(models: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name, known in _operations() if not known.isdisjoint(named))
 
 
-def variant_of(work: OperationRequest) -> Variant:
-    """The variant of the interface that was asked for."""
-    variants = contract.operation(work.operation).variants
-    return next(one for one in variants if one.id == work.variant)
-
-
-def addresses_in(work: OperationRequest) -> dict[str, str]:
-    """The addresses that the model would fetch from: our field to address."""
+def addresses_in(work: OperationRequest) -> list[tuple[str, str]]:
+    """The addresses that the model would fetch from, each with our field."""
     variant = variant_of(work)
     brought = MODELS[variant.model or ""].brought
-    return {
-        one.name: str(work.values[one.name])
+    return [
+        (one.name, address)
         for one in variant.fields
         if one.kind == "url" and one.name not in brought and work.values.get(one.name) is not None
-    }
+        for address in addresses_of(one.name, str(work.values[one.name]))
+    ]
 
 
 def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from polymux._util.redaction import redact_json
 from polymux.client import responses
 from polymux.service.model import discard_outputs
 from polymux.upstreams.error_mapping import cleaned, failed
+from polymux.upstreams.files import KINDS, decoded, fetched, judged, kept
 from polymux.upstreams.openai.transcriptions import time_of
-from polymux.upstreams.result_files import KINDS, decoded, fetched, judged, kept
 
 if TYPE_CHECKING:
     from polymux.fetch.fetcher import FetchPolicy
