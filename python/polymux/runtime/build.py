@@ -5,19 +5,23 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from polymux import errors
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines.media.backend import MediaBackend
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.registry import ENGINES, BackendContext, loaded
-from polymux.engines.unavailable import UnavailableBackend
+from polymux.models.role_assignment import why_missing
+from polymux.models.roles import ROLES, needed_roles
 from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings
 from polymux.runtime.upstream_settings import upstreams_of
+from polymux.service.backend import Backend, Health
+from polymux.service.errors import status_error
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.links import SignedAddresses
 from polymux.songs.reader import Library
@@ -27,13 +31,13 @@ from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from polymux.downloads.downloader import PageDownloader
     from polymux.ray.deployment import Cluster
     from polymux.ray.settings import RaySettings
     from polymux.runtime.settings import ServiceSettings
-    from polymux.service.backend import Backend
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
 
 #: What a process that opens strangers' files may read: libraries, and what they need to start.
@@ -272,3 +276,45 @@ def media_confinement(settings: ServiceSettings) -> dict[str, Any]:
             "NOFILE": 256,
         },
     }
+
+
+class UnavailableBackend(Backend):
+    """The place of an engine that was asked for and has no model: it refuses all work.
+
+    Args:
+        name: As configuration and logs call it.
+        operations: What it could do.
+        problem: Why it cannot, and what to do.
+        models: What requests would call its model; None for whatever they say.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operations: Sequence[str],
+        problem: str,
+        models: Sequence[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.operations = frozenset(operations)
+        self.models = None if models is None else tuple(models)
+        self._problem = problem
+
+    def refuse(self, work: OperationRequest) -> NoReturn:
+        """All of it.
+
+        Raises:
+            NoBackendError: Always; it names the model that this very request needs, where that
+                follows from it.
+        """
+        roles = needed_roles(work.operation, work.variant, work.values)
+        known = [why_missing(role) for role in roles if role in ROLES]
+        raise status_error(errors.NoBackendError, "; ".join(known) or self._problem)
+
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:  # noqa: ARG002
+        """Raises, as `refuse`."""
+        self.refuse(work)
+
+    def health(self) -> Health:
+        """That it has failed, and why."""
+        return Health("failed", self._problem)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.base import context_tokens
-from polymux.engines.media.decoding_backend import upload_of
+from polymux.engines.media.backend import upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
 from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import bad_request, status_error
-from polymux.service.model import ProgressSink, Upload
+from polymux.service.model import Upload, buffered_sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from polymux.engines.registry import BackendContext
     from polymux.fetch.fetcher import Fetched
     from polymux.service.backend import Backend
-    from polymux.service.model import OperationRequest
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.service.temporary_files import TempFile
 
 #: In one conversation.
@@ -81,11 +81,7 @@ class ChatBackend(DelegatingBackend):
         urls = pictures_of(work)
         if urls and not self._sees:
             raise bad_request("this model sees no pictures: choose one that does", param_of(work))
-        if len(urls) > MAX_IMAGES:
-            raise bad_request(
-                f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken",
-                param_of(work),
-            )
+        check_count(urls, work)
         self._inner.refuse(work)
 
     def window_tokens(self) -> int | None:
@@ -96,7 +92,7 @@ class ChatBackend(DelegatingBackend):
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
         """Fetches the pictures that lie at addresses."""
-        return self._fetched(work, sink) if any(map(_is_elsewhere, pictures_of(work))) else None
+        return self._fetched(work, sink) if any(map(is_elsewhere, pictures_of(work))) else None
 
     @asynccontextmanager
     async def _fetched(
@@ -108,7 +104,7 @@ class ChatBackend(DelegatingBackend):
             files: dict[str, Upload] = {}
             async with self._fetching:
                 for number, url in enumerate(pictures_of(work)):
-                    if _is_elsewhere(url):
+                    if is_elsewhere(url):
                         drafts.append(sink.draft(0))
                         fetched = await _picture(url, param_of(work), self._policy, drafts[-1].path)
                         drafts[-1].reserve(fetched.body_bytes)
@@ -158,14 +154,10 @@ class ChatBackend(DelegatingBackend):
     async def _pixels(
         self, work: OperationRequest, file: Upload, sink: ProgressSink, drafts: list[TempFile]
     ) -> dict[str, Any]:
-        step = replace(
-            work,
-            operation=LOAD_PICTURES,
-            values={"file": file, "pages": 1, "mode": "rgb", "max_side_px": _MAX_SIDE_PX},
-            given=frozenset(),
-        )
+        wanted = {"file": file, "pages": 1, "mode": "rgb", "max_side_px": _MAX_SIDE_PX}
         try:
-            product = await self._media.run(step, ProgressSink(lambda: None, sink.draft))
+            step = work.step(LOAD_PICTURES, wanted)
+            product = await self._media.run(step, buffered_sink(sink.draft))
         except errors.APIStatusError as error:
             if error.status not in _NO_PICTURE:
                 raise
@@ -214,6 +206,13 @@ def pictures_of(work: OperationRequest) -> list[object]:
     return found
 
 
+def check_count(urls: Sequence[object], work: OperationRequest) -> None:
+    """Refuses more pictures than a chat may have."""
+    if len(urls) > MAX_IMAGES:
+        message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
+        raise bad_request(message, param_of(work))
+
+
 async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
     """A picture of a chat as it was sent, or as it lies at its address.
 
@@ -226,7 +225,7 @@ async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
         BadRequestError: There is none, or its address leads where it may not (``url_refused``).
         RequestTooLargeError: It is larger than 20 MiB.
     """
-    if isinstance(url, str) and not _is_elsewhere(url):
+    if isinstance(url, str) and not is_elsewhere(url):
         return await asyncio.to_thread(_inline, url, param)
     return (await _picture(url, param, policy)).data or b""
 
@@ -253,7 +252,7 @@ async def _picture(
     return fetched
 
 
-def _is_elsewhere(url: object) -> bool:
+def is_elsewhere(url: object) -> bool:
     """Whether a picture is not in the request itself."""
     return isinstance(url, str) and url[:5].lower() != "data:"
 

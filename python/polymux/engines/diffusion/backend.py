@@ -15,14 +15,14 @@ from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.loras import FILE
-from polymux.engines.media.decoding_backend import refuse_unable, upload_of
+from polymux.engines.media.backend import refuse_unable, upload_of
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import catalogue
 from polymux.models.role_assignment import assign_models
 from polymux.models.roles import needed_roles
 from polymux.service.backend import DelegatingBackend
-from polymux.service.errors import engine_failed, status_error
-from polymux.service.model import Estimate, OperationResult, ProgressSink
+from polymux.service.errors import status_error
+from polymux.service.model import Estimate, buffered_sink, unseen_sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from polymux.engines.registry import BackendContext
     from polymux.models.role_assignment import ModelAssignment
     from polymux.service.backend import Backend
-    from polymux.service.model import OperationRequest
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
     from polymux.service.temporary_files import TempFile
 
 _PICTURES = ("image", "mask")
@@ -123,8 +123,7 @@ class DiffusionBackend(DelegatingBackend):
             values[IMAGE_SIZE] = size
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
         values[HAS_VIDEO] = _VIDEO in work.values
-        asked = replace(work, operation=ESTIMATE, values=values, given=frozenset())
-        told = (await self._inner.run(asked, ProgressSink(_nothing, _no_draft))).output
+        told = (await self._inner.run(work.step(ESTIMATE, values), unseen_sink())).output
         return Estimate(
             told["seconds"],
             told["memory_bytes"],
@@ -138,8 +137,8 @@ class DiffusionBackend(DelegatingBackend):
         file = work.values.get("image")
         if file is None:
             return None
-        step = replace(work, operation=MEASURE_PICTURE, values={"file": file}, given=frozenset())
-        facts = (await self._media.run(step, ProgressSink(_nothing, _no_draft))).output
+        step = work.step(MEASURE_PICTURE, {"file": file})
+        facts = (await self._media.run(step, unseen_sink())).output
         return [int(facts["width"]), int(facts["height"])]
 
     def prepared(
@@ -220,10 +219,9 @@ class DiffusionBackend(DelegatingBackend):
         name: str,
         sink: ProgressSink,
     ) -> OperationResult:
-        quiet = ProgressSink(_nothing, sink.draft)
-        opening = replace(work, operation=step, values=dict(asked), given=frozenset())
+        quiet = buffered_sink(sink.draft)
         try:
-            product = await self._media.run(opening, quiet)
+            product = await self._media.run(work.step(step, asked), quiet)
         except errors.APIStatusError as error:
             error.param = error.param or name
             raise
@@ -248,11 +246,3 @@ def diffusion_backend(engine: Backend, context: BackendContext) -> DiffusionBack
         context.url_fetcher,
         non_commercial=context.options.get("non_commercial") is True,
     )
-
-
-def _nothing() -> None:
-    pass
-
-
-def _no_draft(_: int) -> TempFile:
-    raise engine_failed("what is measured makes no file")

@@ -12,7 +12,14 @@ from polymux._native import core
 from polymux._native.json_numbers import finite
 from polymux._util.redaction import redact_json
 from polymux.client.answer import told_error
-from polymux.engines.chat.backend import MAX_IMAGES, param_of, picture_data, pictures_of
+from polymux.engines.chat.backend import (
+    check_count,
+    is_elsewhere,
+    param_of,
+    picture_data,
+    pictures_of,
+)
+from polymux.engines.chat.requests import with_parts, with_picture
 from polymux.service.errors import bad_request, status_error
 from polymux.upstreams.error_mapping import failed, map_error_body
 from polymux.upstreams.files import picture_type
@@ -20,7 +27,7 @@ from polymux.upstreams.image_validation import BrokenPictureError, check
 from polymux.upstreams.openai.completions import mended
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from polymux.client.chat_stream import AsyncChatStream, ChatChunk
     from polymux.fetch.fetcher import FetchPolicy
@@ -81,19 +88,24 @@ async def _with_pictures(
     urls = pictures_of(work)
     if not urls:
         return messages
-    if len(urls) > MAX_IMAGES:
-        message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
-        raise bad_request(message, param_of(work))
-    async with fetching if any(map(_is_elsewhere, urls)) else nullcontext():
+    check_count(urls, work)
+    async with fetching if any(map(is_elsewhere, urls)) else nullcontext():
         inline = await _all_inline(urls, param_of(work), policy)
     if work.operation == "free_chat":
-        return _attached(messages, inline[0])
+        found = with_picture(messages, {"url": inline[0], "detail": "auto"})
+        if found is None:
+            raise bad_request(
+                "there is no message of the user that the picture could belong to", "image_url"
+            )
+        return found
     pictures = iter(inline)
-    return [_replaced(one, pictures) for one in messages]
 
+    def replaced(part: dict[str, Any]) -> dict[str, Any]:
+        given = part["image_url"]
+        picture = given if isinstance(given, dict) else {}
+        return {**part, "image_url": {**picture, "url": next(pictures)}}
 
-def _is_elsewhere(url: object) -> bool:
-    return isinstance(url, str) and url[:5].lower() != "data:"
+    return with_parts(messages, replaced)
 
 
 async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> list[str]:
@@ -122,38 +134,6 @@ def _inline(data: bytes, param: str) -> str:
     except BrokenPictureError as error:
         raise bad_request(f"a picture cannot be read: {error}", param) from None
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
-
-
-def _attached(messages: list[Any], url: str) -> list[Any]:
-    """The messages with a picture in the last of the user's.
-
-    Raises:
-        BadRequestError: The user says nothing.
-    """
-    for number in range(len(messages) - 1, -1, -1):
-        if messages[number].get("role") == "user":
-            text = {"type": "text", "text": messages[number]["content"]}
-            picture = {"type": "image_url", "image_url": {"url": url, "detail": "auto"}}
-            changed = {**messages[number], "content": [text, picture]}
-            return [*messages[:number], changed, *messages[number + 1 :]]
-    raise bad_request(
-        "there is no message of the user that the picture could belong to", "image_url"
-    )
-
-
-def _replaced(message: Any, pictures: Iterator[str]) -> Any:
-    content = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(content, list):
-        return message
-    parts: list[Any] = []
-    for part in content:
-        if not isinstance(part, dict) or "image_url" not in part:
-            parts.append(part)
-            continue
-        given = part["image_url"]
-        picture = given if isinstance(given, dict) else {}
-        parts.append({**part, "image_url": {**picture, "url": next(pictures)}})
-    return {**message, "content": parts}
 
 
 def completion(name: str, value: Any, seconds: float, operation: str = "chat") -> dict[str, Any]:

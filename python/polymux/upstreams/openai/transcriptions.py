@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux import errors
 from polymux.client.multipart import multipart_body
-from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.backend import refuse_addresses
 from polymux.media.languages import code_of
 from polymux.service.errors import status_error
 from polymux.upstreams.error_mapping import failed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.client.options import SLOW
-from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.backend import refuse_addresses
 from polymux.service.model import OperationResult, Upload
 from polymux.upstreams.backend import UpstreamBackend, numbers_of, variant_of
 from polymux.upstreams.error_mapping import late

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.config import host_of
-from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.backend import refuse_addresses
 from polymux.engines.media.engine import SONG_SIGNATURE
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import engine_failed
-from polymux.service.model import OperationResult, ProgressSink
+from polymux.service.model import OperationResult, unseen_sink
 from polymux.upstreams.client import GuardedWay
 from polymux.upstreams.song_recognition.settings import SHAZAM_URL
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
@@ -24,8 +22,7 @@ from polymux.upstreams.song_search.scheduler import ProviderScheduler
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polymux.service.model import OperationRequest
-    from polymux.service.temporary_files import TempFile
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.songs import Song
 
@@ -111,13 +108,8 @@ class SongRecognitionBackend(Backend):
         Raises:
             PolymuxError: It cannot be decoded.
         """
-        step = replace(
-            work,
-            operation=SONG_SIGNATURE,
-            values={"file": work.values["file"]},
-            given=frozenset(),
-        )
-        made = (await self._media.run(step, ProgressSink(_nothing, _no_draft))).output
+        step = work.step(SONG_SIGNATURE, {"file": work.values["file"]})
+        made = (await self._media.run(step, unseen_sink())).output
         return Signature(made["uri"], made["sample_count"], made["peak_count"])
 
     async def recognise(self, signature: Signature) -> Song | None:
@@ -159,11 +151,3 @@ def recogniser_of(settings: SongRecognitionSettings, way: GuardedWay) -> Recogni
     )
     known = {shazam.name: shazam}
     return Recogniser([known[name] for name in settings.providers], cache, settings.deadline_s)
-
-
-def _nothing() -> None:
-    pass
-
-
-def _no_draft(_: int) -> TempFile:
-    raise engine_failed("a signature makes no file")
