@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from polymux.service.model import Upload
+
 
 class Cancelled(BaseException):
     """Somebody asked for the end of the work. No `Exception`: engines' own handlers let it pass."""
@@ -182,6 +184,15 @@ def hash_of(path: Path) -> str:
     """SHA-256 of a model's file, as predictions tell it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def samples_of(file: Upload, facts: Mapping[str, Any]) -> Any:
+    """The samples that the media engine has loaded: rows, columns, channels; of 8 or 16 bits."""
+    import numpy
+
+    kind = numpy.uint8 if facts["bits"] == 8 else numpy.uint16
+    shape = (facts["height"], facts["width"], facts["channels"])
+    return numpy.memmap(file.path, kind, "r", shape=shape)
 
 
 def context_tokens(options: Mapping[str, Any]) -> int:

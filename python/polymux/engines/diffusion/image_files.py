@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.base import Produced, missing_package
+from polymux.engines.base import Produced, missing_package, samples_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink, Request
     from polymux.engines.diffusion.pipelines import PipelineManager
-    from polymux.service.model import Upload
 
 #: Beside the name of a request's file: its samples, and what is known of them. The media engine has
 #: opened it; see `polymux.engines.diffusion.backend`.
@@ -40,12 +39,9 @@ def picture_of(request: Request, name: str) -> Image | None:
     facts = request.values.get(name + FACTS)
     if facts is None:
         return None
-    import numpy
     from PIL import Image
 
-    file: Upload = request.values[name + SAMPLES]
-    shape = (facts["height"], facts["width"], facts["channels"])
-    samples = numpy.fromfile(file.path, numpy.uint8).reshape(shape)
+    samples = samples_of(request.values[name + SAMPLES], facts)
     return Image.fromarray(samples[:, :, :3].copy())
 
 

@@ -13,9 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from polymux.engines.base import EngineSink
+
+    #: Numbers of tokens and their weights.
+    Chunk = tuple[list[int], list[float]]
 
 #: Of a prompt; what lies beyond them is not read.
 _MAX_CHARACTERS = 50_000
@@ -187,12 +190,6 @@ def tell_of_length(
         if count > most:
             sink.log(f"{name}: of its {count} tokens the model reads the first {most}")
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    #: Numbers of tokens and their weights.
-    Chunk = tuple[list[int], list[float]]
 
 #: Of a prompt; what lies beyond them is not read.
 MAX_CHUNKS = 20

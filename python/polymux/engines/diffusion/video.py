@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux.engines.base import Cancelled, Output, Produced
+from polymux.engines.base import Output, Produced
 from polymux.engines.diffusion import folders, schedulers
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.loras import check_finite
@@ -19,7 +19,6 @@ from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
 from polymux.service.errors import bad_request, status_error
-from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -292,11 +291,12 @@ def _written(
     """An MP4 of them; the token is looked at before each."""
     import numpy
 
+    from polymux.engines.media.engine import native_failures
     from polymux.media.video import write_video
 
     width, height = plan.size
     path = sink.draft(width * height * 3 * plan.frames // _COMPRESSED)
-    try:
+    with native_failures():
         made = write_video(
             path,
             (numpy.ascontiguousarray(one).data for one in frames),
@@ -306,11 +306,6 @@ def _written(
             cancel=token,
             overwrite=False,
         )
-    except errors.OperationCancelledError:
-        raise Cancelled from None
-    except errors.OutputError as error:
-        with reported("a file cannot be written"):
-            raise OSError(error.errno, error.strerror) from error
     if name.endswith("-1.mp4"):
         sink.log(f"encoded as {made.codec} by {made.encoder}")
     return Produced(path, "video/mp4", name)

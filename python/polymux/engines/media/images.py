@@ -20,9 +20,16 @@ from polymux.errors import UndecodableError, UnsupportedMediaError
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
 
-    from polymux.engines.base import EngineSink
+    from polymux.engines.base import EngineSink, Token
+    from polymux.service.model import Upload
+
+    Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 _MAX_PROFILE_BYTES = 4 << 20
 _RGB = "RGB "
@@ -60,18 +67,6 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
         sink.log("the picture's colour profile is broken: its colours are taken for sRGB's")
     return picture
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-    from PIL.Image import Image
-
-    from polymux.engines.base import EngineSink, Token
-    from polymux.service.model import Upload
-
-    Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 #: Pillow's names of what is taken. Decoders that are old, rare or run other programs are left out.
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
