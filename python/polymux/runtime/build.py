@@ -88,7 +88,6 @@ def backends_of(
     """The backends of a server, none of them loaded.
 
     Args:
-        settings: The server's.
         media: What opens files for the others. Default: a confined process, for strangers' files,
             and with it the catalogue of songs that the settings name.
         songs: That catalogue, where `media` is given. Default: none.
@@ -282,8 +281,6 @@ class UnavailableBackend(Backend):
     """The place of an engine that was asked for and has no model: it refuses all work.
 
     Args:
-        name: As configuration and logs call it.
-        operations: What it could do.
         problem: Why it cannot, and what to do.
         models: What requests would call its model; None for whatever they say.
     """

@@ -215,9 +215,7 @@ def upstreams_of(
     """The upstreams as backends, none of them connected.
 
     Args:
-        settings: Name to upstream.
         policy: What may be fetched beyond the public Internet and their own hosts.
-        taken: The names that other backends have.
         url_fetcher: What brings recordings from addresses for those that take files alone. Default:
             nothing, and they refuse addresses.
 

@@ -28,9 +28,6 @@ class UpstreamBackend(Backend):
     """Does work at a server of somebody else.
 
     Args:
-        server: Where it is.
-        operations: What it is asked for.
-        max_concurrency: How much is asked of it at once.
         policy: What may be fetched beyond the public Internet. Default: nothing.
     """
 
@@ -91,7 +88,6 @@ def addresses_of(field: str, text: str) -> list[str]:
 
     Args:
         field: Name of a field of the contract's kind ``url``.
-        text: What was given.
 
     Example:
         >>> from polymux.upstreams.backend import addresses_of

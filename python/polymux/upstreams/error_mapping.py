@@ -106,8 +106,6 @@ def map_error(
     """The failure of a request to an upstream, as callers get it.
 
     Args:
-        name: The upstream's, as configuration has it.
-        error: What its exchange ended with.
         operation: What was asked for: chats never answer 422.
         ours: Whether it is a polymux, whose codes mean what ours do. Default: False.
 

@@ -186,9 +186,6 @@ async def fetched(
 
     Args:
         server: The upstream, from whose own host may be fetched wherever that is.
-        url: As it named it.
-        sink: Where files are made.
-        policy: What may be fetched besides.
         stem: What to save it as, where it is not told.
 
     Raises:
@@ -231,10 +228,8 @@ async def judged(server: UpstreamServer, made: OutputFile, kind: str, stem: str)
     """The same file by the type of its own bytes, whatever the upstream called it.
 
     Args:
-        server: The upstream.
         made: What was fetched or sent; it is discarded where it is of another kind.
         kind: One of `KINDS`.
-        stem: What to save it as.
 
     Raises:
         APIStatusError: It is of another kind, no medium at all, or a picture that is not whole.
@@ -252,7 +247,6 @@ async def whole(server: UpstreamServer, made: OutputFile, content_type: str) -> 
     """Looks through a picture's file; what is none has nothing to be looked at.
 
     Args:
-        server: The upstream.
         made: What was fetched or sent; it is discarded where it is not whole.
         content_type: By its first bytes.
 

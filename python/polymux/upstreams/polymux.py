@@ -60,7 +60,6 @@ class PolymuxUpstream(UpstreamBackend):
     a request go on when the guard of this server has judged them too.
 
     Args:
-        server: Where it is.
         operations: What it is asked for. Default: all.
         models: Our name of a chat model to theirs; empty: chats may ask for any that it has.
         max_concurrency: How much is asked of it at once. Default: 16.

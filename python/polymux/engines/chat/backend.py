@@ -50,11 +50,9 @@ class ChatBackend(DelegatingBackend):
     """A chat engine behind the media engine.
 
     Args:
-        engine: What does the work.
         media: What opens pictures: a backend of the media engine.
         models: What requests call its model; None for whatever they say.
         sees: Whether the model takes pictures.
-        policy: What may be fetched beyond the public Internet.
         window_tokens: How much its model reads and writes in one chat. Default: nobody knows.
     """
 
@@ -218,8 +216,6 @@ async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
 
     Args:
         url: As the request has it: an address, or a ``data:`` URL.
-        param: The field, for errors.
-        policy: What may be fetched beyond the public Internet.
 
     Raises:
         BadRequestError: There is none, or its address leads where it may not (``url_refused``).

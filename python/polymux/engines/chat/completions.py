@@ -33,7 +33,6 @@ class Assembled:
         """Takes a chunk.
 
         Args:
-            chunk: As it came.
             first: Number of the first of the answers that are made at once with its own.
         """
         for name in ("id", "created", "system_fingerprint"):

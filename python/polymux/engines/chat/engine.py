@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
 
 class Places:
-    """So many. Thread-safe.
-
-    Args:
-        count: How many there are.
-    """
+    """So many. Thread-safe."""
 
     def __init__(self, count: int) -> None:
         self._free = count

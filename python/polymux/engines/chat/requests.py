@@ -18,7 +18,6 @@ def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known:
     """Looks whether tools will be seen by the model.
 
     Args:
-        values: The request's.
         log: Takes what is left out; it comes with the answer.
         known: Whether the model's template has a place for them.
 
@@ -52,7 +51,6 @@ def plain_texts(
     end a message in the middle and begin another, as whoever he likes.
 
     Args:
-        messages: The request's.
         control: What the tokens of the model look like, as `control_pattern` makes it.
         log: Takes what was changed; it comes with the answer.
     """

@@ -60,10 +60,7 @@ class DiffusionBackend(DelegatingBackend):
     """An engine of diffusion behind the media engine.
 
     Args:
-        engine: What does the work.
         media: What opens files: a backend of the media engine.
-        cast: Which model has which role.
-        url_fetcher: What fetches weights from addresses.
         non_commercial: Whether models may be used whose licence allows no more.
     """
 

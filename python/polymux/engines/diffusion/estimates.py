@@ -56,11 +56,6 @@ class _Counted(NamedTuple):
 def of(manager: PipelineManager, request: Request, flops_per_s: float) -> dict[str, Any]:
     """Seconds, memory in bytes, and what they come from.
 
-    Args:
-        manager: Whose models are meant.
-        request: What is asked about.
-        flops_per_s: How fast the device is.
-
     Raises:
         NoBackendError: The model is none.
         Exception: Whatever the libraries have against its parts, or against such a size of them.

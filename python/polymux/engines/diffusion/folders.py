@@ -114,7 +114,6 @@ def loaded_one(path: Path, kind: str, dtype: Any) -> Any:
     Args:
         path: The folder, with its ``config.json``.
         kind: Class of diffusers.
-        dtype: Of its weights.
 
     Raises:
         NoBackendError: Something is missing, or only there as a pickle.

@@ -55,10 +55,7 @@ def png(picture: Image, words: Mapping[str, str], sink: EngineSink, file_name: s
     """Writes a picture, with texts beside it.
 
     Args:
-        picture: What to write.
         words: Keyword to text, Latin-1 or not: PNG's ``iTXt`` takes all.
-        sink: Where the file goes.
-        file_name: What to save it as.
     """
     from PIL.PngImagePlugin import PngInfo
 

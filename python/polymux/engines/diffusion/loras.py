@@ -55,9 +55,7 @@ def laid_over(
     """While something is worked on: weights by their names, with how much of each.
 
     Args:
-        pipeline: Of diffusers.
         weights: Name to file, safetensors, and scale.
-        param: The field that they are of.
 
     Raises:
         BadRequestError: A file is no LoRA, or one for another model.
@@ -125,7 +123,6 @@ def check_finite(made: Any, model: str, values: Mapping[str, Any]) -> None:
 
     Args:
         made: A tensor, or an array of numpy.
-        model: Name of the model, for people.
         values: Of the request: what it brought may be the reason.
 
     Raises:

@@ -48,8 +48,6 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
 
     Args:
         manager: Has a model of the shape of Stable Diffusion 1.5 in the role ``music``.
-        request: Of ``generate_music``.
-        sink: Told of steps, logs and previews.
         token: Looked at at each step, and ten times a second while the picture is played.
 
     Returns:
@@ -175,8 +173,6 @@ def spherical(one: Any, other: Any, alpha: float) -> Any:
     K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985.
 
     Args:
-        one: A tensor.
-        other: Another of its shape.
         alpha: 0 for the first, 1 for the other.
 
     Example:

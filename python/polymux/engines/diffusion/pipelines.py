@@ -160,7 +160,6 @@ class PipelineManager:
         """A model that is a part by itself, such as a ControlNet, loaded where it is not.
 
         Args:
-            role: Of the model.
             kind: Its class in diffusers.
 
         Raises:
@@ -228,8 +227,6 @@ class PipelineManager:
 
         Args:
             kind: Class of diffusers, such as ``"StableDiffusionXLPipeline"``.
-            role: Of the model.
-            scheduler: Of this request alone.
             others: Parts in the place of the model's, or beside them.
         """
         import diffusers

@@ -64,8 +64,6 @@ def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
     """A new scheduler for pictures.
 
     Args:
-        name: As requests call it.
-        config: The model's own scheduler's.
         options: Beside both.
 
     Raises:
@@ -79,10 +77,6 @@ def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
 
 def is_foreign(name: str, config: Mapping[str, Any]) -> bool:
     """Whether a model was made for other solvers than that, and paints badly with it.
-
-    Args:
-        name: As requests call it.
-        config: The model's own scheduler's.
 
     Raises:
         BadRequestError: There is none of that name.

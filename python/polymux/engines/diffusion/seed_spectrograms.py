@@ -36,10 +36,6 @@ _COLUMN_S = 0.01
 def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
     """A seed image.
 
-    Args:
-        name: As requests call it.
-        folder: The model's.
-
     Returns:
         The picture, in colours, 512 rows high, and whether it is a stand-in.
 
@@ -136,9 +132,6 @@ def _strike(
     """Adds a note that fades, its higher partials sooner.
 
     Args:
-        sound: What it is added to.
-        at_s: When.
-        hz: Of the lowest partial.
         partials: Times the lowest, to how strong.
         fading_s: Until 37 % of the lowest is left.
     """

@@ -24,13 +24,7 @@ _LISTS = (
 
 
 class Steps:
-    """Counts steps over all parts of one piece of work.
-
-    Args:
-        sink: Where progress is told.
-        token: Looked at at every step.
-        total: How many steps there are in all.
-    """
+    """Counts steps over all parts of one piece of work."""
 
     def __init__(self, sink: EngineSink, token: Token, total: int) -> None:
         self._sink = sink
@@ -80,7 +74,6 @@ class Steps:
         networks keep nothing of one that is given up.
 
         Args:
-            pipeline: Of diffusers.
             previews: Whether small pictures are drawn of what its steps make. Default: False.
         """
         self._previews = _Previews(pipeline, self._sink) if previews else None
@@ -122,10 +115,6 @@ class _Previews:
     """Draws small pictures of what is being painted; of videos, one frame.
 
     The latents are made small and decoded, as long as that costs little.
-
-    Args:
-        pipeline: Whose latents they are.
-        sink: Where the pictures go.
     """
 
     def __init__(self, pipeline: Any, sink: EngineSink) -> None:

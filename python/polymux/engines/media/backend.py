@@ -77,13 +77,10 @@ class PreprocessingBackend(DelegatingBackend):
     """An engine behind the media engine.
 
     Args:
-        engine: What does the work.
         media: What opens the file: a backend of the media engine.
         field: The file's field, such as ``"audio"``.
         step: What the media engine does: ``"decode_audio"`` or ``"load_pictures"``.
-        measure: What the work's length is told by.
         variant: The only variant that it does. Default: all.
-        options: For that step.
     """
 
     def __init__(
@@ -181,7 +178,6 @@ def refuse_unable(work: OperationRequest, unable: Mapping[str, tuple[Any, str]])
     """Raises where something is asked for that nothing here can do.
 
     Args:
-        work: What is asked for.
         unable: Field to the value that does not ask for it, and why it cannot be done.
 
     Raises:

@@ -111,13 +111,10 @@ def load_pictures(
     """Writes the pixels of a file's pictures to drafts.
 
     Args:
-        source: The file.
         wanted: ``pages``, how many pictures at most; ``mode``, ``"rgb"`` or ``"any"``: the latter
             keeps transparency, grey and 16 bits; ``max_side_px``, to which larger ones are made
             smaller (``"rgb"`` only; default: as they are).
         max_pixels: Most that a picture may have; of all pages together twice as many.
-        sink: Where drafts come from.
-        token: Looked at between pages.
 
     Returns:
         For each picture ``width``, ``height``, ``channels``, ``bits`` and ``pixels``: a file of

@@ -25,11 +25,8 @@ class InProcessBackend(Backend):
     """An engine that works on threads of this process, one piece of work on each.
 
     Args:
-        name: As logs call it.
         family: As `polymux.engines.registry` knows it.
-        operations: What it can do.
         options: What its `load` gets.
-        max_concurrency: How much of it at once.
         threads: For its libraries. Default: those of the process.
     """
 

@@ -34,9 +34,6 @@ _WITHIN_S = 10.0
 class StderrCapture:
     """Takes what comes through the pipe, however much that is.
 
-    Args:
-        name: Whose it is, as the log calls it.
-
     Attributes:
         lines: The last ones, for people.
     """
@@ -120,11 +117,7 @@ class CrashError(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """Frames in and out; a stream's reader would wake a task for each of them.
-
-    Args:
-        take: Called with frames as they come.
-    """
+    """Frames in and out; a stream's reader would wake a task for each of them."""
 
     def __init__(self, take: Callable[[list[Frame]], None]) -> None:
         self._take = take
@@ -181,7 +174,6 @@ class EngineProcess:
     Args:
         family: As `polymux.engines.registry` knows it.
         options: What its `load` gets.
-        threads: How many threads its libraries may use.
         confinement: What it may still do; None for everything.
         silence_s: After how long without a sign of life it is ended.
     """

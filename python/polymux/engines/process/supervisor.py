@@ -117,12 +117,9 @@ class EngineBackend(Backend):
     """An engine in a process of its own.
 
     Args:
-        name: As configuration and logs call it.
         family: As `polymux.engines.registry` knows it.
-        operations: What it can do.
         options: What its `load` gets.
         max_concurrency: How much of it can be done at once; the engine must have as many.
-        supervision: How its process is looked after.
         before_load: Awaited before a process is started, such as to make room in memory.
         needed_bytes: Memory that it takes once it is loaded, about; None where nobody knows.
     """

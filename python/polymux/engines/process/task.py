@@ -94,10 +94,7 @@ class EngineTask:
     """One piece of work in one process. Belongs to the event loop of that.
 
     Args:
-        engine: Its name, for people.
-        supervision: How its process is looked after.
         process: Which has loaded.
-        sink: Where the work is told of.
     """
 
     def __init__(

@@ -55,7 +55,6 @@ async def chat_body(
 
     Args:
         work: A chat, or one of freellm's.
-        model: What the upstream calls its model.
         policy: What pictures may be fetched from beyond the public Internet.
         max_tokens: Whether the longest answer goes by its older name.
         fetching: For how many chats pictures are fetched at once; others wait.
@@ -139,12 +138,6 @@ def _inline(data: bytes, param: str) -> str:
 def completion(name: str, value: Any, seconds: float, operation: str = "chat") -> dict[str, Any]:
     """A whole answer, its members kept, with how long it took where that is not told.
 
-    Args:
-        name: The upstream's.
-        value: What it answered.
-        seconds: How long that took.
-        operation: What was asked for. Default: ``"chat"``.
-
     Raises:
         InternalServerError: It is no chat completion.
         APIStatusError: It tells of a failure, whose code is a status.
@@ -179,10 +172,6 @@ def _times(timings: object, seconds: float) -> dict[str, float]:
 def text_of(name: str, whole: dict[str, Any]) -> str:
     """The text of a whole answer, as freellm has it.
 
-    Args:
-        name: The upstream's.
-        whole: Its answer, as `completion` gives it.
-
     Raises:
         InternalServerError: There is none in it, nor a reason for its end.
     """
@@ -204,8 +193,6 @@ async def passed_on(
     """The chunks of an upstream's answer, all of their members as they came.
 
     Args:
-        server: The upstream.
-        work: What was asked for.
         opened: Begins its answer, which is closed at the end.
         as_texts: Whether freellm's pieces are made of them.
 

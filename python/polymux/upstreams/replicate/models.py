@@ -198,10 +198,6 @@ def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
 
     What the interface has a default for is always sent: the model's own may be another. Its
     extensions are sent when they are given.
-
-    Args:
-        work: What is asked for.
-        sink: Where it is said what is left out.
     """
     variant = variant_of(work)
     model = MODELS[variant.model or ""]

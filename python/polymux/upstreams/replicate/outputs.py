@@ -32,7 +32,6 @@ class Outputs:
 
     Args:
         server: Where they were made; from its own host may be fetched wherever that is.
-        policy: What may be fetched besides.
     """
 
     def __init__(self, server: UpstreamServer, policy: FetchPolicy) -> None:
@@ -41,11 +40,6 @@ class Outputs:
 
     async def shaped(self, work: OperationRequest, output: Any, sink: ProgressSink) -> Any:
         """The output as the operation's answer has it, its files in this server's store.
-
-        Args:
-            work: What was asked for.
-            output: What the prediction has made.
-            sink: Where files are made.
 
         Raises:
             APIStatusError: It is nothing that the operation could have made, or cannot be had.

@@ -48,12 +48,7 @@ async def predicted(
     the prediction can be cancelled.
 
     Args:
-        server: Where.
-        operation: What it is for.
         path: Where predictions of the model are made.
-        value: The request.
-        sink: Where its log and progress are told.
-        fields: More header lines.
 
     Raises:
         APIStatusError: It is not taken, ends otherwise, or cannot be watched.

@@ -59,7 +59,6 @@ class SongRecognitionBackend(Backend):
     """Answers `identify_song` from the servers of others.
 
     Args:
-        settings: Which, and how.
         media: What opens the recording: a backend of the media engine.
         recogniser: What asks them. Default: made of the settings.
     """

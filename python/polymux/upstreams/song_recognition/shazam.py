@@ -56,8 +56,6 @@ class ShazamRecognition:
     """Asks Shazam's server whose song a signature is.
 
     Args:
-        base_url: Its address.
-        timeout_s: Most that an answer may take.
         country: Where songs are looked for, by its two letters.
         language: Of answers, such as ``"en-US"``.
         way: The guarded one by which it is reached.

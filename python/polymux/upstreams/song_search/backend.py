@@ -39,9 +39,7 @@ class SongSearch(ProviderScheduler[SongSource]):
         """Songs by name.
 
         Args:
-            text: What to look for, cleaned.
             limit: How many at most, from 1 to 50.
-            proxy: What to go through. Default: nothing.
 
         Raises:
             APIStatusError: As `ProviderScheduler.first`.
@@ -57,7 +55,6 @@ class SongSearchBackend(Backend):
     """Answers `search_music` from catalogues of others.
 
     Args:
-        settings: Which, and how.
         search: What asks them. Default: made of the settings.
     """
 

@@ -31,7 +31,6 @@ class SongCache:
         max_bytes: Of memory, about; 0 keeps nothing.
         keep_s: How long songs are kept.
         keep_empty_s: How long it is kept that there were none.
-        clock: Seconds that only grow. Default: `time.monotonic`.
     """
 
     def __init__(

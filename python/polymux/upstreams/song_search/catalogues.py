@@ -52,11 +52,6 @@ class MusicBrainz(SongSource):
     One request a second for each address, and a contact in User-Agent: its pages "MusicBrainz
     API/Rate Limiting" and "MusicBrainz API/Search" say so. No cover is asked for: an archive's
     address is made of the release's id, and answers 404 where nobody has sent one in.
-
-    Args:
-        base_url: Its address.
-        timeout_s: Most that an answer may take.
-        contact: Of whoever runs this server.
     """
 
     name = "musicbrainz"

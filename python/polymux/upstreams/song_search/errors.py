@@ -52,7 +52,6 @@ def told(troubles: Mapping[str, ProviderError], who: str) -> errors.APIStatusErr
 
     Args:
         troubles: Server to what was the trouble; one or more.
-        who: What they are, for people.
     """
     kind = min(one.kind for one in troubles.values())
     reasons = "; ".join(f"{name}: {one.reason}" for name, one in troubles.items())

@@ -34,13 +34,7 @@ class Rate(NamedTuple):
 
 
 class TokenBucket:
-    """Lets so many through; the others wait, first come first. Belongs to one event loop.
-
-    Args:
-        rate: How many.
-        clock: Seconds that only grow. Default: `time.monotonic`.
-        sleep: Waits for so many seconds. Default: `asyncio.sleep`.
-    """
+    """Lets so many through; the others wait, first come first. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -95,7 +89,6 @@ class BackOff:
     """Leaves a catalogue alone after a failure: longer each time, and as long as it asks for.
 
     Args:
-        clock: Seconds that only grow. Default: `time.monotonic`.
         chance: A random number from 0 to 1, so that not all servers come back at once.
     """
 

@@ -69,11 +69,7 @@ class ProviderScheduler(Generic[Source]):
 
     Args:
         sources: The servers, in the order in which they are asked.
-        cache: Where answers are kept.
         deadline_s: Most that a question to all of them may take.
-        clock: Seconds that only grow. Default: `time.monotonic`.
-        sleep: Waits for so many seconds. Default: `asyncio.sleep`.
-        chance: A random number from 0 to 1. Default: `random.random`.
     """
 
     def __init__(
@@ -108,9 +104,6 @@ class ProviderScheduler(Generic[Source]):
 
         Args:
             question: What its answer is kept by.
-            limit: How many songs are wanted.
-            ask: Asks one server.
-            who: What the servers are, for people.
             private: Whether the caller has a way of its own, by which a failure says nothing of the
                 server, and no answer is kept. Default: False.
 

@@ -49,9 +49,6 @@ class CatalogueServer:
     Redirects are not followed. A request is sent once: how often is the affair of `rate_limit`.
 
     Args:
-        base_url: Its address.
-        timeout_s: Most that an answer may take.
-        user_agent: What it is told of this program.
         limited: Statuses, beside 429, by which it says that it is asked too often.
         refusals: Statuses by which it says that it cannot look for a text.
         way: Goes by this one, which judges where the address leads. Default: by none.
@@ -199,10 +196,7 @@ class SongSource(ABC):
         limited: Statuses, beside 429, by which it says that it is asked too often.
 
     Args:
-        base_url: Its address.
-        timeout_s: Most that an answer may take.
         country: Whose catalogue, by its two letters; empty where there is one for all.
-        agent: What it is told of this program.
     """
 
     name: ClassVar[str]
@@ -217,11 +211,6 @@ class SongSource(ABC):
 
     async def search(self, text: str, limit: int, proxy: str = "") -> list[Song]:
         """Songs by name, best first; an empty list where there are none.
-
-        Args:
-            text: What to look for.
-            limit: How many at most.
-            proxy: What to go through. Default: nothing.
 
         Raises:
             ProviderError: It has not answered, or not as its interface says.

@@ -35,7 +35,6 @@ def resized(pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
 
     Args:
         pixels: Rows, columns, colours.
-        size: Width and height.
         around: Whether the edges meet their opposite ones.
     """
     height, width = pixels.shape[:2]
@@ -52,8 +51,6 @@ class Enlarger:
         options: The manager's: ``upscaler``, path of the ``.param`` file of one of Real-ESRGAN's
             networks for ncnn, its ``.bin`` beside it (default: Lanczos' filter enlarges), and
             ``upscaler_factor``, the network's own, which is learned where it is not given.
-        sink: Where it says what it does.
-        token: Looked at between tiles.
 
     Raises:
         NoBackendError: The network or its package is missing, or the factor is another one.
@@ -75,7 +72,6 @@ class Enlarger:
 
         Args:
             pixels: Rows, columns, colours.
-            size: Width and height.
             around: Whether the edges meet their opposite ones.
 
         Raises:
@@ -143,7 +139,6 @@ def kept(painted: Pixels, before: Pixels, mask: Image) -> Pixels:
 
     Args:
         painted: Rows, columns, colours.
-        before: As many.
         mask: Of any size: it is stretched over them; grey mixes both.
     """
     import numpy
@@ -165,10 +160,6 @@ def produced(
 
     Args:
         pixels: Rows, columns, colours.
-        values: Of the request; PNG says them in a text.
-        plan: Of the request.
-        model: What it was painted by.
-        sink: Where the file goes.
     """
     from PIL import Image as Pictures
 

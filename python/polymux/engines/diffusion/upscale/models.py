@@ -30,11 +30,6 @@ _UNFIT = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError
 def chosen(manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink) -> ModelSlot:
     """The model that a request names.
 
-    Args:
-        manager: What has it.
-        values: Of the request.
-        sink: Told where another model takes its place.
-
     Raises:
         NoBackendError: It is not installed, or the tile ControlNet is not.
     """
@@ -66,11 +61,7 @@ def pipeline(
     """The networks of a request on the device, with its LoRA weights, which are gone after it.
 
     Args:
-        manager: What has the models.
-        slot: Of the installed model.
-        values: Of the request.
         wanted: Names of LoRA weights and how much of each, as prompts say them.
-        sink: Told what is left out.
 
     Raises:
         BadRequestError: What the request brought are no weights for such a model.

@@ -107,11 +107,8 @@ class Solver:
     """A solver that begins where only so much noise is left as was added.
 
     Args:
-        name: Of the solver.
-        config: That of the model's own scheduler.
         steps: How many steps the whole way from noise has.
         last: How many of them are gone: the last ones; at least 1.
-        device: Where its numbers are kept.
 
     Attributes:
         timesteps: Those that the model is asked about, the noisiest first; some solvers ask twice
@@ -162,9 +159,6 @@ class Solver:
         """Latents one step further.
 
         Args:
-            prediction: What the model says.
-            timestep: About which it was asked.
-            latents: Before.
             generator: Of the noise that ancestral and stochastic solvers add.
         """
         self._done += 1

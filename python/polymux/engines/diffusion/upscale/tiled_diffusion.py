@@ -33,8 +33,6 @@ class Painter:
     Args:
         manager: Its device, and noise from seeds.
         pipeline: The networks, on the device: ``unet``, ``controlnet``, ``vae``, ``scheduler``.
-        model: Name of the model, for people.
-        values: Of the request.
         words: What the network is told: of the negative prompt, then of the prompt; the latter
             alone where ``dynamic`` is 1.
         steps: Counts tiles; looks at the token at each.

@@ -92,10 +92,7 @@ def averaged(
 
     Args:
         latents: A tensor of batch, channels, rows, columns.
-        columns: Their tiles.
-        rows: Theirs.
         work: Given a tile's samples and where they are; gives as many rows and columns.
-        channels: How many channels it gives.
 
     Returns:
         A tensor of rows and columns as `latents` has.
@@ -123,7 +120,6 @@ def cut(canvas: Pixels, tile: Tile, cell: int = CELL_PX) -> Pixels:
 
     Args:
         canvas: Rows, columns, colours.
-        tile: Of its cells.
         cell: Side of a cell, in pixels.
     """
     import numpy
@@ -139,7 +135,6 @@ class Joiner:
     Args:
         size: Width and height of the picture, in pixels.
         columns: Its tiles, in pixels.
-        rows: Theirs.
     """
 
     def __init__(self, size: Size, columns: Axis, rows: Axis) -> None:

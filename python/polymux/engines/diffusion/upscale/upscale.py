@@ -43,7 +43,6 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         manager: Models and a device; whoever calls holds its lock. Its options may have
             ``max_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
             what ``<lora:name:weight>`` means, and what `images.Enlarger` reads.
-        request: `upscale_image`, variant A.
         sink: Told of progress at each tile of each step, and of what is left out or in the place
             of something else.
         token: Looked at as often.
