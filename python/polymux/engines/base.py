@@ -33,7 +33,6 @@ class Token:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has."""
         return self._cancelled
 
     def check(self) -> None:
@@ -54,7 +53,6 @@ class Token:
         callback()
 
     def cancel(self) -> None:
-        """Asks."""
         with self._lock:
             self._cancelled = True
             callbacks, self._callbacks = self._callbacks, []
@@ -170,7 +168,6 @@ _DEFAULT_CONTEXT = 4096
 
 
 def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
-    """An engine whose package is not installed."""
     message = f"{what} needs {package}: install it with pip install 'polymux[{extra}]'"
     return status_error(errors.NoBackendError, message)
 

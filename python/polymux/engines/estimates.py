@@ -55,7 +55,6 @@ class Measure(NamedTuple):
 
 
 def sound(first_guess_s: float) -> Measure:
-    """Work that grows with the length of a recording."""
     return Measure(
         MEASURE_SOUND,
         lambda _, facts: float(facts["duration_s"] or 0.0),
@@ -92,7 +91,6 @@ def _has_alpha(facts: Mapping[str, Any]) -> bool:
 
 
 def read(first_guess_s: float) -> Measure:
-    """Work that grows with the pages of a picture."""
     return Measure(
         MEASURE_PICTURE,
         lambda _, facts: float(facts["pages"]),

@@ -74,12 +74,10 @@ class EngineSpec(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """The command that installs what it needs."""
         return self.install or f"pip install 'polymux[{self.extra}]'"
 
     @property
     def is_installed(self) -> bool:
-        """Whether what it needs is there, apart from a model."""
         if self.program:
             return shutil.which(self.program) is not None
         return find_spec(self.module) is not None

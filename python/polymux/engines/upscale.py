@@ -85,7 +85,6 @@ class UpscaleEngine(Engine):
         return {"model": path.stem, "version": self._version, "factor": self._factor}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Enlarges the picture."""
         from polymux.engines.media.engine import write_new
 
         scale = float(request.values.get("scale", self._factor))

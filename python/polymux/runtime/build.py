@@ -144,7 +144,6 @@ def pages_of(settings: ServiceSettings) -> PageDownloader | None:
 
 
 def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> UrlFetcher:
-    """What brings files from addresses."""
     return UrlFetcher(settings.fetch, settings.limits.upload_bytes, pages=pages)
 
 
@@ -309,9 +308,7 @@ class UnavailableBackend(Backend):
         raise status_error(errors.NoBackendError, "; ".join(known) or self._problem)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:  # noqa: ARG002
-        """Raises, as `refuse`."""
         self.refuse(work)
 
     def health(self) -> Health:
-        """That it has failed, and why."""
         return Health("failed", self._problem)

@@ -136,13 +136,11 @@ class UpstreamSettings:
 
     @property
     def does(self) -> tuple[str, ...]:
-        """The operations that it runs."""
         if self.operations or self.kind == "polymux":
             return self.operations or _all()
         return CHATS if self.kind == "openai" else operations_of(self.models)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
         known = _able(self.kind)
         for name in self.operations:
             if name not in known:
@@ -274,7 +272,6 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
 
 
 def _able(kind: str) -> tuple[str, ...]:
-    """What a server of that kind can do."""
     if kind == "openai":
         return OPENAI_OPERATIONS
     return operations_of({}) if kind == "replicate" else _all()

@@ -49,11 +49,9 @@ class UpstreamBackend(Backend):
         self._policy = policy or FetchPolicy()
 
     def health(self) -> Health:
-        """Whether it was reached lately."""
         return self._server.health(self.kind)
 
     async def close(self) -> None:
-        """Closes the connections."""
         self._server.close()
 
     def _without_model(self, wanted: object) -> errors.NoBackendError:
@@ -100,7 +98,6 @@ def addresses_of(field: str, text: str) -> list[str]:
 
 
 def variant_of(work: OperationRequest) -> Variant:
-    """The variant of the interface that was asked for."""
     variants = contract.operation(work.operation).variants
     return next(one for one in variants if one.id == work.variant)
 

@@ -148,7 +148,6 @@ def failed(name: str, reason: str) -> errors.InternalServerError:
 
 
 def late(name: str) -> errors.InternalServerError:
-    """An upstream that takes too long."""
     return status_error(
         errors.InternalServerError,
         f"the upstream {name} did not answer in time",
@@ -240,7 +239,6 @@ def _said(error: errors.APIStatusError) -> str:
 
 
 def _is_too_long(error: errors.APIStatusError, said: str) -> bool:
-    """Whether the chat has more tokens than the model reads."""
     if error.code == _TOO_LONG or told_in(error.body).get("type") == _TOO_LONG_AT_LLAMA_CPP:
         return True
     return _TOO_LONG_AT_VLLM.search(said) is not None

@@ -169,7 +169,6 @@ def decoded(text: str) -> bytes | None:
 
 
 async def kept(sink: ProgressSink, data: bytes, content_type: str, stem: str) -> OutputFile:
-    """Bytes as a new file."""
     draft = sink.draft(len(data))
     try:
         await asyncio.to_thread(write_new, draft.path, data)

@@ -92,7 +92,6 @@ class PolymuxUpstream(UpstreamBackend):
         self._listing = ModelListing(server, _MODELS)
 
     def refuse(self, work: OperationRequest) -> None:
-        """Models of freellm that it is not named for."""
         if work.operation == "free_chat" and self._names.of(work) is None:
             raise self._without_model(work.values.get("model"))
 
@@ -104,7 +103,6 @@ class PolymuxUpstream(UpstreamBackend):
         return tuple(one for one in await self._listing.names() if one not in others)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Has it done there, and keeps what was made."""
         await self._judge_all(work)
         if work.operation in JOBS:
             return await self._job(work, sink)
@@ -126,8 +124,6 @@ class PolymuxUpstream(UpstreamBackend):
         return OperationResult(value)
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
-        """Passes on the pieces of a chat as they come."""
-
         async def opened() -> AsyncChatStream:
             await self._judge_all(work)
             path = contract.operation(work.operation).path

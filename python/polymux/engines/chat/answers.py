@@ -182,7 +182,6 @@ class Conversation:
         return None
 
     def metrics(self) -> dict[str, float]:
-        """Token counts and times."""
         usage = self._answer.usage_with_times()
         return {name: float(value) for name, value in usage.items()}
 

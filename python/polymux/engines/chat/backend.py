@@ -75,7 +75,6 @@ class ChatBackend(DelegatingBackend):
         self._window_tokens = window_tokens
 
     def refuse(self, work: OperationRequest) -> None:
-        """Pictures are nothing for a model that sees none."""
         urls = pictures_of(work)
         if urls and not self._sees:
             raise bad_request("this model sees no pictures: choose one that does", param_of(work))
@@ -83,13 +82,11 @@ class ChatBackend(DelegatingBackend):
         self._inner.refuse(work)
 
     def window_tokens(self) -> int | None:
-        """As it was told."""
         return self._window_tokens
 
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches the pictures that lie at addresses."""
         return self._fetched(work, sink) if any(map(is_elsewhere, pictures_of(work))) else None
 
     @asynccontextmanager
@@ -115,7 +112,6 @@ class ChatBackend(DelegatingBackend):
     def opened(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Opens the pictures."""
         return self._opened(work, sink) if pictures_of(work) else None
 
     @asynccontextmanager
@@ -205,7 +201,6 @@ def pictures_of(work: OperationRequest) -> list[object]:
 
 
 def check_count(urls: Sequence[object], work: OperationRequest) -> None:
-    """Refuses more pictures than a chat may have."""
     if len(urls) > MAX_IMAGES:
         message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
         raise bad_request(message, param_of(work))

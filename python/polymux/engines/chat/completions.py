@@ -81,7 +81,6 @@ class Assembled:
             kept["finish_reason"] = choice["finish_reason"]
 
     def completion(self) -> dict[str, Any]:
-        """The whole answer."""
         choices = [self._choices[number] for number in sorted(self._choices)]
         for choice in choices:
             choice.setdefault("logprobs", None)

@@ -215,7 +215,6 @@ class ChatEngine(Engine):
         return parameters
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Answers a conversation."""
         count = int(request.values.get("n") or 1)
         longest = min(self._context, int(request.values.get("max_completion_tokens") or 1 << 62))
         schemas = ChatSchemas(request.values)

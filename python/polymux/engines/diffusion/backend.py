@@ -80,7 +80,6 @@ class DiffusionBackend(DelegatingBackend):
         self._non_commercial = non_commercial
 
     def refuse(self, work: OperationRequest) -> None:
-        """What it lacks a model for, and what nothing here does."""
         roles = needed_roles(work.operation, work.variant, work.values)
         if not roles:
             raise status_error(
@@ -141,7 +140,6 @@ class DiffusionBackend(DelegatingBackend):
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches weights from the addresses that the request names."""
         named = [name for name in _WEIGHTS if work.values.get(name)]
         return self._brought(work, sink, named) if named else None
 
@@ -170,7 +168,6 @@ class DiffusionBackend(DelegatingBackend):
             raise
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Opens the files, then has the work done."""
         drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if name not in _FILES}

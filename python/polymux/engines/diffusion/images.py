@@ -189,7 +189,6 @@ def _black_and_white(mask: Image | None, size: tuple[int, int]) -> Image | None:
 def _painted(
     manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
-    """One picture."""
     if plan.image is not None and plan.steps == 0:
         sink.log(
             f"prompt_strength={plan.strength:g} leaves no step to do: the picture is as it was"
@@ -232,7 +231,6 @@ def _based(
 
 
 def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
-    """Of the pipeline."""
     named: dict[str, Any] = {
         "prompt": str(values["prompt"]),
         "negative_prompt": str(values.get("negative_prompt") or "") or None,

@@ -146,7 +146,6 @@ def check_finite(made: Any, model: str, values: Mapping[str, Any]) -> None:
 
 
 def is_finite(made: Any) -> bool:
-    """Whether all of a tensor, or of an array, are numbers."""
     import numpy
     import torch
 

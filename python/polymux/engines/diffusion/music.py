@@ -101,7 +101,6 @@ def _painted(
     sink: EngineSink,
     token: Token,
 ) -> tuple[Image, dict[str, float]]:
-    """The picture, and how many steps it took."""
     import torch
 
     shipped = manager.parts(ROLE)["scheduler"]
@@ -194,7 +193,6 @@ def spherical(one: Any, other: Any, alpha: float) -> Any:
 
 
 def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: Steps) -> Any:
-    """Takes the noise away, step by step."""
     import torch
 
     scheduler = pipeline.scheduler
@@ -212,8 +210,6 @@ def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: St
 
 
 def _played(picture: Image, seed: int, sink: EngineSink, token: Token) -> Produced:
-    """The picture's sound."""
-
     def on_progress(done: float) -> None:
         token.check()
         sink.report(_PAINTED + (1 - _PAINTED) * done)

@@ -131,7 +131,6 @@ class PipelineManager:
         return found
 
     def has(self, role: str) -> bool:
-        """Whether there is a model in a role."""
         return role in self._slots
 
     def weight_bytes(self, role: str) -> int:
@@ -145,7 +144,6 @@ class PipelineManager:
             return 0
 
     def is_loaded(self, role: str) -> bool:
-        """Whether the model in a role is in memory."""
         return role in self._slots and self._slots[role].path in self._loaded
 
     def parts(self, role: str) -> dict[str, Any]:
@@ -205,7 +203,6 @@ class PipelineManager:
             decoder.disable_tiling()
 
     def _make_room(self, needed_bytes: int) -> None:
-        """Gives up models that were not used for the longest time."""
         from polymux._util.memory import machine_free_bytes
 
         while self._loaded:
@@ -289,7 +286,6 @@ class PipelineManager:
         return "model" if max(sizes) * _WORKING_SHARE <= free else "sequential"
 
     def _free_bytes(self) -> int:
-        """Of the GPU's memory."""
         return int(self._torch.cuda.mem_get_info(self.device)[0])
 
     def _clear_of_others(self, pipeline: Any) -> None:
@@ -377,14 +373,12 @@ def _one_of(known: tuple[str, ...], options: Mapping[str, Any], name: str) -> st
 
 
 def _modules(pipeline: Any) -> list[Any]:
-    """The networks of a pipeline."""
     import torch
 
     return [one for one in pipeline.components.values() if isinstance(one, torch.nn.Module)]
 
 
 def _is_off(module: Any) -> bool:
-    """Whether it is not on the device yet."""
     return bool(module.device.type == "cpu")
 
 

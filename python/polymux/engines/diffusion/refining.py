@@ -98,7 +98,6 @@ def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
 
 
 def first_share(refiner: Refiner | None) -> float:
-    """The share of the steps that the base does."""
     return 1.0 if refiner is None or refiner.share is None else refiner.share
 
 

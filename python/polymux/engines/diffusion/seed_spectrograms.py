@@ -106,7 +106,6 @@ def _gradient_top(rows: int, white: float) -> NDArray[np.uint8]:
 
 
 def _drawn(make: Callable[[], Sound]) -> NDArray[np.uint8]:
-    """The picture of a sound."""
     import numpy as np
 
     sound = make()
@@ -146,7 +145,6 @@ def _strike(
 
 
 def _burst(sound: Sound, at_s: float, strength: float, fading_s: float, seed: int) -> None:
-    """Adds noise that fades."""
     import numpy as np
 
     begin = round(at_s * _RATE_HZ)

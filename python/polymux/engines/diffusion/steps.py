@@ -36,7 +36,6 @@ class Steps:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """How many were done, and how fast since this was made."""
         took_s = max(1e-9, time.monotonic() - self._began_at)
         return {"steps": float(self.done), "steps_per_s": self.done / took_s}
 

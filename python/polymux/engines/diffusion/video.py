@@ -217,7 +217,6 @@ def _tell_of_grid(
 def _painted(
     manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps
 ) -> Iterator[Frames]:
-    """The frames of one video, made at once and given one by one."""
     if plan.begun_with is not None and plan.steps == 0:
         return iter(plan.begun_with)
     own = manager.parts(plan.role)["scheduler"]
@@ -239,7 +238,6 @@ def _painted(
 
 
 def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
-    """Of the pipeline."""
     named: dict[str, Any] = {
         "prompt": str(values["prompt"]),
         "negative_prompt": str(values.get("negative_prompt") or ""),

@@ -51,16 +51,13 @@ class MediaBackendBase(Backend):
         self._measure = estimates.sound(_CONVERSION_S)
 
     def refuse(self, work: OperationRequest) -> None:
-        """Addresses are no files."""
         refuse_addresses(work, "file")
         super().refuse(work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
-        """By the recording's length."""
         return await self._measure.estimate(work, "file", super().run)  # type: ignore[safe-super]
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it in the process."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         product = await super().run(work, sink)  # type: ignore[safe-super]
@@ -116,11 +113,9 @@ class PreprocessingBackend(DelegatingBackend):
         self._inner.refuse(work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
-        """By what the file's header tells."""
         return await self._measure.estimate(work, self._field, self._media.run)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Opens the file, then does the work."""
         drafts: list[TempFile] = []
         try:
             values, units = await self._prepared(work, sink, drafts)
@@ -193,7 +188,6 @@ def refuse_unable(work: OperationRequest, unable: Mapping[str, tuple[Any, str]])
 
 
 def speech_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
-    """Speech to text of uploaded recordings."""
     measure = estimates.sound(_SPEECH_S)
     return PreprocessingBackend(
         engine, context.media, field="audio", step=DECODE_AUDIO, measure=measure

@@ -61,7 +61,6 @@ class MediaEngine(Engine):
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Does one of the nine."""
         if request.operation == "convert_to_mp3":
             return self._convert(request, sink, token)
         if request.operation == REMUX:
@@ -182,7 +181,6 @@ class MediaEngine(Engine):
         return Output(value)
 
     def _measure(self, source: Upload, token: Token) -> Output:
-        """How long a recording says that it is."""
         limits = native_limits(self._limits)
         info = media.probe(native_source(source.path), limits, token.check)
         return Output({"duration_s": info["duration_s"]})

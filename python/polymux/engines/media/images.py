@@ -308,7 +308,6 @@ def _turned(pixels: Any, orientation: int) -> Any:
 
 
 def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None = None) -> Pixels:
-    """Height, width, channels."""
     import numpy as np
     from PIL import Image, ImageOps
 

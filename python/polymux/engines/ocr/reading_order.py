@@ -43,7 +43,6 @@ class Line(NamedTuple):
 
     @property
     def height(self) -> float:
-        """Of the box."""
         return self.bottom - self.top
 
     @property

@@ -112,7 +112,6 @@ class Child:
         self._send(frame)
 
     def serve(self, family: str) -> None:
-        """Loads the engine and works until the server ends it."""
         frames = self._first_frame()
         start = frames.pop(0)
         in_force = _confine(start.header)
@@ -363,7 +362,6 @@ def _confine(header: Mapping[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Runs the process."""
     sandbox.die_with_parent(int(sys.argv[2]))
     connection = socket.socket(fileno=int(sys.argv[3]))
     connection.set_inheritable(False)  # What an engine starts has no business with it.

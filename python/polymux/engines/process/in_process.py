@@ -123,12 +123,10 @@ class _Sink(EngineSink):
         return made.path
 
     def discard(self) -> None:
-        """Removes what was written."""
         for draft in self._drafts.values():
             draft.discard()
 
     def made(self, value: Any) -> Any:
-        """The output with drafts in the place of paths."""
         if isinstance(value, Produced):
             return OutputFile(self._drafts[value.path], value.content_type, value.file_name)
         if isinstance(value, (list, tuple)):

@@ -223,7 +223,6 @@ class EngineProcess:
 
     @property
     def busy(self) -> int:
-        """How many requests it works on."""
         return len(self._requests)
 
     def _begun(self) -> list[int]:
@@ -282,7 +281,6 @@ class EngineProcess:
         self.gone.set()
 
     async def _spawn(self) -> socket.socket:
-        """Starts the process; gives this side of its connection."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -309,7 +307,6 @@ class EngineProcess:
         return ours
 
     async def _load(self) -> Frame:
-        """Has it load; gives what it tells then."""
         if self._wanted_end:
             raise engine_failed("an engine was given up before it was loaded")
         self._heard_at = asyncio.get_running_loop().time()
@@ -373,7 +370,6 @@ class EngineProcess:
         return number, frames
 
     def forget(self, number: int) -> None:
-        """Nobody waits for this work any more."""
         self._requests.pop(number, None)
         self._end_work(number)
 
@@ -471,7 +467,6 @@ class EngineProcess:
         return self._wanted_end
 
     def kill(self) -> None:
-        """Ends it and what it started, now."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)

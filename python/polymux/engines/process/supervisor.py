@@ -41,11 +41,9 @@ class CrashLoopBackoff:
         self._noted: deque[float] = deque(maxlen=MAX_CRASHES)
 
     def record(self, now: float) -> None:
-        """There was one."""
         self._noted.append(now)
 
     def count(self, now: float) -> int:
-        """How many there were of late."""
         return sum(now - one < CRASHES_WITHIN_S for one in self._noted)
 
     def blocked_s(self, now: float) -> float:
@@ -55,7 +53,6 @@ class CrashLoopBackoff:
         return self._noted[0] + CRASHES_WITHIN_S - now
 
     def reason(self) -> str:
-        """Why the engine is left alone."""
         return f"{MAX_CRASHES} crashes in {CRASHES_WITHIN_S:.0f} s"
 
     def check(self, name: str, now: float) -> None:
@@ -157,12 +154,10 @@ class EngineBackend(Backend):
 
     @property
     def process(self) -> EngineProcess | None:
-        """Its process; None while there is none."""
         return self._process
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it has a process."""
         return self._process is not None
 
     @property
@@ -179,7 +174,6 @@ class EngineBackend(Backend):
         self._crash_backoff.check(self.name, time.monotonic())
 
     def health(self) -> Health:
-        """Whether it is loaded, loading, broken, or not wanted yet."""
         if self._crash_backoff.blocked_s(time.monotonic()) > 0:
             return Health("failed", self._crash_backoff.reason())
         return Health(self._state, _NOT_LOADED if self._state == "failed" else "")
@@ -295,7 +289,6 @@ class EngineBackend(Backend):
             _log.error("the engine %s %s", self.name, process.crash.words)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it in the process."""
         results: list[OperationResult] = []
         async with aclosing(self._chunks(work, sink, results)) as chunks:
             async for _ in chunks:
@@ -303,7 +296,6 @@ class EngineBackend(Backend):
         return results[0]
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[dict[str, Any]]:
-        """Does it in the process, and gives the pieces as they come."""
         return self._chunks(work, sink, [])
 
     async def _chunks(
@@ -386,7 +378,6 @@ class EngineBackend(Backend):
             return True
 
     async def close(self) -> None:
-        """Ends the process, and one that is being loaded."""
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()

@@ -109,7 +109,6 @@ class EngineTask:
         self.number = 0
 
     async def begin(self, work: OperationRequest) -> None:
-        """Sends it."""
         self._work = work
         self.number, self._frames = await self._process.begin(encode_request(work))
 

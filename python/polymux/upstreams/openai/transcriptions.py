@@ -157,7 +157,6 @@ def spelled_in(text: str, words: Sequence[str]) -> list[str]:
 
 
 def seconds_of(value: dict[str, Any]) -> dict[str, float]:
-    """How long the recording is, where the answer tells it."""
     duration = value.get("duration")
     if not _is_number(duration) or not 0 <= duration <= _MAX_RECORDING_S:
         return {}

@@ -161,7 +161,6 @@ def targets_of(models: Mapping[str, str]) -> dict[str, Target]:
 
 @cache
 def _operations() -> tuple[tuple[str, frozenset[str]], ...]:
-    """Operations that models do, with their selectors."""
     found = {
         one.name: frozenset(each.model or "" for each in one.variants) & MODELS.keys()
         for one in contract.operations()

@@ -76,7 +76,6 @@ async def _begun(
     value: Mapping[str, Any],
     fields: Sequence[str],
 ) -> Any:
-    """The prediction as it is answered first."""
     asking = asyncio.ensure_future(server.ask_json(operation, "POST", path, value, fields=fields))
     try:
         return await asyncio.shield(asking)

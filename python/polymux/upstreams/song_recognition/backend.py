@@ -79,7 +79,6 @@ class SongRecognitionBackend(Backend):
         self._recogniser = recogniser or recogniser_of(settings, self._way)
 
     def refuse(self, work: OperationRequest) -> None:
-        """Addresses are no files."""
         refuse_addresses(work, "file")
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
@@ -125,7 +124,6 @@ class SongRecognitionBackend(Backend):
         return await self._recogniser.recognise(signature)
 
     def health(self) -> Health:
-        """Ready, and which servers are left alone."""
         return Health("ready", self._recogniser.resting())
 
     async def close(self) -> None:

@@ -48,7 +48,6 @@ class Signature(NamedTuple):
 
     @property
     def duration_s(self) -> float:
-        """How much sound it was made of."""
         return self.sample_count / _RATE_HZ
 
 
@@ -85,7 +84,6 @@ class ShazamRecognition:
         return _song(await self._server.ask(path, body, _HEADERS))
 
     def close(self) -> None:
-        """Closes all connections. Idempotent."""
         self._server.close()
 
 

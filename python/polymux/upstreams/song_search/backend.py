@@ -104,16 +104,13 @@ class SongSearchBackend(Backend):
         return OperationResult([one.as_answer() for one in found.songs[:limit]])
 
     def health(self) -> Health:
-        """Ready, and which catalogues are left alone."""
         return Health("ready", self._search.resting())
 
     async def close(self) -> None:
-        """Closes all connections."""
         self._search.close()
 
 
 def search_of(settings: SongSearchSettings) -> SongSearch:
-    """What asks the catalogues that settings name."""
     cache = SongCache(settings.cache_bytes, settings.cache_s, settings.cache_empty_s)
     limit_s, country = settings.provider_s, settings.country
     known: tuple[SongSource, ...] = (

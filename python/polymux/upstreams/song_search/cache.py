@@ -63,7 +63,6 @@ class SongCache:
         return found.songs
 
     def keep(self, source: str, text: str, limit: int, songs: Sequence[Song]) -> None:
-        """Keeps an answer."""
         key = (source, folded(text), limit)
         if key in self._kept:
             self._forget(key)

@@ -74,7 +74,6 @@ class TokenBucket:
         return None
 
     def give_back(self) -> None:
-        """A turn that was taken and not used."""
         self._tokens = min(self._tokens + 1, self._rate.burst)
 
     def _wait_s(self, before: int) -> float:
@@ -130,7 +129,6 @@ class BackOff:
         self.trouble = ProviderError(trouble.kind, trouble.reason)
 
     def succeeded(self, asked_at: float) -> None:
-        """It has answered what it was asked then."""
         if asked_at >= self._began_at:
             self._failures = 0
             self.trouble = None

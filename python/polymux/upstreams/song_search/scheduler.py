@@ -209,6 +209,5 @@ class ProviderScheduler(Generic[Source]):
         )
 
     def close(self) -> None:
-        """Closes all connections. Idempotent."""
         for provider in self._providers:
             provider.source.close()

@@ -231,12 +231,10 @@ class SongSource(ABC):
         """
 
     def close(self) -> None:
-        """Closes all connections. Idempotent."""
         self._server.close()
 
 
 def with_query(path: str, query: Mapping[str, object]) -> str:
-    """A path and its query, encoded."""
     return f"{path}?{urlencode(query)}"
 
 

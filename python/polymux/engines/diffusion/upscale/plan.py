@@ -50,7 +50,6 @@ class Span(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The cell behind its last."""
         return self.first + self.size
 
 

@@ -148,11 +148,9 @@ class Solver:
         return torch.cat((plain[:1], plain[1:2], plain[1:]))
 
     def noisy(self, latents: Any, noise: Any) -> Any:
-        """Latents as they are at the beginning."""
         return self._scheduler.add_noise(latents, noise, self.timesteps[:1])
 
     def scaled(self, latents: Any, timestep: Any) -> Any:
-        """Latents as the model is to see them."""
         return self._scheduler.scale_model_input(latents, timestep)
 
     def next(self, prediction: Any, timestep: Any, latents: Any, generator: Any) -> Any:

@@ -78,7 +78,6 @@ class Tile(NamedTuple):
 
 
 def tiles(columns: Axis, rows: Axis) -> Iterator[Tile]:
-    """The tiles of a plane, row by row."""
     down = zip(rows.bounds, rows.weights, strict=True)
     across = list(zip(columns.bounds, columns.weights, strict=True))
     for ((top, bottom), high), ((left, right), wide) in itertools.product(down, across):
@@ -159,7 +158,6 @@ class Joiner:
         self._strip[rows, tile.left : tile.right] += made * weights
 
     def joined(self) -> Pixels:
-        """The picture, when all tiles are there."""
         self._flush(self._rows.length)
         if self._rows.behind:
             self._write(0, self._head + self._strip[: self._rows.behind])

@@ -100,7 +100,6 @@ class _Work:
         self.steps = Steps(sink, token, calls(self._values, plan))
 
     def done(self, pixels: Pixels) -> Pixels:
-        """The picture at the end."""
         pixels = images.resized(pixels, self._plan.start, around=self._around)
         if not any(one.steps for one in self._plan.passes):
             self._sink.log("creativity=0 leaves nothing to paint: the picture is enlarged alone")
@@ -135,7 +134,6 @@ class _Work:
         return pixels
 
     def _passed(self, pixels: Pixels, one: Pass, painter: Painter | None) -> Pixels:
-        """Larger, and with detail."""
         import numpy
 
         if painter is None or one.steps == 0:
@@ -156,7 +154,6 @@ class _Work:
 
 
 def _prompts(values: Mapping[str, Any], sink: EngineSink) -> list[Prompt]:
-    """The negative one, then the other."""
     prompts = [parsed(str(values.get(name) or "")) for name in ("negative_prompt", "prompt")]
     for prompt in prompts:
         for line in prompt.left_out:
