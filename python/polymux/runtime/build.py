@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymux import errors
 from polymux.downloads import downloader as downloads
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from polymux.downloads.downloader import PageDownloader
     from polymux.ray.deployment import Cluster
-    from polymux.ray.settings import RaySettings
     from polymux.runtime.settings import ServiceSettings
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
@@ -56,32 +55,6 @@ _READABLE = (
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 
 
-class Places(NamedTuple):
-    """Where engines may be.
-
-    Attributes:
-        memory: What those of this machine share.
-        cluster: The cluster that others are on; None for none.
-    """
-
-    memory: MemoryBudget
-    cluster: Cluster | None
-
-
-def cluster_of(settings: RaySettings | None) -> Cluster | None:
-    """The cluster that a server is told of, joined; None where it is told of none.
-
-    Raises:
-        ConnectError: There is no such cluster.
-        MissingDependencyError: Ray is not installed.
-    """
-    if settings is None:
-        return None
-    from polymux.ray.deployment import Cluster
-
-    return Cluster(settings)
-
-
 def backends_of(
     settings: ServiceSettings, media: Backend | None = None, songs: Backend | None = None
 ) -> list[Backend]:
@@ -95,15 +68,14 @@ def backends_of(
     engines = settings.engines
     if engines is None:
         engines = installed_engines()
-    memory = MemoryBudget(settings.limits.engines_memory_bytes)
-    places = Places(memory, cluster_of(settings.ray))
+    builder = _Builder(settings)
     if media is None:
-        media = _media(engines, settings, places)
+        media = builder.media(engines)
         songs = _songs(media, settings)
     pages = pages_of(settings)
     url_fetcher = url_fetcher_of(settings, pages)
     backends = [
-        addressed(_backend(name, one, settings, places, media, url_fetcher), url_fetcher)
+        addressed(builder.backend(name, one, media, url_fetcher), url_fetcher)
         for name, one in engines.items()
     ]
     if pages is not None:
@@ -147,16 +119,6 @@ def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> U
     return UrlFetcher(settings.fetch, settings.limits.upload_bytes, pages=pages)
 
 
-def _media(
-    engines: Mapping[str, EngineSettings], settings: ServiceSettings, places: Places
-) -> Backend:
-    """The backend that opens strangers' files: the one that is named, else one of its own."""
-    for name, one in engines.items():
-        if one.family == "media":
-            return _engine(name, one, settings, places)
-    return _engine("media", EngineSettings("media"), settings, places)
-
-
 def installed_engines() -> dict[str, EngineSettings]:
     """Name to engine, of all whose parts are installed: what there is where nothing is said."""
     engines: dict[str, EngineSettings] = {}
@@ -177,72 +139,85 @@ def installed_engines() -> dict[str, EngineSettings]:
     return engines
 
 
-def _backend(
-    name: str,
-    engine: EngineSettings,
-    settings: ServiceSettings,
-    places: Places,
-    media: Backend,
-    url_fetcher: UrlFetcher,
-) -> Backend:
-    if engine.family == "media":
-        return media
-    options, problem = chosen(engine.family, engine.options)
-    spec = ENGINES.get(engine.family)
-    if problem:
-        names = [str(options.get("model") or name), name] if engine.family == "chat" else None
-        return UnavailableBackend(name, operations_of(engine), problem, names)
-    made = _engine(name, replace(engine, options=options), settings, places)
-    if spec is None or not spec.backend:
-        return made
-    context = BackendContext(name, engine.options, options, media, url_fetcher, settings.fetch)
-    backend: Backend = loaded(spec.backend)(made, context)
-    return backend
-
-
 def operations_of(engine: EngineSettings) -> tuple[str, ...]:
     """What an engine can do: what its settings say, else all that its kind can."""
     spec = ENGINES.get(engine.family)
     return engine.operations or (spec.operations if spec else ())
 
 
-def _engine(
-    name: str, engine: EngineSettings, settings: ServiceSettings, places: Places
-) -> Backend:
-    options: dict[str, Any] = {"max_concurrency": engine.max_concurrency, **engine.options}
-    confinement = model_confinement(settings)
-    if engine.family == "media":
-        limits = settings.limits
-        options.setdefault("limits", {"duration_s": limits.duration_s, "streams": 100})
-        options.setdefault("max_pixels", limits.pixels)
-        confinement = media_confinement(settings)
-    supervision = Supervision(
-        threads=engine.threads,
-        idle_s=engine.idle_s,
-        confinement=confinement,
-        **(ENGINES[engine.family].supervision if engine.family in ENGINES else {}),
-    )
-    operations = operations_of(engine)
-    if places.cluster is not None and places.cluster.has(name):
-        from polymux.ray.messages import Plan
+class _Builder:
+    """Makes the backends of engines, on this machine or on the cluster that settings name.
 
-        plan = Plan(
-            name, engine.family, operations, options, engine.max_concurrency, supervision._asdict()
+    Raises:
+        ConnectError: There is no such cluster.
+        MissingDependencyError: Ray is not installed.
+    """
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self._settings = settings
+        self._memory = MemoryBudget(settings.limits.engines_memory_bytes)
+        self._cluster: Cluster | None = None
+        if settings.ray is not None:
+            from polymux.ray.deployment import Cluster
+
+            self._cluster = Cluster(settings.ray)
+
+    def media(self, engines: Mapping[str, EngineSettings]) -> Backend:
+        """The backend that opens strangers' files: the one that is named, else one of its own."""
+        named = {name: one for name, one in engines.items() if one.family == "media"}
+        name, engine = next(iter(named.items()), ("media", EngineSettings("media")))
+        return self._engine(name, engine)
+
+    def backend(
+        self, name: str, engine: EngineSettings, media: Backend, url_fetcher: UrlFetcher
+    ) -> Backend:
+        if engine.family == "media":
+            return media
+        options, problem = chosen(engine.family, engine.options)
+        spec = ENGINES.get(engine.family)
+        if problem:
+            names = [str(options.get("model") or name), name] if engine.family == "chat" else None
+            return UnavailableBackend(name, operations_of(engine), problem, names)
+        made = self._engine(name, replace(engine, options=options))
+        if spec is None or not spec.backend:
+            return made
+        policy = self._settings.fetch
+        context = BackendContext(name, engine.options, options, media, url_fetcher, policy)
+        backend: Backend = loaded(spec.backend)(made, context)
+        return backend
+
+    def _engine(self, name: str, engine: EngineSettings) -> Backend:
+        settings, is_media = self._settings, engine.family == "media"
+        options: dict[str, Any] = {"max_concurrency": engine.max_concurrency, **engine.options}
+        if is_media:
+            limits = settings.limits
+            options.setdefault("limits", {"duration_s": limits.duration_s, "streams": 100})
+            options.setdefault("max_pixels", limits.pixels)
+        supervision = Supervision(
+            threads=engine.threads,
+            idle_s=engine.idle_s,
+            confinement=(media_confinement if is_media else model_confinement)(settings),
+            **(ENGINES[engine.family].supervision if engine.family in ENGINES else {}),
         )
-        return places.cluster.deploy(plan, media=engine.family == "media")
-    kind = MediaBackend if engine.family == "media" else EngineBackend
-    made = kind(
-        name,
-        engine.family,
-        operations,
-        options,
-        max_concurrency=engine.max_concurrency,
-        supervision=supervision,
-        before_load=places.memory.make_room,
-        needed_bytes=needed_bytes(engine.family, options),
-    )
-    places.memory.add(made)
-    return made
+        operations = operations_of(engine)
+        if self._cluster is not None and self._cluster.has(name):
+            from polymux.ray.messages import Plan
+
+            slots, how = engine.max_concurrency, supervision._asdict()
+            plan = Plan(name, engine.family, operations, options, slots, how)
+            return self._cluster.deploy(plan, media=is_media)
+        made = (MediaBackend if is_media else EngineBackend)(
+            name,
+            engine.family,
+            operations,
+            options,
+            max_concurrency=engine.max_concurrency,
+            supervision=supervision,
+            before_load=self._memory.make_room,
+            needed_bytes=needed_bytes(engine.family, options),
+        )
+        self._memory.add(made)
+        return made
 
 
 def model_confinement(settings: ServiceSettings) -> dict[str, Any]:

@@ -45,6 +45,14 @@ def picture_of(request: Request, name: str) -> Image | None:
     return Image.fromarray(samples[:, :, :3].copy())
 
 
+def grey(mask: Image, size: tuple[int, int]) -> Image:
+    """A mask, stretched to a width and height."""
+    from PIL import Image as Pictures
+
+    plain = mask.convert("L")
+    return plain if plain.size == size else plain.resize(size, Pictures.Resampling.BILINEAR)
+
+
 def on_grid(size: tuple[int, int], grid_px: int = GRID_PX) -> tuple[int, int]:
     """The largest width and height on the model's grid that are not above these."""
     width, height = size

@@ -13,6 +13,7 @@ from polymux import errors
 from polymux.engines.base import Output
 from polymux.engines.diffusion import folders, loras, schedulers
 from polymux.engines.diffusion.image_files import (
+    grey,
     on_grid,
     parameters,
     picture_of,
@@ -149,7 +150,15 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     share = first_share(refiner) if mode == 0 else 1.0
     steps = int(asked * strength * share) * passes
     return Plan(
-        role, kind, mode, size, image, _black_and_white(mask, size), strength, steps, refiner
+        role,
+        kind,
+        mode,
+        size,
+        image,
+        None if mask is None else grey(mask, size),
+        strength,
+        steps,
+        refiner,
     )
 
 
@@ -175,15 +184,6 @@ def _fitted(
     if size != image.size:
         image = image.resize(size, Pictures.Resampling.LANCZOS)
     return image, size
-
-
-def _black_and_white(mask: Image | None, size: tuple[int, int]) -> Image | None:
-    if mask is None:
-        return None
-    from PIL import Image as Pictures
-
-    grey = mask.convert("L")
-    return grey if grey.size == size else grey.resize(size, Pictures.Resampling.BILINEAR)
 
 
 def _painted(

@@ -111,10 +111,21 @@ def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
 
 
 def _named(name: str) -> Scheduler:
-    found = _PICTURES.get(name)
-    if found is None:
+    return known(_PICTURES, name, "has that name")
+
+
+def known(schedulers: Mapping[str, Scheduler], name: str, lacking: str) -> Scheduler:
+    """One of some schedulers.
+
+    Args:
+        lacking: What none of them does where it is none of them, for people.
+
+    Raises:
+        BadRequestError: It is none of them.
+    """
+    if name not in schedulers:
         raise bad_request(
-            f"scheduler={name!r}: no solver here has that name; there are: {', '.join(_PICTURES)}",
+            f"scheduler={name!r}: no solver here {lacking}; there are: {', '.join(schedulers)}",
             param="scheduler",
         )
-    return found
+    return schedulers[name]

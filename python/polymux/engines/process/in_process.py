@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
+from polymux.engines.process.task import wait_for_all
 from polymux.engines.registry import engine_of
 from polymux.errors import PolymuxError
 from polymux.service.backend import Backend
@@ -67,16 +68,10 @@ class InProcessBackend(Backend):
             output = await asyncio.shield(doing)
         except asyncio.CancelledError:
             token.cancel()
-            while not doing.done():
-                try:
-                    await asyncio.wait({doing})
-                except asyncio.CancelledError:
-                    continue
-            doing.exception()
-            own.discard()
+            await wait_for_all(doing, None)
             raise
         finally:
-            if not doing.done() or doing.cancelled() or doing.exception() is not None:
+            if doing.cancelled() or doing.exception() is not None or token.cancelled:
                 own.discard()
         return OperationResult(own.made(output.value), output.version, dict(output.metrics))
 

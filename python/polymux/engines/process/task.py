@@ -212,13 +212,13 @@ class EngineTask:
         since = asyncio.get_running_loop().time()
         try:
             # Cancelled a second time, it is waited for all the same: the place is given on after.
-            await _wait_for_all(waiting, self._supervision.cancel_timeout_s)
+            await wait_for_all(waiting, self._supervision.cancel_timeout_s)
             while not waiting.done() and self._is_of_use(since):
-                await _wait_for_all(waiting, 0.05)
+                await wait_for_all(waiting, 0.05)
             if not waiting.done():
                 _log.warning("the engine %s does not stop: its process is ended", self._engine)
                 process.discard()
-                await _wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
+                await wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
         finally:
             waiting.cancel()
             process.forget(self.number)
@@ -236,7 +236,7 @@ class EngineTask:
         return self._process.wanted > 0 and mute_s < self._supervision.silence_s
 
 
-async def _wait_for_all(waiting: asyncio.Future[Any], max_s: float | None) -> None:
+async def wait_for_all(waiting: asyncio.Future[Any], max_s: float | None) -> None:
     """Waits whatever happens to whoever waits: the task is being cancelled already."""
     loop = asyncio.get_running_loop()
     until = None if max_s is None else loop.time() + max_s

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.diffusion.image_files import parameters, png, written
+from polymux.engines.diffusion.image_files import grey, parameters, png, written
 from polymux.engines.upscale import UpscaleEngine
 
 if TYPE_CHECKING:
@@ -144,12 +144,9 @@ def kept(painted: Pixels, before: Pixels, mask: Image) -> Pixels:
     import numpy
     from PIL import Image as Pictures
 
-    grey = mask.convert("L")
-    size = painted.shape[1], painted.shape[0]
-    if grey.size != size:
-        grey = grey.resize(size, Pictures.Resampling.BILINEAR)
+    share = grey(mask, (painted.shape[1], painted.shape[0]))
     return numpy.asarray(
-        Pictures.composite(Pictures.fromarray(before), Pictures.fromarray(painted), grey)
+        Pictures.composite(Pictures.fromarray(before), Pictures.fromarray(painted), share)
     )
 
 

@@ -10,8 +10,7 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.diffusion.schedulers import Scheduler, made
-from polymux.service.errors import bad_request
+from polymux.engines.diffusion.schedulers import Scheduler, known, made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,14 +75,7 @@ def named(name: str) -> Scheduler:
         >>> named("DPM2 a").kind
         'KDPM2AncestralDiscreteScheduler'
     """
-    found = _NAMED.get(name)
-    if found is None:
-        raise bad_request(
-            f"scheduler={name!r}: no solver here does what this one does; there are: "
-            f"{', '.join(_NAMED)}",
-            param="scheduler",
-        )
-    return found
+    return known(_NAMED, name, "does what this one does")
 
 
 def calls(name: str, steps: int) -> int:
