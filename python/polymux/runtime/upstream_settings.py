@@ -250,24 +250,20 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
         ours=ours,
         max_event_bytes=one.event_bytes,
     )
+    how: dict[str, Any] = {"max_concurrency": one.max_concurrency, "policy": policy}
     if ours:
-        return PolymuxUpstream(
-            server, one.does, one.models, max_concurrency=one.max_concurrency, policy=policy
-        )
+        return PolymuxUpstream(server, one.does, one.models, **how)
     if isinstance(server, ReplicateServer):
-        return ReplicateUpstream(
-            server, one.does, one.models, max_concurrency=one.max_concurrency, policy=policy
-        )
+        return ReplicateUpstream(server, one.does, one.models, **how)
     return OpenAIUpstream(
         server,
         one.does,
         one.models,
-        max_concurrency=one.max_concurrency,
         max_tokens=one.max_tokens,
         response_format=one.response_format,
         transcript_format=one.transcript_format,
         image_fields=one.image_fields,
-        policy=policy,
+        **how,
     )
 
 

@@ -27,8 +27,8 @@ from polymux.upstreams.openai.models import ModelListing
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+    from polymux.client.answer import Answer
     from polymux.client.chat_stream import AsyncChatStream
-    from polymux.client.request import Request
     from polymux.contract import Field
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.chunks import Chunk
@@ -106,14 +106,7 @@ class PolymuxUpstream(UpstreamBackend):
         await self._judge_all(work)
         if work.operation in JOBS:
             return await self._job(work, sink)
-        request = self._request(work)
-        answer = await self._server.ask(
-            work.operation,
-            "POST",
-            request.target,
-            request.body,
-            content_type=request.content_type,
-        )
+        answer = await self._ask(work)
         for line in warnings_of(answer.headers):
             sink.log(cleaned(line))
         value = self._server.parsed(answer)
@@ -151,26 +144,21 @@ class PolymuxUpstream(UpstreamBackend):
             values["model"] = self._names.of(work) or values["model"]
         return values
 
-    def _request(self, work: OperationRequest) -> Request:
+    async def _ask(self, work: OperationRequest, **how: Any) -> Answer:
+        """The operation there; `how` as `UpstreamServer.ask` has it."""
         values = {
             # By its name: the sender's word for its type is nobody's business.
             name: (one.file_name, one.path) if isinstance(one, Upload) else one
             for name, one in self._values(work).items()
         }
-        return build_request(work.operation, values, model=work.model or None, awaited=True)
+        request = build_request(work.operation, values, model=work.model or None, awaited=True)
+        target, body, kind = request.target, request.body, request.content_type
+        return await self._server.ask(
+            work.operation, "POST", target, body, content_type=kind, **how
+        )
 
     async def _job(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        request = self._request(work)
-        answer = await self._server.ask(
-            work.operation,
-            "POST",
-            request.target,
-            request.body,
-            content_type=request.content_type,
-            fields=[_AT_ONCE],
-            usual=SLOW,
-            repeatable=True,
-        )
+        answer = await self._ask(work, fields=[_AT_ONCE], usual=SLOW, repeatable=True)
         value = self._server.parsed(answer)
         if not isinstance(value, dict):
             raise failed(self.name, "its answer is no prediction")

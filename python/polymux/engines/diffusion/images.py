@@ -23,13 +23,7 @@ from polymux.engines.diffusion.image_files import (
 )
 from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
-from polymux.engines.diffusion.refining import (
-    Refiner,
-    begins_too_late,
-    first_share,
-    refined,
-    refiner_of,
-)
+from polymux.engines.diffusion.refining import Refiner, refined, refiner_of
 from polymux.engines.diffusion.steps import Steps
 from polymux.service.errors import bad_request, status_error
 
@@ -143,12 +137,13 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     manager.check_size(size)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
     refiner = refiner_of(manager, values, sink, is_xl=kind == _XL)
-    if mode > 0 and refiner is not None and begins_too_late(refiner, asked, strength):
+    share = 1.0 if refiner is None or refiner.share is None else refiner.share
+    if mode > 0 and share < 1 and refiner and int(asked * strength) <= refiner.steps:
+        # The model would not have begun yet where the refiner takes over.
         sink.log(f"prompt_strength={strength:g} leaves no step to the refiner: it is left out")
         refiner = None
     passes = schedulers.passes_of_pictures(str(values["scheduler"]))
-    share = first_share(refiner) if mode == 0 else 1.0
-    steps = int(asked * strength * share) * passes
+    steps = int(asked * strength * (share if mode == 0 else 1.0)) * passes
     return Plan(
         role,
         kind,

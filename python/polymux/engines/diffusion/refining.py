@@ -97,21 +97,6 @@ def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
     return Refiner(None, told, wanted_steps)
 
 
-def first_share(refiner: Refiner | None) -> float:
-    return 1.0 if refiner is None or refiner.share is None else refiner.share
-
-
-def begins_too_late(refiner: Refiner, asked: int, strength: float) -> bool:
-    """Whether the base would not have begun yet where the refiner takes over.
-
-    Args:
-        refiner: Of a request with a picture.
-        asked: Steps of a whole denoising.
-        strength: Share of them that the picture is given up for, from 0 to 1.
-    """
-    return refiner.share is not None and int(asked * strength) <= refiner.steps
-
-
 def refined(
     manager: PipelineManager,
     refiner: Refiner,
