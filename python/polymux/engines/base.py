@@ -28,12 +28,9 @@ class Token:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._cancelled = False
+        #: Whether somebody has.
+        self.cancelled = False
         self._callbacks: list[Callable[[], object]] = []
-
-    @property
-    def cancelled(self) -> bool:
-        return self._cancelled
 
     def check(self) -> None:
         """Ends the work here, where somebody has.
@@ -41,20 +38,20 @@ class Token:
         Raises:
             Cancelled: Somebody has.
         """
-        if self._cancelled:
+        if self.cancelled:
             raise Cancelled
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """Calls this when somebody asks, on whatever thread; at once where somebody has."""
         with self._lock:
-            if not self._cancelled:
+            if not self.cancelled:
                 self._callbacks.append(callback)
                 return
         callback()
 
     def cancel(self) -> None:
         with self._lock:
-            self._cancelled = True
+            self.cancelled = True
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()

@@ -171,39 +171,24 @@ class DiffusionBackend(DelegatingBackend):
         drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if name not in _FILES}
-            for name in _PICTURES:
-                if name in work.values:
-                    values |= await self._picture(work, name, sink, drafts)
+            for name in (one for one in _PICTURES if one in work.values):
+                asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
+                product = await self._opened(work, LOAD_PICTURES, asked, name, sink)
+                values |= _given(name, product.output["pictures"][0], "pixels", drafts)
             if _VIDEO in work.values:
-                values |= await self._frames(work, sink, drafts)
+                asked = {
+                    "file": work.values[_VIDEO],
+                    "width": work.values["width"],
+                    "height": work.values["height"],
+                    "frames": work.values["num_frames"],
+                    "fps": work.values["fps"],
+                }
+                product = await self._opened(work, LOAD_FRAMES, asked, _VIDEO, sink)
+                values |= _given(_VIDEO, product.output, "samples", drafts)
             return await self._inner.run(replace(work, values=values), sink)
         finally:
             for draft in drafts:
                 draft.discard()
-
-    async def _picture(
-        self, work: OperationRequest, name: str, sink: ProgressSink, drafts: list[TempFile]
-    ) -> dict[str, Any]:
-        asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
-        product = await self._opened(work, LOAD_PICTURES, asked, name, sink)
-        facts = product.output["pictures"][0]
-        samples = upload_of(facts.pop("pixels"), drafts)
-        return {name + SAMPLES: samples, name + FACTS: facts}
-
-    async def _frames(
-        self, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
-    ) -> dict[str, Any]:
-        asked = {
-            "file": work.values[_VIDEO],
-            "width": work.values["width"],
-            "height": work.values["height"],
-            "frames": work.values["num_frames"],
-            "fps": work.values["fps"],
-        }
-        product = await self._opened(work, LOAD_FRAMES, asked, _VIDEO, sink)
-        facts = dict(product.output)
-        samples = upload_of(facts.pop("samples"), drafts)
-        return {_VIDEO + SAMPLES: samples, _VIDEO + FACTS: facts}
 
     async def _opened(
         self,
@@ -230,6 +215,14 @@ class DiffusionBackend(DelegatingBackend):
 
 
 _FILES = (*_PICTURES, _VIDEO)
+
+
+def _given(
+    name: str, facts: Mapping[str, Any], samples: str, drafts: list[TempFile]
+) -> dict[str, Any]:
+    """A file as the engine gets it: its samples, and what is known of them."""
+    others = {key: one for key, one in facts.items() if key != samples}
+    return {name + SAMPLES: upload_of(facts[samples], drafts), name + FACTS: others}
 
 
 def diffusion_backend(engine: Backend, context: BackendContext) -> DiffusionBackend:

@@ -121,7 +121,9 @@ def safety_check(
     if not manager.has(_SAFETY_ROLE):
         sink.log("nothing checks what the pictures show: no model for that is installed")
         return None
-    checker = manager.safety_checker(_SAFETY_ROLE)
+    from diffusers.pipelines.stable_diffusion import safety_checker as module
+
+    checker = manager.part(_SAFETY_ROLE, module.StableDiffusionSafetyChecker).to(manager.device)
     side = int(checker.config.vision_config.image_size)
 
     def passes(picture: Image) -> bool:

@@ -144,17 +144,8 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
         refiner = None
     passes = schedulers.passes_of_pictures(str(values["scheduler"]))
     steps = int(asked * strength * (share if mode == 0 else 1.0)) * passes
-    return Plan(
-        role,
-        kind,
-        mode,
-        size,
-        image,
-        None if mask is None else grey(mask, size),
-        strength,
-        steps,
-        refiner,
-    )
+    mask = None if mask is None else grey(mask, size)
+    return Plan(role, kind, mode, size, image, mask, strength, steps, refiner)
 
 
 def _fitted(

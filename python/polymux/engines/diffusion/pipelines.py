@@ -154,32 +154,18 @@ class PipelineManager:
         """
         return self._kept(role, lambda path: folders.loaded(path, self.dtype))
 
-    def part(self, role: str, kind: str) -> Any:
+    def part(self, role: str, kind: str | type) -> Any:
         """A model that is a part by itself, such as a ControlNet, loaded where it is not.
 
         Args:
-            kind: Its class in diffusers.
+            role: Of the model.
+            kind: Its class in diffusers by its name, or any class.
 
         Raises:
             NoBackendError: The folder holds none, or holds pickles.
         """
         load = folders.loaded_one
         return self._kept(role, lambda path: {_WHOLE: load(path, kind, self.dtype)})[_WHOLE]
-
-    def safety_checker(self, role: str) -> Any:
-        """The check of what pictures show, on the device.
-
-        Raises:
-            NoBackendError: The folder holds none, or holds pickles.
-        """
-        from diffusers.pipelines.stable_diffusion import safety_checker as module
-
-        kind = module.StableDiffusionSafetyChecker
-
-        def load(path: Path) -> dict[str, Any]:
-            return {_WHOLE: folders.loaded_by(kind, path, self.dtype).to(self.device)}
-
-        return self._kept(role, load)[_WHOLE]
 
     def _kept(self, role: str, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         """What is in memory for a role; where it is not, what loading gives. Now the last used."""
@@ -277,7 +263,7 @@ class PipelineManager:
 
     def _fitting(self, pipeline: Any) -> str:
         """How its parts fit the device; models that are not at work leave it first."""
-        sizes = [_size_bytes(one) for one in _modules(pipeline) if _is_off(one)]
+        sizes = [_size_bytes(one) for one in _modules(pipeline) if one.device.type == "cpu"]
         if sum(sizes) * _WORKING_SHARE > self._free_bytes():
             self._clear_of_others(pipeline)
         free = self._free_bytes()
@@ -376,10 +362,6 @@ def _modules(pipeline: Any) -> list[Any]:
     import torch
 
     return [one for one in pipeline.components.values() if isinstance(one, torch.nn.Module)]
-
-
-def _is_off(module: Any) -> bool:
-    return bool(module.device.type == "cpu")
 
 
 def _size_bytes(module: Any) -> int:

@@ -93,7 +93,8 @@ class Outputs:
             text, parts = told.text, told.chunks
         except errors.DecodeError:
             raise failed(self._server.name, "its answer is no transcript") from None
-        if not isinstance(output, list) and not _has_text(output):
+        has_text = isinstance(output, dict) and isinstance(output.get("text"), str)
+        if not isinstance(output, list) and not has_text:
             raise failed(self._server.name, "its answer is no transcript")
         name = self._server.name
         chunks = [
@@ -114,17 +115,10 @@ class Outputs:
         if not isinstance(value, str) or not value:
             raise failed(self._server.name, f"its answer names no {what}")
         if value[: len(_DATA)].lower() == _DATA:
-            made = await self._inline(value, stem, sink)
+            data = await asyncio.to_thread(decoded, value)
+            if data is None:
+                raise failed(self._server.name, "its answer has a file that is no base64")
+            made = await kept(sink, data, "", stem)
         else:
             made = await fetched(self._server, value, sink, self._policy, stem)
         return await judged(self._server, made, kind, stem)
-
-    async def _inline(self, value: str, stem: str, sink: ProgressSink) -> OutputFile:
-        data = await asyncio.to_thread(decoded, value)
-        if data is None:
-            raise failed(self._server.name, "its answer has a file that is no base64")
-        return await kept(sink, data, "", stem)
-
-
-def _has_text(output: object) -> bool:
-    return isinstance(output, dict) and isinstance(output.get("text"), str)

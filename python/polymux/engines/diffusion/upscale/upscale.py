@@ -56,6 +56,8 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         NoBackendError: A model is missing, or it asks for what nothing here does.
         Cancelled: `token` asked for it.
     """
+    import numpy
+
     values = request.values
     picture = picture_of(request, "image")
     if picture is None:
@@ -71,7 +73,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     check(plan, str(values.get("output_format", "png")), most)
     slot = models.chosen(manager, values, sink)
     work = _Work(manager, request, plan, slot, sink, token)
-    made = work.done(_samples(picture))
+    made = work.done(numpy.asarray(picture))
     file = images.produced(made, values, plan, slot.name, sink)
     metrics = {"width": float(plan.size[0]), "height": float(plan.size[1])} | work.steps.metrics
     return Output([file], slot.version, metrics)
@@ -159,9 +161,3 @@ def _prompts(values: Mapping[str, Any], sink: EngineSink) -> list[Prompt]:
         for line in prompt.left_out:
             sink.log(line)
     return prompts
-
-
-def _samples(picture: Any) -> Pixels:
-    import numpy
-
-    return numpy.asarray(picture)
