@@ -137,7 +137,7 @@ class UpstreamSettings:
     @property
     def does(self) -> tuple[str, ...]:
         if self.operations or self.kind == "polymux":
-            return self.operations or _all()
+            return self.operations or _able(self.kind)
         return CHATS if self.kind == "openai" else operations_of(self.models)
 
     def problems(self) -> Iterator[str]:
@@ -270,8 +270,5 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
 def _able(kind: str) -> tuple[str, ...]:
     if kind == "openai":
         return OPENAI_OPERATIONS
-    return operations_of({}) if kind == "replicate" else _all()
-
-
-def _all() -> tuple[str, ...]:
-    return tuple(one.name for one in contract.operations())
+    every = tuple(one.name for one in contract.operations())
+    return operations_of({}) if kind == "replicate" else every

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.base import context_tokens
-from polymux.engines.media.backend import upload_of
+from polymux.engines.media.backend import MediaDelegatingBackend, upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
-from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Upload, buffered_sink
 
@@ -46,7 +45,7 @@ _MAX_FETCHING = 8
 _NO_PICTURE = (415, 422)
 
 
-class ChatBackend(DelegatingBackend):
+class ChatBackend(MediaDelegatingBackend):
     """A chat engine behind the media engine.
 
     Args:
@@ -66,9 +65,8 @@ class ChatBackend(DelegatingBackend):
         policy: FetchPolicy | None = None,
         window_tokens: int | None = None,
     ) -> None:
-        super().__init__(engine)
+        super().__init__(engine, media)
         self.models = None if models is None else tuple(models)
-        self._media = media
         self._sees = sees
         self._policy = policy or FetchPolicy()
         self._fetching = asyncio.Semaphore(_MAX_FETCHING)
@@ -159,11 +157,6 @@ class ChatBackend(DelegatingBackend):
         found: dict[str, Any] = product.output["pictures"][0]
         found["pixels"] = upload_of(found["pixels"], drafts)
         return found
-
-    async def close(self) -> None:
-        """Both processes end; the media engine's may have been ended already."""
-        await self._inner.close()
-        await self._media.close()
 
 
 def chat_backend(engine: Backend, context: BackendContext) -> ChatBackend:

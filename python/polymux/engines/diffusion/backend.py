@@ -15,12 +15,15 @@ from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.loras import FILE
-from polymux.engines.media.backend import refuse_unable, upload_of
+from polymux.engines.media.backend import (
+    MediaDelegatingBackend,
+    refuse_unable,
+    upload_of,
+)
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import catalogue
 from polymux.models.role_assignment import assign_models
 from polymux.models.roles import needed_roles
-from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import status_error
 from polymux.service.model import Estimate, buffered_sink, unseen_sink
 
@@ -56,7 +59,7 @@ _REMEDIES = {
 }
 
 
-class DiffusionBackend(DelegatingBackend):
+class DiffusionBackend(MediaDelegatingBackend):
     """An engine of diffusion behind the media engine.
 
     Args:
@@ -73,8 +76,7 @@ class DiffusionBackend(DelegatingBackend):
         *,
         non_commercial: bool = False,
     ) -> None:
-        super().__init__(engine)
-        self._media = media
+        super().__init__(engine, media)
         self._cast = cast
         self._url_fetcher = url_fetcher
         self._non_commercial = non_commercial
@@ -207,11 +209,6 @@ class DiffusionBackend(DelegatingBackend):
         for line in quiet.lines:
             sink.log(f"{name}: {line}")
         return product
-
-    async def close(self) -> None:
-        """Both processes end; the media engine's may have been ended already."""
-        await self._inner.close()
-        await self._media.close()
 
 
 _FILES = (*_PICTURES, _VIDEO)

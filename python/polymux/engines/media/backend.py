@@ -70,7 +70,20 @@ class MediaBackend(MediaBackendBase, EngineBackend):
     """The media engine: of an address it would have to fetch the file first."""
 
 
-class PreprocessingBackend(DelegatingBackend):
+class MediaDelegatingBackend(DelegatingBackend):
+    """A backend that has the media engine open files for the engine that does the work."""
+
+    def __init__(self, engine: Backend, media: Backend) -> None:
+        super().__init__(engine)
+        self._media = media
+
+    async def close(self) -> None:
+        """Both processes end; the media engine's may have been ended already."""
+        await self._inner.close()
+        await self._media.close()
+
+
+class PreprocessingBackend(MediaDelegatingBackend):
     """An engine behind the media engine.
 
     Args:
@@ -91,8 +104,7 @@ class PreprocessingBackend(DelegatingBackend):
         variant: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(engine)
-        self._media = media
+        super().__init__(engine, media)
         self._field = field
         self._step = step
         self._measure = measure
@@ -148,11 +160,6 @@ class PreprocessingBackend(DelegatingBackend):
         }
         facts = {"pages": len(pictures), **pictures[0]}
         return values | {"pictures": pictures}, self._measure.units(work, facts)
-
-    async def close(self) -> None:
-        """Both processes end; the media engine's may have been ended already."""
-        await self._inner.close()
-        await self._media.close()
 
 
 def refuse_addresses(work: OperationRequest, field: str) -> None:

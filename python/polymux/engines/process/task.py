@@ -72,17 +72,13 @@ def _written_bytes(drafts: Sequence[TempFile]) -> int:
     """What is in drafts so far, and beside them in what becomes them."""
     found = 0
     for draft in drafts:
-        for path in (draft.path, *_beside(draft.path)):
+        paths = [draft.path]
+        with suppress(OSError):  # Its folder cannot be looked into, for now or for ever.
+            paths += draft.path.parent.glob(f".{draft.path.name[:32]}*")
+        for path in paths:
             with suppress(OSError):
                 found += path.stat().st_size
     return found
-
-
-def _beside(path: Path) -> list[Path]:
-    """What becomes a draft; nothing where its folder cannot be looked into, for now or for ever."""
-    with suppress(OSError):
-        return list(path.parent.glob(f".{path.name[:32]}*"))
-    return []
 
 
 _log = logging.getLogger("polymux.engines")
