@@ -120,7 +120,7 @@ class ProviderScheduler(Generic[Source]):
             key = name, folded(question), limit
             try:
                 async with nullcontext() if private else self._alone(key, until):
-                    songs = self._cache.find(*key)
+                    songs: Sequence[Song] | None = self._cache.find(*key)
                     if songs is None:
                         await self._wait_for_turn(provider, until)
                         asked = ask(provider.source)
