@@ -32,10 +32,10 @@ from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.service import Service, is_job
 from polymux.service.store import Store
 from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.files import fetched
 from polymux.upstreams.polymux import PolymuxUpstream
 from polymux.upstreams.replicate.backend import ReplicateUpstream
 from polymux.upstreams.replicate.client import ReplicateServer
-from polymux.upstreams.result_files import fetched
 
 from support import decoy_network
 from support.decoy_backends import PROXY, backends

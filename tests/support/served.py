@@ -20,7 +20,7 @@ from polymux.server.auth.api_keys import KeyFile
 from support.hostile_check import SANITIZED
 from support.invariants import MORE_BYTES, SETTLED_S, check_log, check_store
 from support.polymux_server import Asked
-from support.supervised import TESTS
+from support.supervised import TESTS, backend_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,7 +169,7 @@ def until(condition: Callable[[], object], max_s: float = 60) -> float:
 def _serve(wanted: dict[str, Any], told: Path) -> int:
     import resource
 
-    from polymux.engines.media.decoding_backend import reading, speech, upscaling
+    from polymux.engines.media.backend import ocr_backend, speech_backend, upscale_backend
     from polymux.engines.process.supervisor import EngineBackend, Supervision
     from polymux.runtime.build import backends_of
     from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
@@ -207,12 +207,13 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
 
     run.set_up_logging(wanted["log"])
     media, *_ = backends_of(settings)
+    context = backend_context(media)
     backends = [
         media,
         quick("quick", *OPERATIONS, max_concurrency=wanted["max_concurrency"]),
-        reading(quick("reader", "read_text"), media),
-        upscaling(quick("upscaler", "upscale_image"), media),
-        speech(quick("listener", "transcribe"), media),
+        ocr_backend(quick("reader", "read_text"), context),
+        upscale_backend(quick("upscaler", "upscale_image"), context),
+        speech_backend(quick("listener", "transcribe"), context),
     ]
     return run.serve(settings, backends=backends, on_ready=on_ready)
 

@@ -10,7 +10,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polymux.downloads.url_inputs import UrlFetcher
 from polymux.engines.process.supervisor import EngineBackend, Supervision
+from polymux.engines.registry import BackendContext
+from polymux.fetch.fetcher import FetchPolicy
 
 from support.engines import FAMILY
 from support.services import chat_of, running
@@ -18,11 +21,18 @@ from support.services import chat_of, running
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
+    from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
     from polymux.service.service import Service
 
 TESTS = Path(__file__).parents[1]
 QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, cancel_timeout_s=0.3)
+
+
+def backend_context(media: Backend) -> BackendContext:
+    """What engines without options get beside the media engine."""
+    policy = FetchPolicy()
+    return BackendContext("engine", {}, {}, media, UrlFetcher(policy, 1), policy)
 
 
 def go(body: Coroutine[Any, Any, None]) -> None:

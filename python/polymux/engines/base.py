@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from polymux.service.model import Upload
+
 
 class Cancelled(BaseException):
     """Somebody asked for the end of the work. No `Exception`: engines' own handlers let it pass."""
@@ -26,13 +28,9 @@ class Token:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._cancelled = False
+        #: Whether somebody has.
+        self.cancelled = False
         self._callbacks: list[Callable[[], object]] = []
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether somebody has."""
-        return self._cancelled
 
     def check(self) -> None:
         """Ends the work here, where somebody has.
@@ -40,21 +38,20 @@ class Token:
         Raises:
             Cancelled: Somebody has.
         """
-        if self._cancelled:
+        if self.cancelled:
             raise Cancelled
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """Calls this when somebody asks, on whatever thread; at once where somebody has."""
         with self._lock:
-            if not self._cancelled:
+            if not self.cancelled:
                 self._callbacks.append(callback)
                 return
         callback()
 
     def cancel(self) -> None:
-        """Asks."""
         with self._lock:
-            self._cancelled = True
+            self.cancelled = True
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()
@@ -168,7 +165,6 @@ _DEFAULT_CONTEXT = 4096
 
 
 def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
-    """An engine whose package is not installed."""
     message = f"{what} needs {package}: install it with pip install 'polymux[{extra}]'"
     return status_error(errors.NoBackendError, message)
 
@@ -182,6 +178,15 @@ def hash_of(path: Path) -> str:
     """SHA-256 of a model's file, as predictions tell it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def samples_of(file: Upload, facts: Mapping[str, Any]) -> Any:
+    """The samples that the media engine has loaded: rows, columns, channels; of 8 or 16 bits."""
+    import numpy
+
+    kind = numpy.uint8 if facts["bits"] == 8 else numpy.uint16
+    shape = (facts["height"], facts["width"], facts["channels"])
+    return numpy.memmap(file.path, kind, "r", shape=shape)
 
 
 def context_tokens(options: Mapping[str, Any]) -> int:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.media.engine import MEASURE_PICTURE, MEASURE_SOUND
 from polymux.service.admission import ThroughputEstimator
-from polymux.service.errors import engine_failed
-from polymux.service.model import Estimate, ProgressSink
+from polymux.service.model import Estimate, unseen_sink
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from polymux.service.model import OperationRequest, OperationResult
-    from polymux.service.temporary_files import TempFile
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
     #: `run` of the media engine's backend.
     Runs = Callable[[OperationRequest, ProgressSink], Awaitable[OperationResult]]
@@ -48,9 +45,8 @@ class Measure(NamedTuple):
         file = work.values.get(field)
         if file is None:
             return Estimate()
-        step = replace(work, operation=self.step, values={"file": file}, given=frozenset())
         try:
-            facts = (await media(step, ProgressSink(_nothing, _no_draft))).output
+            facts = (await media(work.step(self.step, {"file": file}), unseen_sink())).output
         except errors.PolymuxError:
             return Estimate()  # What is wrong with it is told when it is worked on.
         units = self.units(work, facts)
@@ -59,7 +55,6 @@ class Measure(NamedTuple):
 
 
 def sound(first_guess_s: float) -> Measure:
-    """Work that grows with the length of a recording."""
     return Measure(
         MEASURE_SOUND,
         lambda _, facts: float(facts["duration_s"] or 0.0),
@@ -96,17 +91,8 @@ def _has_alpha(facts: Mapping[str, Any]) -> bool:
 
 
 def read(first_guess_s: float) -> Measure:
-    """Work that grows with the pages of a picture."""
     return Measure(
         MEASURE_PICTURE,
         lambda _, facts: float(facts["pages"]),
         ThroughputEstimator("pages", first_guess_s),
     )
-
-
-def _nothing() -> None:
-    pass
-
-
-def _no_draft(_: int) -> TempFile:
-    raise engine_failed("a file that is measured makes none")

@@ -75,22 +75,17 @@ def _kept(model: Path) -> int:
     """
     facts = gguf_facts(model)
     with suppress(ValueError, KeyError):
-        return _bytes_per_token(facts)
+        return context_bytes_per_token(facts)
     return 0
 
 
-def context_bytes_per_token(path: Path) -> int:
+def context_bytes_per_token(facts: Mapping[str, Any]) -> int:
     """What llama.cpp keeps of a token of the conversation, by the model's shape.
 
     Raises:
-        OSError: The file cannot be read.
-        ValueError: It is no GGUF, or none of a model's shape.
+        ValueError: It is none of a model's shape.
         KeyError: It does not tell its shape.
     """
-    return _bytes_per_token(gguf_facts(path))
-
-
-def _bytes_per_token(facts: Mapping[str, Any]) -> int:
     family = facts["general.architecture"]
 
     def fact(name: str) -> int:

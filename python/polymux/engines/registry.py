@@ -74,12 +74,10 @@ class EngineSpec(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """The command that installs what it needs."""
         return self.install or f"pip install 'polymux[{self.extra}]'"
 
     @property
     def is_installed(self) -> bool:
-        """Whether what it needs is there, apart from a model."""
         if self.program:
             return shutil.which(self.program) is not None
         return find_spec(self.module) is not None
@@ -144,7 +142,7 @@ ENGINES = {
         model_form="a folder in CTranslate2's form (config.json, model.bin, tokenizer.json)",
         model_layout="polymux.models.families:ctranslate2_layout",
         needed_bytes="polymux.engines.memory:speech_bytes",
-        backend="polymux.engines.media.decoding_backend:speech_backend",
+        backend="polymux.engines.media.backend:speech_backend",
     ),
     "upscale": EngineSpec(
         engine="polymux.engines.upscale:UpscaleEngine",
@@ -160,7 +158,7 @@ ENGINES = {
         model_form="a .param file of ncnn with its .bin beside it",
         model_layout="polymux.models.families:ncnn_layout",
         needed_bytes="polymux.engines.memory:upscale_bytes",
-        backend="polymux.engines.media.decoding_backend:upscale_backend",
+        backend="polymux.engines.media.backend:upscale_backend",
     ),
     "diffusion": EngineSpec(
         engine="polymux.engines.diffusion.engine:DiffusionEngine",
@@ -190,7 +188,7 @@ ENGINES = {
         module="rapidocr",
         extra="ocr",
         needed_bytes=900 << 20,
-        backend="polymux.engines.media.decoding_backend:ocr_backend",
+        backend="polymux.engines.media.backend:ocr_backend",
     ),
     "tesseract": EngineSpec(
         engine="polymux.engines.ocr.tesseract:TesseractEngine",
@@ -200,7 +198,7 @@ ENGINES = {
         install="apt install tesseract-ocr",
         options={"program": TEXT, "language": TEXT},
         needed_bytes=100 << 20,
-        backend="polymux.engines.media.decoding_backend:ocr_backend",
+        backend="polymux.engines.media.backend:ocr_backend",
     ),
 }  # fmt: skip
 

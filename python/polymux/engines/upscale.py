@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._util.text import shown
-from polymux.engines.base import Engine, Output, Produced, hash_of, missing_package, threads
+from polymux.engines.base import (
+    Engine,
+    Output,
+    Produced,
+    hash_of,
+    missing_package,
+    samples_of,
+    threads,
+)
 from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from polymux.engines.base import EngineSink, Request, Token
-    from polymux.service.model import Upload
 
     Floats = NDArray[np.float32]
 
@@ -78,11 +85,10 @@ class UpscaleEngine(Engine):
         return {"model": path.stem, "version": self._version, "factor": self._factor}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Enlarges the picture."""
         from polymux.engines.media.engine import write_new
 
         scale = float(request.values.get("scale", self._factor))
-        pixels = _pixels(request.values)
+        pixels = samples_of(request.values["pixels_0"], request.values["pictures"][0])
         height, width = pixels.shape[:2]
         size = max(1, round(width * scale)), max(1, round(height * scale))
         largest = max(size[0] * size[1], width * height * self._factor**2)
@@ -181,16 +187,6 @@ class UpscaleEngine(Engine):
             (left - before) * factor : (right - before) * factor,
         ]
         made[top * factor : bottom * factor, left * factor : right * factor] = inner
-
-
-def _pixels(values: Mapping[str, Any]) -> Any:
-    import numpy
-
-    facts = values["pictures"][0]
-    file: Upload = values["pixels_0"]
-    kind = numpy.uint8 if facts["bits"] == 8 else numpy.uint16
-    shape = (facts["height"], facts["width"], facts["channels"])
-    return numpy.memmap(file.path, kind, "r", shape=shape)
 
 
 def _resized(made: Floats, size: tuple[int, int]) -> Floats:

@@ -21,7 +21,7 @@ from polymux.client import responses
 from polymux.client.answer import Answer
 from polymux.client.methods.results import RESULTS
 from polymux.client.request import messages_of
-from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.backend import refuse_addresses
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import NoMatchError, OperationCancelledError, PredictionFailedError
 from polymux.local.inputs import Intake, upload_of

@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from polymux import errors
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines.media.backend import MediaBackend
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.registry import ENGINES, BackendContext, loaded
-from polymux.engines.unavailable import UnavailableBackend
+from polymux.models.roles import ROLES, needed_roles, why_missing
 from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.runtime.settings import EngineSettings
 from polymux.runtime.upstream_settings import upstreams_of
+from polymux.service.backend import Backend, Health
+from polymux.service.errors import status_error
 from polymux.songs.backend import CatalogueBackend
 from polymux.songs.pages import SignedAddresses
 from polymux.songs.reader import Library
@@ -27,13 +30,12 @@ from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 from polymux.upstreams.song_search.backend import SongSearchBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from polymux.downloads.downloader import PageDownloader
     from polymux.ray.deployment import Cluster
-    from polymux.ray.settings import RaySettings
     from polymux.runtime.settings import ServiceSettings
-    from polymux.service.backend import Backend
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
 
 #: What a process that opens strangers' files may read: libraries, and what they need to start.
@@ -52,39 +54,12 @@ _READABLE = (
 _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 
 
-class Places(NamedTuple):
-    """Where engines may be.
-
-    Attributes:
-        memory: What those of this machine share.
-        cluster: The cluster that others are on; None for none.
-    """
-
-    memory: MemoryBudget
-    cluster: Cluster | None
-
-
-def cluster_of(settings: RaySettings | None) -> Cluster | None:
-    """The cluster that a server is told of, joined; None where it is told of none.
-
-    Raises:
-        ConnectError: There is no such cluster.
-        MissingDependencyError: Ray is not installed.
-    """
-    if settings is None:
-        return None
-    from polymux.ray.deployment import Cluster
-
-    return Cluster(settings)
-
-
 def backends_of(
     settings: ServiceSettings, media: Backend | None = None, songs: Backend | None = None
 ) -> list[Backend]:
     """The backends of a server, none of them loaded.
 
     Args:
-        settings: The server's.
         media: What opens files for the others. Default: a confined process, for strangers' files,
             and with it the catalogue of songs that the settings name.
         songs: That catalogue, where `media` is given. Default: none.
@@ -92,15 +67,14 @@ def backends_of(
     engines = settings.engines
     if engines is None:
         engines = installed_engines()
-    memory = MemoryBudget(settings.limits.engines_memory_bytes)
-    places = Places(memory, cluster_of(settings.ray))
+    builder = _Builder(settings)
     if media is None:
-        media = _media(engines, settings, places)
+        media = builder.media(engines)
         songs = _songs(media, settings)
     pages = pages_of(settings)
     url_fetcher = url_fetcher_of(settings, pages)
     backends = [
-        addressed(_backend(name, one, settings, places, media, url_fetcher), url_fetcher)
+        addressed(builder.backend(name, one, media, url_fetcher), url_fetcher)
         for name, one in engines.items()
     ]
     if pages is not None:
@@ -141,18 +115,7 @@ def pages_of(settings: ServiceSettings) -> PageDownloader | None:
 
 
 def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> UrlFetcher:
-    """What brings files from addresses."""
     return UrlFetcher(settings.fetch, settings.limits.upload_bytes, pages=pages)
-
-
-def _media(
-    engines: Mapping[str, EngineSettings], settings: ServiceSettings, places: Places
-) -> Backend:
-    """The backend that opens strangers' files: the one that is named, else one of its own."""
-    for name, one in engines.items():
-        if one.family == "media":
-            return _engine(name, one, settings, places)
-    return _engine("media", EngineSettings("media"), settings, places)
 
 
 def installed_engines() -> dict[str, EngineSettings]:
@@ -175,72 +138,85 @@ def installed_engines() -> dict[str, EngineSettings]:
     return engines
 
 
-def _backend(
-    name: str,
-    engine: EngineSettings,
-    settings: ServiceSettings,
-    places: Places,
-    media: Backend,
-    url_fetcher: UrlFetcher,
-) -> Backend:
-    if engine.family == "media":
-        return media
-    options, problem = chosen(engine.family, engine.options)
-    spec = ENGINES.get(engine.family)
-    if problem:
-        names = [str(options.get("model") or name), name] if engine.family == "chat" else None
-        return UnavailableBackend(name, operations_of(engine), problem, names)
-    made = _engine(name, replace(engine, options=options), settings, places)
-    if spec is None or not spec.backend:
-        return made
-    context = BackendContext(name, engine.options, options, media, url_fetcher, settings.fetch)
-    backend: Backend = loaded(spec.backend)(made, context)
-    return backend
-
-
 def operations_of(engine: EngineSettings) -> tuple[str, ...]:
     """What an engine can do: what its settings say, else all that its kind can."""
     spec = ENGINES.get(engine.family)
     return engine.operations or (spec.operations if spec else ())
 
 
-def _engine(
-    name: str, engine: EngineSettings, settings: ServiceSettings, places: Places
-) -> Backend:
-    options: dict[str, Any] = {"max_concurrency": engine.max_concurrency, **engine.options}
-    confinement = model_confinement(settings)
-    if engine.family == "media":
-        limits = settings.limits
-        options.setdefault("limits", {"duration_s": limits.duration_s, "streams": 100})
-        options.setdefault("max_pixels", limits.pixels)
-        confinement = media_confinement(settings)
-    supervision = Supervision(
-        threads=engine.threads,
-        idle_s=engine.idle_s,
-        confinement=confinement,
-        **(ENGINES[engine.family].supervision if engine.family in ENGINES else {}),
-    )
-    operations = operations_of(engine)
-    if places.cluster is not None and places.cluster.has(name):
-        from polymux.ray.messages import Plan
+class _Builder:
+    """Makes the backends of engines, on this machine or on the cluster that settings name.
 
-        plan = Plan(
-            name, engine.family, operations, options, engine.max_concurrency, supervision._asdict()
+    Raises:
+        ConnectError: There is no such cluster.
+        MissingDependencyError: Ray is not installed.
+    """
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self._settings = settings
+        self._memory = MemoryBudget(settings.limits.engines_memory_bytes)
+        self._cluster: Cluster | None = None
+        if settings.ray is not None:
+            from polymux.ray.deployment import Cluster
+
+            self._cluster = Cluster(settings.ray)
+
+    def media(self, engines: Mapping[str, EngineSettings]) -> Backend:
+        """The backend that opens strangers' files: the one that is named, else one of its own."""
+        named = {name: one for name, one in engines.items() if one.family == "media"}
+        name, engine = next(iter(named.items()), ("media", EngineSettings("media")))
+        return self._engine(name, engine)
+
+    def backend(
+        self, name: str, engine: EngineSettings, media: Backend, url_fetcher: UrlFetcher
+    ) -> Backend:
+        if engine.family == "media":
+            return media
+        options, problem = chosen(engine.family, engine.options)
+        spec = ENGINES.get(engine.family)
+        if problem:
+            names = [str(options.get("model") or name), name] if engine.family == "chat" else None
+            return UnavailableBackend(name, operations_of(engine), problem, names)
+        made = self._engine(name, replace(engine, options=options))
+        if spec is None or not spec.backend:
+            return made
+        policy = self._settings.fetch
+        context = BackendContext(name, engine.options, options, media, url_fetcher, policy)
+        backend: Backend = loaded(spec.backend)(made, context)
+        return backend
+
+    def _engine(self, name: str, engine: EngineSettings) -> Backend:
+        settings, is_media = self._settings, engine.family == "media"
+        options: dict[str, Any] = {"max_concurrency": engine.max_concurrency, **engine.options}
+        if is_media:
+            limits = settings.limits
+            options.setdefault("limits", {"duration_s": limits.duration_s, "streams": 100})
+            options.setdefault("max_pixels", limits.pixels)
+        supervision = Supervision(
+            threads=engine.threads,
+            idle_s=engine.idle_s,
+            confinement=(media_confinement if is_media else model_confinement)(settings),
+            **(ENGINES[engine.family].supervision if engine.family in ENGINES else {}),
         )
-        return places.cluster.deploy(plan, media=engine.family == "media")
-    kind = MediaBackend if engine.family == "media" else EngineBackend
-    made = kind(
-        name,
-        engine.family,
-        operations,
-        options,
-        max_concurrency=engine.max_concurrency,
-        supervision=supervision,
-        before_load=places.memory.make_room,
-        needed_bytes=needed_bytes(engine.family, options),
-    )
-    places.memory.add(made)
-    return made
+        operations = operations_of(engine)
+        if self._cluster is not None and self._cluster.has(name):
+            from polymux.ray.messages import Plan
+
+            slots, how = engine.max_concurrency, supervision._asdict()
+            plan = Plan(name, engine.family, operations, options, slots, how)
+            return self._cluster.deploy(plan, media=is_media)
+        made = (MediaBackend if is_media else EngineBackend)(
+            name,
+            engine.family,
+            operations,
+            options,
+            max_concurrency=engine.max_concurrency,
+            supervision=supervision,
+            before_load=self._memory.make_room,
+            needed_bytes=needed_bytes(engine.family, options),
+        )
+        self._memory.add(made)
+        return made
 
 
 def model_confinement(settings: ServiceSettings) -> dict[str, Any]:
@@ -272,3 +248,41 @@ def media_confinement(settings: ServiceSettings) -> dict[str, Any]:
             "NOFILE": 256,
         },
     }
+
+
+class UnavailableBackend(Backend):
+    """The place of an engine that was asked for and has no model: it refuses all work.
+
+    Args:
+        problem: Why it cannot, and what to do.
+        models: What requests would call its model; None for whatever they say.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operations: Sequence[str],
+        problem: str,
+        models: Sequence[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.operations = frozenset(operations)
+        self.models = None if models is None else tuple(models)
+        self._problem = problem
+
+    def refuse(self, work: OperationRequest) -> NoReturn:
+        """All of it.
+
+        Raises:
+            NoBackendError: Always; it names the model that this very request needs, where that
+                follows from it.
+        """
+        roles = needed_roles(work.operation, work.variant, work.values)
+        known = [why_missing(role) for role in roles if role in ROLES]
+        raise status_error(errors.NoBackendError, "; ".join(known) or self._problem)
+
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:  # noqa: ARG002
+        self.refuse(work)
+
+    def health(self) -> Health:
+        return Health("failed", self._problem)

@@ -160,7 +160,6 @@ class EngineSettings:
         object.__setattr__(self, "options", options)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
         is_own = ":" in self.family
         if self.family not in ENGINES and not is_own:
             yield f"family={shown(self.family)}: must be one of {', '.join(sorted(ENGINES))}"
@@ -294,7 +293,6 @@ def route_problems(settings: ServiceSettings) -> list[str]:
 
 
 def _operations_of(settings: ServiceSettings) -> dict[str, Collection[str]]:
-    """Name of a backend to what it can do."""
     from polymux.runtime.build import installed_engines, operations_of
 
     engines = installed_engines() if settings.engines is None else settings.engines

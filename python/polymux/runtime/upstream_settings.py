@@ -136,13 +136,11 @@ class UpstreamSettings:
 
     @property
     def does(self) -> tuple[str, ...]:
-        """The operations that it runs."""
         if self.operations or self.kind == "polymux":
-            return self.operations or _all()
+            return self.operations or _able(self.kind)
         return CHATS if self.kind == "openai" else operations_of(self.models)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
         known = _able(self.kind)
         for name in self.operations:
             if name not in known:
@@ -215,9 +213,7 @@ def upstreams_of(
     """The upstreams as backends, none of them connected.
 
     Args:
-        settings: Name to upstream.
         policy: What may be fetched beyond the public Internet and their own hosts.
-        taken: The names that other backends have.
         url_fetcher: What brings recordings from addresses for those that take files alone. Default:
             nothing, and they refuse addresses.
 
@@ -254,33 +250,25 @@ def _backend(name: str, one: UpstreamSettings, policy: FetchPolicy) -> Backend:
         ours=ours,
         max_event_bytes=one.event_bytes,
     )
+    how: dict[str, Any] = {"max_concurrency": one.max_concurrency, "policy": policy}
     if ours:
-        return PolymuxUpstream(
-            server, one.does, one.models, max_concurrency=one.max_concurrency, policy=policy
-        )
+        return PolymuxUpstream(server, one.does, one.models, **how)
     if isinstance(server, ReplicateServer):
-        return ReplicateUpstream(
-            server, one.does, one.models, max_concurrency=one.max_concurrency, policy=policy
-        )
+        return ReplicateUpstream(server, one.does, one.models, **how)
     return OpenAIUpstream(
         server,
         one.does,
         one.models,
-        max_concurrency=one.max_concurrency,
         max_tokens=one.max_tokens,
         response_format=one.response_format,
         transcript_format=one.transcript_format,
         image_fields=one.image_fields,
-        policy=policy,
+        **how,
     )
 
 
 def _able(kind: str) -> tuple[str, ...]:
-    """What a server of that kind can do."""
     if kind == "openai":
         return OPENAI_OPERATIONS
-    return operations_of({}) if kind == "replicate" else _all()
-
-
-def _all() -> tuple[str, ...]:
-    return tuple(one.name for one in contract.operations())
+    every = tuple(one.name for one in contract.operations())
+    return operations_of({}) if kind == "replicate" else every

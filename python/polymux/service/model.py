@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
+from polymux.service.errors import engine_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -112,6 +113,10 @@ class OperationRequest:
             checked.warnings,
             request_id or secrets.token_hex(12),
         )
+
+    def step(self, operation: str, values: Mapping[str, Any]) -> OperationRequest:
+        """Work that another backend does on the way to this."""
+        return replace(self, operation=operation, values=values, given=frozenset())
 
     @property
     def streamed(self) -> bool:
@@ -300,6 +305,15 @@ class _Part(ProgressSink):
 def buffered_sink(draft: Callable[[int], TempFile]) -> ProgressSink:
     """A sink of work that is no job: its lines are read with its answer."""
     return ProgressSink(_no_change, draft)
+
+
+def unseen_sink() -> ProgressSink:
+    """A sink of a step that makes no file, whose lines nobody reads."""
+    return ProgressSink(_no_change, _no_draft)
+
+
+def _no_draft(_: int) -> TempFile:
+    raise engine_failed("this step makes no file")
 
 
 def _no_change() -> None:

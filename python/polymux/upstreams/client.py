@@ -6,6 +6,8 @@ import asyncio
 import os
 import shutil
 import tempfile
+import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +23,11 @@ from polymux.client.options import NEVER, QUICK, STREAMED, Retry, Timeout, nativ
 from polymux.config import checked_base_url, checked_key, host_of
 from polymux.downloads.proxy import GuardedProxy
 from polymux.service.backend import Health
-from polymux.upstreams.circuit_breaker import Breaker
 from polymux.upstreams.error_mapping import failed, map_error
 from polymux.upstreams.openai.completions import replace_lone_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from polymux._native import _core
     from polymux.client.chat_stream import AsyncChatStream
@@ -37,6 +38,56 @@ _ONCE = Retry(0)
 _TWICE = Retry(1, first_backoff_s=0.1, max_backoff_s=0.2, max_retry_after_s=0.0, repeatable=True)
 MAX_EVENT_BYTES = 1 << 20
 _API = "/api/v1"
+#: Times in a row that a server was not reached, and how long it is spared then.
+_MAX_UNREACHED = 3
+_SPARED_S = 2.0
+
+
+class Breaker:
+    """Counts how often a server could not be reached, and spares it after that.
+
+    After three times in a row one request in two seconds goes out, and the others are told at once
+    that there is no connection. The first answer, whatever it is, ends that.
+
+    Args:
+        clock: Seconds that never go back. Default: `time.monotonic`.
+
+    Example:
+        >>> from polymux import errors
+        >>> from polymux.upstreams.client import Breaker
+        >>> breaker = Breaker(clock=lambda: 0.0)
+        >>> for _ in range(3):
+        ...     breaker.count(errors.ConnectError("refused"))
+        >>> breaker.admits(), breaker.admits(), breaker.is_open
+        (True, False, True)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._next_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is spared."""
+        return self._failures >= _MAX_UNREACHED
+
+    def admits(self) -> bool:
+        """Whether a request may go out now."""
+        if not self.is_open:
+            return True
+        now = self._clock()
+        if now < self._next_at:
+            return False
+        self._next_at = now + _SPARED_S
+        return True
+
+    def count(self, outcome: errors.PolymuxError | None) -> None:
+        """Takes note of how a request ended; None where it was answered."""
+        unreached = isinstance(outcome, errors.ConnectError) or (
+            isinstance(outcome, errors.RequestTimeoutError) and outcome.limit == "connect"
+        )
+        self._failures = self._failures + 1 if unreached else 0
 
 
 class UpstreamServer:
@@ -130,15 +181,12 @@ class UpstreamServer:
             APIStatusError: As callers are told, see `polymux.upstreams.error_mapping.map_error`.
         """
         options = self._admitted(usual, repeatable=repeatable)
-        exchange = None
-        try:
+        with self._counted(operation):
             exchange = self._start(method, path, body, content_type, fields, options, "buffered")
             answer = Answer(await event_loop.outcome(exchange, body, None))
             self._breaker.count(None)
             if answer.status not in SUCCESSES:
                 raise status_error(answer)
-        except errors.PolymuxError as error:
-            raise self.told(error, operation, counted=exchange is not None) from None
         return answer
 
     async def ask_json(
@@ -199,8 +247,7 @@ class UpstreamServer:
         body = core.write_json(value)
         accepted = ["Accept: text/event-stream, application/json"]
         options = self._admitted(STREAMED, repeatable=False)
-        exchange = None
-        try:
+        with self._counted(operation):
             exchange = self._start(
                 "POST", path, body, "application/json", accepted, options, "chat"
             )
@@ -210,8 +257,6 @@ class UpstreamServer:
                 answer = Answer(exchange.outcome())
                 self._breaker.count(None)
                 raise status_error(answer)
-        except errors.PolymuxError as error:
-            raise self.told(error, operation, counted=exchange is not None) from None
         self._breaker.count(None)
         return opened_async_stream(exchange)
 
@@ -226,30 +271,39 @@ class UpstreamServer:
         splitter = core.EventSplitter(self._max_event_bytes)
         exchange = None
         try:
-            exchange = self._start("GET", path, None, "", accepted, options, "raw")
-            ended = False
-            while not ended:
-                await event_loop.news(exchange)
-                ended = exchange.ended
-                for kind, data in splitter.feed(exchange.take_bytes()):
-                    yield kind, self._read(data)
-            answer = Answer(exchange.outcome())
-            if answer.status not in SUCCESSES:
-                raise status_error(answer)
+            with self._counted(operation):
+                exchange = self._start("GET", path, None, "", accepted, options, "raw")
+                ended = False
+                while not ended:
+                    await event_loop.news(exchange)
+                    ended = exchange.ended
+                    for kind, data in splitter.feed(exchange.take_bytes()):
+                        yield kind, self._read(data)
+                answer = Answer(exchange.outcome())
+                if answer.status not in SUCCESSES:
+                    raise status_error(answer)
         except errors.InvalidRequestError:
             raise failed(self.name, "its answer is no JSON") from None
-        except errors.PolymuxError as error:
-            raise self.told(error, operation, counted=exchange is not None) from None
         finally:
             if exchange is not None:
                 exchange.close()
 
-    def told(
-        self, error: errors.PolymuxError, operation: str, *, counted: bool = False
-    ) -> errors.PolymuxError:
-        """A failure as callers are told of it; `counted` where it is that of a new connection."""
-        if counted and not isinstance(error, errors.APIError):
-            self._breaker.count(error)
+    @contextmanager
+    def _counted(self, operation: str) -> Iterator[None]:
+        """A request: the breaker takes note of its failure, and callers are told of it.
+
+        Raises:
+            APIStatusError: As `told` makes it.
+        """
+        try:
+            yield
+        except errors.PolymuxError as error:
+            if not isinstance(error, errors.APIError):
+                self._breaker.count(error)
+            raise self.told(error, operation) from None
+
+    def told(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
+        """A failure as callers are told of it."""
         return map_error(self.name, error, operation=operation, ours=self._ours)
 
     def health(self, kind: str) -> Health:
@@ -318,28 +372,6 @@ class UpstreamServer:
         """Closes all connections; requests that run end with an error. Idempotent."""
         if self._made is not None:
             self._made.close()
-
-
-#: Fields of which a model takes several in one text, with commas between them (the schema of
-#: philz1337x/clarity-upscaler). An address with a comma of its own has it as ``%2C``.
-_LISTS = ("lora_links",)
-
-
-def addresses_of(field: str, text: str) -> list[str]:
-    """What would be fetched of a field's text.
-
-    Args:
-        field: Name of a field of the contract's kind ``url``.
-        text: What was given.
-
-    Example:
-        >>> from polymux.upstreams.client import addresses_of
-        >>> addresses_of("lora_links", "https://a.example/1,http://b.example/2")
-        ['https://a.example/1', 'http://b.example/2']
-        >>> addresses_of("image", "https://a.example/1,2")
-        ['https://a.example/1,2']
-    """
-    return [one.strip() for one in text.split(",")] if field in _LISTS else [text]
 
 
 #: Of all answers of a server's life together: each has a limit of its own.

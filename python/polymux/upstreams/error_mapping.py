@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC
 from email.utils import parsedate_to_datetime
-from math import ceil
+from math import ceil, isnan
 from typing import TYPE_CHECKING, TypeVar
 
 from polymux import errors
@@ -33,7 +34,7 @@ _UNANSWERED = (
 )
 _CHATS = ("chat", "free_chat")
 _MAX_CHARACTERS = 300
-_MIN_WAIT_S, _USUAL_WAIT_S, _MAX_WAIT_S = 1, 5, 3600
+_MIN_WAIT_S, _USUAL_WAIT_S, _MAX_WAIT_S = 1.0, 5.0, 3600.0
 #: What addresses, keys and accounts look like in a sentence.
 #: Each begins where a word does, so that no letter is looked at again and again.
 _PRIVATE = re.compile(
@@ -64,7 +65,8 @@ _MODEL_NOT_FOUND = re.compile(
     r"\bmodels?\b.*(?:\bnot found\b|\bnot exist\b|n't exist\b)",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
-_RETRY_FIELDS = ("retry-after-ms", "retry-after")
+#: With how many seconds their numbers are.
+_RETRY_FIELDS = (("retry-after-ms", 1e-3), ("retry-after", 1.0))
 _MAX_DATE_CHARACTERS = 100
 _BUSY = (498, 503, 529)
 #: Statuses by which any upstream says that the request itself is wrong.
@@ -104,8 +106,6 @@ def map_error(
     """The failure of a request to an upstream, as callers get it.
 
     Args:
-        name: The upstream's, as configuration has it.
-        error: What its exchange ended with.
         operation: What was asked for: chats never answer 422.
         ours: Whether it is a polymux, whose codes mean what ours do. Default: False.
 
@@ -148,7 +148,6 @@ def failed(name: str, reason: str) -> errors.InternalServerError:
 
 
 def late(name: str) -> errors.InternalServerError:
-    """An upstream that takes too long."""
     return status_error(
         errors.InternalServerError,
         f"the upstream {name} did not answer in time",
@@ -240,7 +239,6 @@ def _said(error: errors.APIStatusError) -> str:
 
 
 def _is_too_long(error: errors.APIStatusError, said: str) -> bool:
-    """Whether the chat has more tokens than the model reads."""
     if error.code == _TOO_LONG or told_in(error.body).get("type") == _TOO_LONG_AT_LLAMA_CPP:
         return True
     return _TOO_LONG_AT_VLLM.search(said) is not None
@@ -254,26 +252,27 @@ def _lacks_model(error: errors.APIStatusError, said: str) -> bool:
 
 
 def _later(found: Failure, error: errors.APIStatusError) -> Failure:
-    """The same, with after how many seconds to come again, within bounds."""
-    wait_s: float = _USUAL_WAIT_S
-    for field in _RETRY_FIELDS:
-        value = error.headers.get(field, "")
-        if re.fullmatch(r"-?\d{1,100}(\.\d{1,100})?", value, re.ASCII):
-            wait_s = float(value) / (1000 if field.endswith("-ms") else 1)
-            break
-        until = _date(value)
-        if until is not None:
-            wait_s = until.timestamp() - time.time()
-            break
-    wait_s = max(_MIN_WAIT_S, min(_MAX_WAIT_S, wait_s))
+    """The same, with after how many seconds to come again."""
+    asked_s = retry_after_s(error.headers)
+    wait_s = _USUAL_WAIT_S if asked_s is None else max(_MIN_WAIT_S, asked_s)
     found.headers["retry-after"] = str(ceil(wait_s))
     return found
 
 
-def _date(value: str) -> datetime | None:
-    """A moment as HTTP writes it."""
-    try:
-        found = parsedate_to_datetime(value[:_MAX_DATE_CHARACTERS])
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to be left alone for, an hour at most (RFC 9110, 10.2.3).
+
+    Example:
+        >>> from polymux.upstreams.error_mapping import retry_after_s
+        >>> retry_after_s({"retry-after": "7"})
+        7.0
+    """
+    for name, unit in _RETRY_FIELDS:
+        with suppress(ValueError):
+            seconds = float(headers.get(name, "")) * unit
+            return None if isnan(seconds) else min(max(seconds, 0.0), _MAX_WAIT_S)
+    with suppress(ValueError, OverflowError):
+        until = parsedate_to_datetime(headers.get("retry-after", "")[:_MAX_DATE_CHARACTERS])
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return min(max(until.timestamp() - time.time(), 0.0), _MAX_WAIT_S)
+    return None

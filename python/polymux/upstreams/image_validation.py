@@ -38,7 +38,6 @@ def check_file(path: Path, content_type: str) -> None:
     """Raises where the picture in a file is not whole; takes no more memory for a large one.
 
     Args:
-        path: Of the file.
         content_type: What its first bytes say.
 
     Raises:

@@ -92,7 +92,6 @@ class ModelNames:
 
 @cache
 def selectors() -> frozenset[str]:
-    """The model selectors of all operations."""
     return frozenset(
         variant.model
         for operation in contract.operations()

@@ -16,29 +16,25 @@ from polymux.client.methods.results import JOBS, RESULTS
 from polymux.client.options import SLOW
 from polymux.client.request import build_request
 from polymux.client.sync_client import PATH
-from polymux.downloads.url_inputs import failure_of
-from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
-from polymux.service.backend import Backend, Health
-from polymux.service.errors import status_error
 from polymux.service.model import OperationResult, OutputFile, Upload, discard_outputs
-from polymux.upstreams.client import addresses_of
+from polymux.upstreams.backend import UpstreamBackend, addresses_of, numbers_of, variant_of
 from polymux.upstreams.error_mapping import cleaned, failed, late, of_code
+from polymux.upstreams.files import fetched, type_of, whole
 from polymux.upstreams.model_names import ModelNames, selectors
 from polymux.upstreams.openai.chat import passed_on
 from polymux.upstreams.openai.models import ModelListing
-from polymux.upstreams.result_files import fetched, type_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+    from polymux.client.answer import Answer
     from polymux.client.chat_stream import AsyncChatStream
-    from polymux.client.request import Request
     from polymux.contract import Field
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
-_KIND = "polymux"
 #: The job ends with the connection until it has told its name.
 _AT_ONCE = "Prefer: wait=0"
 _ACCEPTED = 202
@@ -52,12 +48,11 @@ _WITHOUT_FILES = ("transcribe", "summarize_video")
 _MAX_INTERRUPTIONS = 5
 _PAUSE_S = 0.5
 _CANCEL_S = 2.0
-_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 #: Leads to where the same address with ``http`` does, for the guard; `contract` takes no others.
 _SOCKS = re.compile(r"socks5h?(?=://)", re.ASCII | re.IGNORECASE)
 
 
-class PolymuxUpstream(Backend):
+class PolymuxUpstream(UpstreamBackend):
     """Does any operation of the interface at another polymux server.
 
     Files go there from where they lie, results are fetched into this server's store, and what a job
@@ -65,7 +60,6 @@ class PolymuxUpstream(Backend):
     a request go on when the guard of this server has judged them too.
 
     Args:
-        server: Where it is.
         operations: What it is asked for. Default: all.
         models: Our name of a chat model to theirs; empty: chats may ask for any that it has.
         max_concurrency: How much is asked of it at once. Default: 16.
@@ -80,7 +74,7 @@ class PolymuxUpstream(Backend):
         14
     """
 
-    is_upstream = True
+    kind = "polymux"
 
     def __init__(
         self,
@@ -91,23 +85,15 @@ class PolymuxUpstream(Backend):
         max_concurrency: int = 16,
         policy: FetchPolicy | None = None,
     ) -> None:
-        self.name = server.name
-        self.operations = frozenset(operations or (one.name for one in contract.operations()))
-        self.max_concurrency = max_concurrency
+        every = (one.name for one in contract.operations())
+        super().__init__(server, operations or every, max_concurrency, policy)
         self._names = ModelNames(models or {})
         self.models = self._names.of_chats
-        self._server = server
         self._listing = ModelListing(server, _MODELS)
-        self._policy = policy or FetchPolicy()
 
     def refuse(self, work: OperationRequest) -> None:
-        """Models of freellm that it is not named for."""
         if work.operation == "free_chat" and self._names.of(work) is None:
-            raise status_error(
-                errors.NoBackendError,
-                f"the upstream {self.name} has no model for {work.values.get('model')}",
-                param="model",
-            )
+            raise self._without_model(work.values.get("model"))
 
     async def listed_models(self) -> tuple[str, ...]:
         """What it lists at its OpenAI door, where it has that and the settings name no models."""
@@ -116,23 +102,11 @@ class PolymuxUpstream(Backend):
         others = selectors() | {_WHISPER}
         return tuple(one for one in await self._listing.names() if one not in others)
 
-    def health(self) -> Health:
-        """Whether it was reached lately."""
-        return self._server.health(_KIND)
-
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Has it done there, and keeps what was made."""
-        await self._judge(work)
+        await self._judge_all(work)
         if work.operation in JOBS:
             return await self._job(work, sink)
-        request = self._request(work)
-        answer = await self._server.ask(
-            work.operation,
-            "POST",
-            request.target,
-            request.body,
-            content_type=request.content_type,
-        )
+        answer = await self._ask(work)
         for line in warnings_of(answer.headers):
             sink.log(cleaned(line))
         value = self._server.parsed(answer)
@@ -143,10 +117,8 @@ class PolymuxUpstream(Backend):
         return OperationResult(value)
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
-        """Passes on the pieces of a chat as they come."""
-
         async def opened() -> AsyncChatStream:
-            await self._judge(work)
+            await self._judge_all(work)
             path = contract.operation(work.operation).path
             answer = await self._server.stream_chat(work.operation, path, self._values(work))
             for line in warnings_of({} if answer.response is None else answer.response.headers):
@@ -155,31 +127,15 @@ class PolymuxUpstream(Backend):
 
         return passed_on(self._server, work, opened, as_texts=False)
 
-    async def _judge(self, work: OperationRequest) -> None:
-        """Refuses addresses that nobody may fetch from, whatever the other server would do.
+    async def _judge_all(self, work: OperationRequest) -> None:
+        """Judges the addresses of a request; that server does so again.
 
         Raises:
-            BadRequestError: One leads where it may not (``url_refused``).
-            InternalServerError: The resolver is silent.
+            APIStatusError: As `UpstreamBackend._judge`.
         """
-        variants = contract.operation(work.operation).variants
-        variant = next(one for one in variants if one.id == work.variant)
-        for field, address in sorted(set(_addresses(variant.fields, self._values(work)))):
-            web = _SOCKS.sub("http", address, count=1)
-            try:
-                await ajudged(web, policy=self._policy, limits=_LOOK_UP)
-            except errors.URLRefusedError as refused:
-                code = "url_refused"
-                raise status_error(
-                    errors.BadRequestError, str(refused), code=code, param=field
-                ) from None
-            except errors.ConnectError:
-                pass  # It may be known there, where it is judged again.
-            except errors.PolymuxError as error:
-                found = failure_of(error)
-                if isinstance(found, errors.APIStatusError):
-                    found.param = field
-                raise found from None
+        found = sorted(set(_addresses(variant_of(work).fields, self._values(work))))
+        web = [(name, _SOCKS.sub("http", one, count=1)) for name, one in found]
+        await self._judge(web, may_be_unknown=True)
 
     def _values(self, work: OperationRequest) -> dict[str, Any]:
         """What the caller gave: that server fills in the rest, as this one has."""
@@ -188,26 +144,21 @@ class PolymuxUpstream(Backend):
             values["model"] = self._names.of(work) or values["model"]
         return values
 
-    def _request(self, work: OperationRequest) -> Request:
+    async def _ask(self, work: OperationRequest, **how: Any) -> Answer:
+        """The operation there; `how` as `UpstreamServer.ask` has it."""
         values = {
             # By its name: the sender's word for its type is nobody's business.
             name: (one.file_name, one.path) if isinstance(one, Upload) else one
             for name, one in self._values(work).items()
         }
-        return build_request(work.operation, values, model=work.model or None, awaited=True)
+        request = build_request(work.operation, values, model=work.model or None, awaited=True)
+        target, body, kind = request.target, request.body, request.content_type
+        return await self._server.ask(
+            work.operation, "POST", target, body, content_type=kind, **how
+        )
 
     async def _job(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        request = self._request(work)
-        answer = await self._server.ask(
-            work.operation,
-            "POST",
-            request.target,
-            request.body,
-            content_type=request.content_type,
-            fields=[_AT_ONCE],
-            usual=SLOW,
-            repeatable=True,
-        )
+        answer = await self._ask(work, fields=[_AT_ONCE], usual=SLOW, repeatable=True)
         value = self._server.parsed(answer)
         if not isinstance(value, dict):
             raise failed(self.name, "its answer is no prediction")
@@ -286,14 +237,9 @@ class PolymuxUpstream(Backend):
         if RESULTS[work.operation] != "Prediction":
             more = {"report": value["report"]} if "report" in value else {}
             output = {"response": output, **more}
-        metrics = value.get("metrics")
-        numbers = {
-            str(name): number
-            for name, one in (metrics.items() if isinstance(metrics, dict) else ())
-            if name != "total_time" and (number := finite(one)) is not None
-        }
         version = value.get("version")
-        return OperationResult(output, version if isinstance(version, str) else "hidden", numbers)
+        version = version if isinstance(version, str) else "hidden"
+        return OperationResult(output, version, numbers_of(value.get("metrics")))
 
     async def _kept(self, value: Any, sink: ProgressSink, made: list[OutputFile]) -> Any:
         """An output with files in the place of their links."""
@@ -322,10 +268,6 @@ class PolymuxUpstream(Backend):
         """
         _, mark, rest = link.partition(_MEDIA)
         return f"{self._server.base_url}{_MEDIA}{rest}" if mark else link
-
-    async def close(self) -> None:
-        """Closes the connections."""
-        self._server.close()
 
 
 def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux._util.memory import machine_free_bytes, resident_bytes
+from polymux.engines.chat.gguf import gguf_facts
 from polymux.engines.memory import context_bytes_per_token
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import NoBackendError, OverloadedError, UnprocessableEntityError
@@ -139,7 +140,7 @@ async def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
 
 def test_shapes_of_models(tmp_path: Path) -> None:
     # SmolLM2-135M: 30 layers, 3 heads of 64 numbers, keys and values, 2 bytes each.
-    assert context_bytes_per_token(model_path()) == 30 * 3 * 64 * 2 * 2
+    assert context_bytes_per_token(gguf_facts(model_path())) == 30 * 3 * 64 * 2 * 2
     small = needed_bytes("chat", {"model": str(model_path()), "context": 1024})
     large = needed_bytes("chat", {"model": str(model_path()), "context": 9216})
     assert small is not None
@@ -190,7 +191,7 @@ def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> N
     """Its file is loaded all the same, so that it is reckoned with; no more is known."""
     path = tmp_path / "model.gguf"
     path.write_bytes(gguf(SHAPE))
-    assert context_bytes_per_token(path) == 3 * 1 * 32 * 2 * 2
+    assert context_bytes_per_token(gguf_facts(path)) == 3 * 1 * 32 * 2 * 2
     path.write_bytes(gguf(SHAPE | {name: value}))
     assert needed_bytes("chat", {"model": str(path)}) == path.stat().st_size + 200 * MIB
 
@@ -203,7 +204,7 @@ def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> N
 def test_heads_of_keys(tmp_path: Path, heads_of_keys: Any, bytes_of_token: int) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(gguf({one: SHAPE[one] for one in SHAPE if "_kv" not in one} | heads_of_keys))
-    assert context_bytes_per_token(path) == bytes_of_token
+    assert context_bytes_per_token(gguf_facts(path)) == bytes_of_token
     assert needed_bytes("chat", {"model": str(path), "context": 1024}) == (
         path.stat().st_size + 1024 * bytes_of_token + 200 * MIB
     )

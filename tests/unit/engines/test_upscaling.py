@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract
 from polymux.engines import estimates
-from polymux.engines.media.decoding_backend import upscaling
+from polymux.engines.media.backend import upscale_backend
 from polymux.errors import NoBackendError
 from polymux.service.model import OperationRequest, Upload
 from support.services import ALICE, Scripted, running
-from support.supervised import in_loop
+from support.supervised import backend_context, in_loop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def faces(folder: Path, wanted: str) -> OperationRequest:
 async def test_faces_are_for_who_can_do_them(tmp_path: Path) -> None:
     """Before a job is made or a file is opened: the next is asked, or it is refused."""
     media = Scripted("media", ())
-    engine = upscaling(Scripted("upscaler", ("upscale_image",)), media)
+    engine = upscale_backend(Scripted("upscaler", ("upscale_image",)), backend_context(media))
     able = Scripted("able", ("upscale_image",))
     async with running(tmp_path / "both", engine, able) as service:
         job, _ = await service.submit(faces(tmp_path, "true"))

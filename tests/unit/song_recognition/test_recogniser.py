@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from polymux.errors import InternalServerError, RateLimitError
-from polymux.upstreams.song_recognition.recogniser import Recogniser
+from polymux.upstreams.song_recognition.backend import Recogniser
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
 from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song

@@ -11,11 +11,11 @@ from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.upstreams.client import GuardedWay
 from polymux.upstreams.song_recognition.backend import (
+    Recogniser,
     SongRecognitionBackend,
     policy_of,
     recogniser_of,
 )
-from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_recognition.shazam import Signature
 from polymux.upstreams.song_search.cache import SongCache

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
-from polymux.upstreams.song_search.itunes import ITunes
-from polymux.upstreams.song_search.musicbrainz import MusicBrainz
-from polymux.upstreams.song_search.shazam import Shazam
 from polymux.upstreams.song_search.songs import Song
+from polymux.upstreams.song_search.source import USER_AGENT, SongSource
 from servers.song_catalogues import RECORDING, RELEASE, catalogue_song, itunes_song, recording
-
-if TYPE_CHECKING:
-    from polymux.upstreams.song_search.source import SongSource
 
 HOSTILE = 'a&b=c#d?e/f%2F+"\u00e4\U0001f3b5'
 
@@ -69,9 +65,9 @@ def test_what_is_asked(source: SongSource, path: str, query: dict[str, str]) -> 
 
 
 def test_the_contact_is_musicbrainz_alone_told() -> None:
-    assert musicbrainz().user_agent("music@site.example").endswith(" ( music@site.example )")
+    assert musicbrainz()._server._user_agent == f"{USER_AGENT} ( music@site.example )"
     for other in (itunes(), shazam()):
-        assert "site.example" not in other.user_agent("music@site.example")
+        assert other._server._user_agent == USER_AGENT
 
 
 @pytest.mark.parametrize(

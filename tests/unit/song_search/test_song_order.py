@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from polymux.errors import APIStatusError, BadRequestError, InternalServerError, RateLimitError
+from polymux.upstreams.song_search.backend import SongSearch
 from polymux.upstreams.song_search.cache import SongCache
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import Rate
-from polymux.upstreams.song_search.search import SongSearch
 from polymux.upstreams.song_search.songs import Song
 from polymux.upstreams.song_search.source import SongSource
 from support.scripted_sources import FAILED, LATE, LIMITED, MANY, REFUSED, Scene, ScriptedSource

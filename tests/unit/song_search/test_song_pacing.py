@@ -6,13 +6,12 @@ import asyncio
 import itertools
 
 import pytest
+from polymux.upstreams.error_mapping import retry_after_s
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.errors import ErrorKind, ProviderError, retry_after_s
-from polymux.upstreams.song_search.itunes import ITunes
-from polymux.upstreams.song_search.musicbrainz import MusicBrainz
+from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import BackOff, Rate, TokenBucket
-from polymux.upstreams.song_search.shazam import Shazam
 from polymux.upstreams.song_search.songs import Song
 from support.moved_clock import MovedClock
 

@@ -8,8 +8,7 @@ from email.utils import formatdate
 import pytest
 from polymux import errors
 from polymux.service.errors import status_error
-from polymux.upstreams.circuit_breaker import Breaker
-from polymux.upstreams.client import UpstreamServer
+from polymux.upstreams.client import Breaker, UpstreamServer
 from polymux.upstreams.error_mapping import cleaned, map_error, map_error_body
 from polymux.upstreams.model_names import ModelNames
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import contract, errors
 from polymux.service.model import OperationRequest, ProgressSink, Upload
+from polymux.upstreams.files import media_type
 from polymux.upstreams.replicate.backend import ReplicateUpstream
 from polymux.upstreams.replicate.client import ReplicateServer
 from polymux.upstreams.replicate.models import (
@@ -18,7 +19,6 @@ from polymux.upstreams.replicate.models import (
     operations_of,
     targets_of,
 )
-from polymux.upstreams.result_files import media_type
 from servers import media
 from support.replicate_service import MUSIC, PINNED, PLAYGROUND, SPEECH, VIDEO, whole
 
@@ -124,7 +124,8 @@ def test_addresses_that_the_model_would_fetch_from() -> None:
         wanted = {one.name for one in variant.fields if one.kind == "url"}
         if variant.model == SPEECH:
             wanted.remove("url")
-        assert addresses_in(a_work(operation, variant, **given)).keys() == wanted
+        found = addresses_in(a_work(operation, variant, **given))
+        assert {name for name, _ in found} == wanted
 
 
 def test_which_models_are_run() -> None:

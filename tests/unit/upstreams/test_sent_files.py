@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from polymux.upstreams.file_checks import is_picture, may_be_media
-from polymux.upstreams.result_files import media_type
+from polymux.upstreams.files import is_picture, may_be_media, media_type
 from servers import media
 
 PICTURES = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from polymux.upstreams.files import picture_type
 from polymux.upstreams.image_validation import BrokenPictureError, check
-from polymux.upstreams.result_files import picture_type
 
 PICTURE = Image.frombytes("RGB", (37, 53), random.Random(1).randbytes(37 * 53 * 3))
 MORE = {"save_all": True, "append_images": [PICTURE.rotate(90)]}

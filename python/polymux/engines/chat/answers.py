@@ -32,11 +32,8 @@ class Conversation:
     """Takes the library's pieces, and hands on what is wanted of them.
 
     Args:
-        request: What was asked.
-        sink: Where pieces go.
         token: Whose end stops it.
         model: What the answer calls the model.
-        schemas: What the answer is checked against.
         token_limit: How many all answers may have together. Default: nobody knows.
     """
 
@@ -185,7 +182,6 @@ class Conversation:
         return None
 
     def metrics(self) -> dict[str, float]:
-        """Token counts and times."""
         usage = self._answer.usage_with_times()
         return {name: float(value) for name, value in usage.items()}
 

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.base import context_tokens
-from polymux.engines.media.decoding_backend import upload_of
+from polymux.engines.media.backend import MediaDelegatingBackend, upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
-from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import bad_request, status_error
-from polymux.service.model import ProgressSink, Upload
+from polymux.service.model import Upload, buffered_sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from polymux.engines.registry import BackendContext
     from polymux.fetch.fetcher import Fetched
     from polymux.service.backend import Backend
-    from polymux.service.model import OperationRequest
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.service.temporary_files import TempFile
 
 #: In one conversation.
@@ -46,15 +45,13 @@ _MAX_FETCHING = 8
 _NO_PICTURE = (415, 422)
 
 
-class ChatBackend(DelegatingBackend):
+class ChatBackend(MediaDelegatingBackend):
     """A chat engine behind the media engine.
 
     Args:
-        engine: What does the work.
         media: What opens pictures: a backend of the media engine.
         models: What requests call its model; None for whatever they say.
         sees: Whether the model takes pictures.
-        policy: What may be fetched beyond the public Internet.
         window_tokens: How much its model reads and writes in one chat. Default: nobody knows.
     """
 
@@ -68,35 +65,27 @@ class ChatBackend(DelegatingBackend):
         policy: FetchPolicy | None = None,
         window_tokens: int | None = None,
     ) -> None:
-        super().__init__(engine)
+        super().__init__(engine, media)
         self.models = None if models is None else tuple(models)
-        self._media = media
         self._sees = sees
         self._policy = policy or FetchPolicy()
         self._fetching = asyncio.Semaphore(_MAX_FETCHING)
         self._window_tokens = window_tokens
 
     def refuse(self, work: OperationRequest) -> None:
-        """Pictures are nothing for a model that sees none."""
         urls = pictures_of(work)
         if urls and not self._sees:
             raise bad_request("this model sees no pictures: choose one that does", param_of(work))
-        if len(urls) > MAX_IMAGES:
-            raise bad_request(
-                f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken",
-                param_of(work),
-            )
+        check_count(urls, work)
         self._inner.refuse(work)
 
     def window_tokens(self) -> int | None:
-        """As it was told."""
         return self._window_tokens
 
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches the pictures that lie at addresses."""
-        return self._fetched(work, sink) if any(map(_is_elsewhere, pictures_of(work))) else None
+        return self._fetched(work, sink) if any(map(is_elsewhere, pictures_of(work))) else None
 
     @asynccontextmanager
     async def _fetched(
@@ -108,7 +97,7 @@ class ChatBackend(DelegatingBackend):
             files: dict[str, Upload] = {}
             async with self._fetching:
                 for number, url in enumerate(pictures_of(work)):
-                    if _is_elsewhere(url):
+                    if is_elsewhere(url):
                         drafts.append(sink.draft(0))
                         fetched = await _picture(url, param_of(work), self._policy, drafts[-1].path)
                         drafts[-1].reserve(fetched.body_bytes)
@@ -121,7 +110,6 @@ class ChatBackend(DelegatingBackend):
     def opened(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Opens the pictures."""
         return self._opened(work, sink) if pictures_of(work) else None
 
     @asynccontextmanager
@@ -158,14 +146,10 @@ class ChatBackend(DelegatingBackend):
     async def _pixels(
         self, work: OperationRequest, file: Upload, sink: ProgressSink, drafts: list[TempFile]
     ) -> dict[str, Any]:
-        step = replace(
-            work,
-            operation=LOAD_PICTURES,
-            values={"file": file, "pages": 1, "mode": "rgb", "max_side_px": _MAX_SIDE_PX},
-            given=frozenset(),
-        )
+        wanted = {"file": file, "pages": 1, "mode": "rgb", "max_side_px": _MAX_SIDE_PX}
         try:
-            product = await self._media.run(step, ProgressSink(lambda: None, sink.draft))
+            step = work.step(LOAD_PICTURES, wanted)
+            product = await self._media.run(step, buffered_sink(sink.draft))
         except errors.APIStatusError as error:
             if error.status not in _NO_PICTURE:
                 raise
@@ -173,11 +157,6 @@ class ChatBackend(DelegatingBackend):
         found: dict[str, Any] = product.output["pictures"][0]
         found["pixels"] = upload_of(found["pixels"], drafts)
         return found
-
-    async def close(self) -> None:
-        """Both processes end; the media engine's may have been ended already."""
-        await self._inner.close()
-        await self._media.close()
 
 
 def chat_backend(engine: Backend, context: BackendContext) -> ChatBackend:
@@ -214,19 +193,23 @@ def pictures_of(work: OperationRequest) -> list[object]:
     return found
 
 
+def check_count(urls: Sequence[object], work: OperationRequest) -> None:
+    if len(urls) > MAX_IMAGES:
+        message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
+        raise bad_request(message, param_of(work))
+
+
 async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
     """A picture of a chat as it was sent, or as it lies at its address.
 
     Args:
         url: As the request has it: an address, or a ``data:`` URL.
-        param: The field, for errors.
-        policy: What may be fetched beyond the public Internet.
 
     Raises:
         BadRequestError: There is none, or its address leads where it may not (``url_refused``).
         RequestTooLargeError: It is larger than 20 MiB.
     """
-    if isinstance(url, str) and not _is_elsewhere(url):
+    if isinstance(url, str) and not is_elsewhere(url):
         return await asyncio.to_thread(_inline, url, param)
     return (await _picture(url, param, policy)).data or b""
 
@@ -253,7 +236,7 @@ async def _picture(
     return fetched
 
 
-def _is_elsewhere(url: object) -> bool:
+def is_elsewhere(url: object) -> bool:
     """Whether a picture is not in the request itself."""
     return isinstance(url, str) and url[:5].lower() != "data:"
 

@@ -33,7 +33,6 @@ class Assembled:
         """Takes a chunk.
 
         Args:
-            chunk: As it came.
             first: Number of the first of the answers that are made at once with its own.
         """
         for name in ("id", "created", "system_fingerprint"):
@@ -82,7 +81,6 @@ class Assembled:
             kept["finish_reason"] = choice["finish_reason"]
 
     def completion(self) -> dict[str, Any]:
-        """The whole answer."""
         choices = [self._choices[number] for number in sorted(self._choices)]
         for choice in choices:
             choice.setdefault("logprobs", None)

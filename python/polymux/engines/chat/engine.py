@@ -29,6 +29,8 @@ from polymux.engines.chat.requests import (
     named_tool,
     plain_texts,
     stops,
+    with_parts,
+    with_picture,
 )
 from polymux.service.errors import engine_failed, status_error
 
@@ -39,11 +41,7 @@ if TYPE_CHECKING:
 
 
 class Places:
-    """So many. Thread-safe.
-
-    Args:
-        count: How many there are.
-    """
+    """So many. Thread-safe."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -217,7 +215,6 @@ class ChatEngine(Engine):
         return parameters
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Answers a conversation."""
         count = int(request.values.get("n") or 1)
         longest = min(self._context, int(request.values.get("max_completion_tokens") or 1 << 62))
         schemas = ChatSchemas(request.values)
@@ -269,7 +266,8 @@ class ChatEngine(Engine):
             body["top_logprobs"] = max(1, int(values.get("top_logprobs") or 0))
         body["messages"] = plain_texts(body["messages"], self._control, sink.log)
         if values.get("image_url"):
-            body["messages"] = _with_picture(body["messages"], values["image_url"])
+            picture = {"url": values["image_url"]}
+            body["messages"] = with_picture(body["messages"], picture) or body["messages"]
         body["messages"] = _with_pixels(body["messages"], values)
         body |= {
             name: for_grammar(body[name]) for name in ("response_format", "tools") if name in body
@@ -298,17 +296,6 @@ def _facts(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _with_picture(messages: list[Any], url: str) -> list[Any]:
-    """The messages with a picture in the last of the user's."""
-    for number in range(len(messages) - 1, -1, -1):
-        if messages[number].get("role") == "user":
-            text = {"type": "text", "text": messages[number].get("content") or ""}
-            picture = {"type": "image_url", "image_url": {"url": url}}
-            changed = {**messages[number], "content": [text, picture]}
-            return [*messages[:number], changed, *messages[number + 1 :]]
-    return messages
-
-
 def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
     """The messages with opened pictures in the place of what the request has.
 
@@ -317,21 +304,14 @@ def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
     """
     facts = iter(enumerate(values.get("pictures") or ()))
 
-    def replaced(part: Any) -> Any:
-        if not isinstance(part, dict) or "image_url" not in part:
-            return part
+    def replaced(_: dict[str, Any]) -> dict[str, Any]:
         number, size = next(facts, (0, None))
         if size is None:
             raise status_error(errors.NoBackendError, "no engine here opens pictures")
         url = _portable_pixmap(values[f"pixels_{number}"].path, size)
         return {"type": "image_url", "image_url": {"url": url}}
 
-    return [
-        {**one, "content": [replaced(part) for part in one["content"]]}
-        if isinstance(one.get("content"), list)
-        else one
-        for one in messages
-    ]
+    return with_parts(messages, replaced)
 
 
 def _portable_pixmap(path: Path, facts: Mapping[str, int]) -> str:

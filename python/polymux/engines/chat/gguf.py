@@ -61,7 +61,6 @@ def control_tokens(facts: dict[str, Any]) -> list[str]:
 
 
 def knows_tools(facts: dict[str, Any]) -> bool:
-    """Whether a model's template of chats has a place for tools."""
     templates = (one for name, one in facts.items() if name.startswith(_TEMPLATES))
     return any("tools" in one for one in templates if isinstance(one, str))
 

@@ -63,9 +63,6 @@ _BRANCHES = re.compile(r"[|?*+{]")
 class ChatSchemas:
     """The schemas of one request: that of `response_format` and those of `tools`.
 
-    Args:
-        values: The request's.
-
     Raises:
         BadRequestError: One is invalid, or larger than the engine can follow.
         NoBackendError: There is one, and jsonschema-rs is not installed.

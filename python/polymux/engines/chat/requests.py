@@ -1,4 +1,4 @@
-"""What a chat asks of a model that it cannot do: told, or refused, before the model is asked."""
+"""Requests of chats, made fit for a model: what it cannot do is told, or refused, before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known:
     """Looks whether tools will be seen by the model.
 
     Args:
-        values: The request's.
         log: Takes what is left out; it comes with the answer.
         known: Whether the model's template has a place for them.
 
@@ -52,7 +51,6 @@ def plain_texts(
     end a message in the middle and begin another, as whoever he likes.
 
     Args:
-        messages: The request's.
         control: What the tokens of the model look like, as `control_pattern` makes it.
         log: Takes what was changed; it comes with the answer.
     """
@@ -88,6 +86,33 @@ def control_pattern(tokens: Sequence[str]) -> re.Pattern[str] | None:
     """What finds a model's control tokens in texts; None for a model without any."""
     long = sorted((one for one in tokens if len(one) > 1), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, long))) if long else None
+
+
+def with_picture(messages: Sequence[Any], picture: Mapping[str, Any]) -> list[Any] | None:
+    """The messages with a picture in the last of the user's; None where the user says nothing."""
+    for number in range(len(messages) - 1, -1, -1):
+        if messages[number].get("role") == "user":
+            text = {"type": "text", "text": messages[number].get("content") or ""}
+            content = [text, {"type": "image_url", "image_url": picture}]
+            changed = {**messages[number], "content": content}
+            return [*messages[:number], changed, *messages[number + 1 :]]
+    return None
+
+
+def with_parts(
+    messages: Sequence[Any], replaced: Callable[[dict[str, Any]], dict[str, Any]]
+) -> list[Any]:
+    """The messages with other parts in the place of their pictures, in order."""
+
+    def part_of(part: Any) -> Any:
+        return replaced(part) if isinstance(part, dict) and "image_url" in part else part
+
+    return [
+        {**one, "content": [part_of(part) for part in one["content"]]}
+        if isinstance(one, dict) and isinstance(one.get("content"), list)
+        else one
+        for one in messages
+    ]
 
 
 def named_tool(values: Mapping[str, Any]) -> list[Any]:

@@ -15,13 +15,16 @@ from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.loras import FILE
-from polymux.engines.media.decoding_backend import refuse_unable, upload_of
+from polymux.engines.media.backend import (
+    MediaDelegatingBackend,
+    refuse_unable,
+    upload_of,
+)
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import catalogue
 from polymux.models.roles import assign_models, needed_roles
-from polymux.service.backend import DelegatingBackend
-from polymux.service.errors import engine_failed, status_error
-from polymux.service.model import Estimate, OperationResult, ProgressSink
+from polymux.service.errors import status_error
+from polymux.service.model import Estimate, buffered_sink, unseen_sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from polymux.engines.registry import BackendContext
     from polymux.models.roles import ModelAssignment
     from polymux.service.backend import Backend
-    from polymux.service.model import OperationRequest
+    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
     from polymux.service.temporary_files import TempFile
 
 _PICTURES = ("image", "mask")
@@ -55,14 +58,11 @@ _REMEDIES = {
 }
 
 
-class DiffusionBackend(DelegatingBackend):
+class DiffusionBackend(MediaDelegatingBackend):
     """An engine of diffusion behind the media engine.
 
     Args:
-        engine: What does the work.
         media: What opens files: a backend of the media engine.
-        cast: Which model has which role.
-        url_fetcher: What fetches weights from addresses.
         non_commercial: Whether models may be used whose licence allows no more.
     """
 
@@ -75,14 +75,12 @@ class DiffusionBackend(DelegatingBackend):
         *,
         non_commercial: bool = False,
     ) -> None:
-        super().__init__(engine)
-        self._media = media
+        super().__init__(engine, media)
         self._cast = cast
         self._url_fetcher = url_fetcher
         self._non_commercial = non_commercial
 
     def refuse(self, work: OperationRequest) -> None:
-        """What it lacks a model for, and what nothing here does."""
         roles = needed_roles(work.operation, work.variant, work.values)
         if not roles:
             raise status_error(
@@ -122,8 +120,7 @@ class DiffusionBackend(DelegatingBackend):
             values[IMAGE_SIZE] = size
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
         values[HAS_VIDEO] = _VIDEO in work.values
-        asked = replace(work, operation=ESTIMATE, values=values, given=frozenset())
-        told = (await self._inner.run(asked, ProgressSink(_nothing, _no_draft))).output
+        told = (await self._inner.run(work.step(ESTIMATE, values), unseen_sink())).output
         return Estimate(
             told["seconds"],
             told["memory_bytes"],
@@ -137,14 +134,13 @@ class DiffusionBackend(DelegatingBackend):
         file = work.values.get("image")
         if file is None:
             return None
-        step = replace(work, operation=MEASURE_PICTURE, values={"file": file}, given=frozenset())
-        facts = (await self._media.run(step, ProgressSink(_nothing, _no_draft))).output
+        step = work.step(MEASURE_PICTURE, {"file": file})
+        facts = (await self._media.run(step, unseen_sink())).output
         return [int(facts["width"]), int(facts["height"])]
 
     def prepared(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Fetches weights from the addresses that the request names."""
         named = [name for name in _WEIGHTS if work.values.get(name)]
         return self._brought(work, sink, named) if named else None
 
@@ -173,43 +169,27 @@ class DiffusionBackend(DelegatingBackend):
             raise
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Opens the files, then has the work done."""
         drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if name not in _FILES}
-            for name in _PICTURES:
-                if name in work.values:
-                    values |= await self._picture(work, name, sink, drafts)
+            for name in (one for one in _PICTURES if one in work.values):
+                asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
+                product = await self._opened(work, LOAD_PICTURES, asked, name, sink)
+                values |= _given(name, product.output["pictures"][0], "pixels", drafts)
             if _VIDEO in work.values:
-                values |= await self._frames(work, sink, drafts)
+                asked = {
+                    "file": work.values[_VIDEO],
+                    "width": work.values["width"],
+                    "height": work.values["height"],
+                    "frames": work.values["num_frames"],
+                    "fps": work.values["fps"],
+                }
+                product = await self._opened(work, LOAD_FRAMES, asked, _VIDEO, sink)
+                values |= _given(_VIDEO, product.output, "samples", drafts)
             return await self._inner.run(replace(work, values=values), sink)
         finally:
             for draft in drafts:
                 draft.discard()
-
-    async def _picture(
-        self, work: OperationRequest, name: str, sink: ProgressSink, drafts: list[TempFile]
-    ) -> dict[str, Any]:
-        asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
-        product = await self._opened(work, LOAD_PICTURES, asked, name, sink)
-        facts = product.output["pictures"][0]
-        samples = upload_of(facts.pop("pixels"), drafts)
-        return {name + SAMPLES: samples, name + FACTS: facts}
-
-    async def _frames(
-        self, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
-    ) -> dict[str, Any]:
-        asked = {
-            "file": work.values[_VIDEO],
-            "width": work.values["width"],
-            "height": work.values["height"],
-            "frames": work.values["num_frames"],
-            "fps": work.values["fps"],
-        }
-        product = await self._opened(work, LOAD_FRAMES, asked, _VIDEO, sink)
-        facts = dict(product.output)
-        samples = upload_of(facts.pop("samples"), drafts)
-        return {_VIDEO + SAMPLES: samples, _VIDEO + FACTS: facts}
 
     async def _opened(
         self,
@@ -219,10 +199,9 @@ class DiffusionBackend(DelegatingBackend):
         name: str,
         sink: ProgressSink,
     ) -> OperationResult:
-        quiet = ProgressSink(_nothing, sink.draft)
-        opening = replace(work, operation=step, values=dict(asked), given=frozenset())
+        quiet = buffered_sink(sink.draft)
         try:
-            product = await self._media.run(opening, quiet)
+            product = await self._media.run(work.step(step, asked), quiet)
         except errors.APIStatusError as error:
             error.param = error.param or name
             raise
@@ -230,13 +209,16 @@ class DiffusionBackend(DelegatingBackend):
             sink.log(f"{name}: {line}")
         return product
 
-    async def close(self) -> None:
-        """Both processes end; the media engine's may have been ended already."""
-        await self._inner.close()
-        await self._media.close()
-
 
 _FILES = (*_PICTURES, _VIDEO)
+
+
+def _given(
+    name: str, facts: Mapping[str, Any], samples: str, drafts: list[TempFile]
+) -> dict[str, Any]:
+    """A file as the engine gets it: its samples, and what is known of them."""
+    others = {key: one for key, one in facts.items() if key != samples}
+    return {name + SAMPLES: upload_of(facts[samples], drafts), name + FACTS: others}
 
 
 def diffusion_backend(engine: Backend, context: BackendContext) -> DiffusionBackend:
@@ -247,11 +229,3 @@ def diffusion_backend(engine: Backend, context: BackendContext) -> DiffusionBack
         context.url_fetcher,
         non_commercial=context.options.get("non_commercial") is True,
     )
-
-
-def _nothing() -> None:
-    pass
-
-
-def _no_draft(_: int) -> TempFile:
-    raise engine_failed("what is measured makes no file")

@@ -106,8 +106,6 @@ def flops_of_decoding(path: Path, width: int, height: int) -> float:
 
     Args:
         path: Folder of a model, or of a decoder by itself.
-        width: Of the picture.
-        height: Of the picture.
     """
     is_whole = (path / "vae").is_dir()
     net = _shape_of(path, "vae" if is_whole else "")
@@ -138,11 +136,7 @@ def flops_of_video_pass(path: Path, kind: str, width: int, height: int, frames: 
     """Operations of one pass of a model of video over latents for that many frames.
 
     Args:
-        path: The model's folder.
         kind: Class of its pipeline.
-        width: Of the video.
-        height: Of the video.
-        frames: How many.
     """
     import torch
 

@@ -60,7 +60,6 @@ class DiffusionEngine(Engine):
         }
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Makes what was asked for, or tells what it would take."""
         request = request._replace(values=_whole(request.values))
         if request.operation == ESTIMATE:
             asked = request._replace(operation=str(request.values[ESTIMATED]))
@@ -93,7 +92,6 @@ class DiffusionEngine(Engine):
             return None
 
     def _painter(self, request: Request) -> Path:
-        """The folder of the model that does most of the work."""
         return self.manager.slot(estimates.roles_of(self.manager, request)[0]).path
 
     def _made(self, request: Request, sink: EngineSink, token: Token) -> Output:
@@ -122,7 +120,6 @@ def _whole(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sized(request: Request) -> dict[str, Any]:
-    """What was worked on, as estimates take it."""
     facts = request.values.get("image" + FACTS)
     has_mask = "mask" + FACTS in request.values
     keeps_size = request.operation != "generate_image" or not has_mask

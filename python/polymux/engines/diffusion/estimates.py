@@ -56,11 +56,6 @@ class _Counted(NamedTuple):
 def of(manager: PipelineManager, request: Request, flops_per_s: float) -> dict[str, Any]:
     """Seconds, memory in bytes, and what they come from.
 
-    Args:
-        manager: Whose models are meant.
-        request: What is asked about.
-        flops_per_s: How fast the device is.
-
     Raises:
         NoBackendError: The model is none.
         Exception: Whatever the libraries have against its parts, or against such a size of them.
@@ -89,7 +84,8 @@ def roles_of(manager: PipelineManager, request: Request) -> tuple[str, ...]:
     wanted = {
         _REFINER: values.get("refine", "no_refiner") != "no_refiner",
         _SAFETY: values.get("disable_safety_checker") is not True,
-        _DECODER: bool(manager.options.get("tiny_vae")) and _is_xl(manager.slot(roles[0]).path),
+        _DECODER: bool(manager.options.get("tiny_vae"))
+        and folders.kind_of(manager.slot(roles[0]).path) == "StableDiffusionXLPipeline",
     }
     return (
         *roles,
@@ -97,13 +93,9 @@ def roles_of(manager: PipelineManager, request: Request) -> tuple[str, ...]:
     )
 
 
-def _is_xl(path: Path) -> bool:
-    return str(folders.index_of(path)["_class_name"]) == "StableDiffusionXLPipeline"
-
-
 def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) -> _Counted:
     values, path = request.values, manager.slot(roles[0]).path
-    kind = str(folders.index_of(path)["_class_name"])
+    kind = folders.kind_of(path)
     if request.operation == "generate_image":
         return _pictures(manager, values, roles)
     if request.operation == "generate_video":

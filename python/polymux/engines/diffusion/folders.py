@@ -55,6 +55,15 @@ def index_of(path: Path) -> dict[str, Any]:
     return plain
 
 
+def kind_of(path: Path) -> str:
+    """Class of the pipeline that a folder is of.
+
+    Raises:
+        NoBackendError: As `index_of`.
+    """
+    return str(index_of(path)["_class_name"])
+
+
 def loaded(path: Path, dtype: Any) -> dict[str, Any]:
     """The parts of a model, in memory.
 
@@ -99,30 +108,21 @@ def loaded(path: Path, dtype: Any) -> dict[str, Any]:
     return parts
 
 
-def loaded_one(path: Path, kind: str, dtype: Any) -> Any:
+def loaded_one(path: Path, kind: str | type, dtype: Any) -> Any:
     """A part that has a folder of its own, such as a ControlNet or a decoder.
 
     Args:
         path: The folder, with its ``config.json``.
-        kind: Class of diffusers.
-        dtype: Of its weights.
+        kind: Class of diffusers by its name, or any class.
 
     Raises:
         NoBackendError: Something is missing, or only there as a pickle.
     """
     import diffusers
 
-    return loaded_by(getattr(diffusers, kind), path, dtype)
-
-
-def loaded_by(kind: Any, path: Path, dtype: Any) -> Any:
-    """The same, by the class itself: of diffusers, or of transformers.
-
-    Raises:
-        NoBackendError: Something is missing, or only there as a pickle.
-    """
+    which: Any = getattr(diffusers, kind) if isinstance(kind, str) else kind
     try:
-        made = kind.from_pretrained(
+        made = which.from_pretrained(
             path,
             dtype=dtype,
             use_safetensors=True,

@@ -1,25 +1,37 @@
-"""Pictures as they come to diffusion, and as they leave it."""
+"""Pictures as they come to diffusion, and as they leave it: checked, marked, written.
+
+The check of what a picture shows is the model that Stable Diffusion was published with: CLIP's view
+of the picture is compared with that of words that nobody may name. Rando et al., "Red-Teaming the
+Stable Diffusion Safety Filter", 2022. The invisible mark is the one that Stable Diffusion XL's own
+programs hide: 48 bits, by the method "dwtDct" of the package invisible-watermark.
+"""
 
 from __future__ import annotations
 
 import io
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.base import Produced
+from polymux.engines.base import Produced, missing_package, samples_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Request
-    from polymux.service.model import Upload
+    from polymux.engines.diffusion.pipelines import PipelineManager
 
 #: Beside the name of a request's file: its samples, and what is known of them. The media engine has
 #: opened it; see `polymux.engines.diffusion.backend`.
 SAMPLES, FACTS = "_samples", "_facts"
 #: What models are made for.
 GRID_PX = 8
+_SAFETY_ROLE = "picture:safety"
+#: Of what CLIP was trained with.
+_MEAN = (0.48145466, 0.4578275, 0.40821073)
+_DEVIATION = (0.26862954, 0.26130258, 0.27577711)
+#: Below that there is no room for the mark.
+_MIN_MARKED_PX = 256
 
 
 def picture_of(request: Request, name: str) -> Image | None:
@@ -27,13 +39,18 @@ def picture_of(request: Request, name: str) -> Image | None:
     facts = request.values.get(name + FACTS)
     if facts is None:
         return None
-    import numpy
     from PIL import Image
 
-    file: Upload = request.values[name + SAMPLES]
-    shape = (facts["height"], facts["width"], facts["channels"])
-    samples = numpy.fromfile(file.path, numpy.uint8).reshape(shape)
+    samples = samples_of(request.values[name + SAMPLES], facts)
     return Image.fromarray(samples[:, :, :3].copy())
+
+
+def grey(mask: Image, size: tuple[int, int]) -> Image:
+    """A mask, stretched to a width and height."""
+    from PIL import Image as Pictures
+
+    plain = mask.convert("L")
+    return plain if plain.size == size else plain.resize(size, Pictures.Resampling.BILINEAR)
 
 
 def on_grid(size: tuple[int, int], grid_px: int = GRID_PX) -> tuple[int, int]:
@@ -46,10 +63,7 @@ def png(picture: Image, words: Mapping[str, str], sink: EngineSink, file_name: s
     """Writes a picture, with texts beside it.
 
     Args:
-        picture: What to write.
         words: Keyword to text, Latin-1 or not: PNG's ``iTXt`` takes all.
-        sink: Where the file goes.
-        file_name: What to save it as.
     """
     from PIL.PngImagePlugin import PngInfo
 
@@ -96,3 +110,86 @@ def parameters(values: Mapping[str, Any], model: str, seed: int, size: tuple[int
     }
     told = (f"{name}: {one}" for name, one in facts.items() if one is not None)
     return "\n".join([*lines, ", ".join(told)])
+
+
+def safety_check(
+    manager: PipelineManager, sink: EngineSink, *, wanted: bool
+) -> Callable[[Image], bool] | None:
+    """Tells of a picture whether it may be shown; None where nothing is checked, and told."""
+    if not wanted:
+        return None
+    if not manager.has(_SAFETY_ROLE):
+        sink.log("nothing checks what the pictures show: no model for that is installed")
+        return None
+    from diffusers.pipelines.stable_diffusion import safety_checker as module
+
+    checker = manager.part(_SAFETY_ROLE, module.StableDiffusionSafetyChecker).to(manager.device)
+    side = int(checker.config.vision_config.image_size)
+
+    def passes(picture: Image) -> bool:
+        import numpy
+        import torch
+
+        seen = _seen(picture, side).to(checker.device, checker.dtype)
+        with torch.inference_mode():
+            _, flagged = checker(clip_input=seen, images=numpy.zeros((1, 1, 1, 3), numpy.float32))
+        return not flagged[0]
+
+    return passes
+
+
+def _seen(picture: Image, side: int) -> Any:
+    """The picture as CLIP sees it: its middle, in a square."""
+    import numpy
+    import torch
+    from PIL import Image as Pictures
+
+    scale = side / min(picture.size)
+    size = max(side, round(picture.width * scale)), max(side, round(picture.height * scale))
+    larger = picture.convert("RGB").resize(size, Pictures.Resampling.BICUBIC)
+    left, top = (size[0] - side) // 2, (size[1] - side) // 2
+    values = numpy.asarray(larger.crop((left, top, left + side, top + side)), numpy.float32) / 255
+    mean, deviation = (numpy.asarray(one, numpy.float32) for one in (_MEAN, _DEVIATION))
+    values = (values - mean) / deviation
+    return torch.from_numpy(values.transpose(2, 0, 1)[None].copy())
+
+
+def watermark(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Callable[[Image], Image]:
+    """What hides the mark in a picture; where it is not wanted, or has no room, what does nothing.
+
+    Raises:
+        NoBackendError: The package is missing.
+    """
+    if not wanted:
+        return _unmarked
+    if min(size) < _MIN_MARKED_PX:
+        sink.log(f"apply_watermark: a picture below {_MIN_MARKED_PX} pixels has no room for it")
+        return _unmarked
+    return _watermark()
+
+
+def _watermark() -> Callable[[Image], Image]:
+    try:
+        from diffusers.pipelines.stable_diffusion_xl.watermark import WATERMARK_BITS
+        from imwatermark import WatermarkEncoder
+    except ImportError:
+        failure = missing_package("apply_watermark", "invisible-watermark", "diffusion")
+        failure.param = "apply_watermark"
+        raise failure from None
+    import numpy
+    from PIL import Image as Pictures
+
+    encoder = WatermarkEncoder()
+    encoder.set_watermark("bits", WATERMARK_BITS)
+
+    def marked(picture: Image) -> Image:
+        # The package takes blue first, and gives it so.
+        blue_first = numpy.asarray(picture.convert("RGB"))[:, :, ::-1]
+        made = encoder.encode(numpy.ascontiguousarray(blue_first), "dwtDct")
+        return Pictures.fromarray(numpy.ascontiguousarray(made[:, :, ::-1]))
+
+    return marked
+
+
+def _unmarked(picture: Image) -> Image:
+    return picture

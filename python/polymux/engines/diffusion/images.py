@@ -7,23 +7,23 @@ at the size that was asked for, and the black is kept.
 
 from __future__ import annotations
 
-import random
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.base import Output
-from polymux.engines.diffusion import finite, folders, loras, safety, schedulers, watermark
-from polymux.engines.diffusion.image_files import on_grid, parameters, picture_of, png
-from polymux.engines.diffusion.previews import Previews
-from polymux.engines.diffusion.prompts import tell_of_length
-from polymux.engines.diffusion.refining import (
-    Refiner,
-    begins_too_late,
-    first_share,
-    refined,
-    refiner_of,
+from polymux.engines.diffusion import folders, loras, schedulers
+from polymux.engines.diffusion.image_files import (
+    grey,
+    on_grid,
+    parameters,
+    picture_of,
+    png,
+    safety_check,
+    watermark,
 )
+from polymux.engines.diffusion.pipelines import seed_of
+from polymux.engines.diffusion.prompts import tell_of_length
+from polymux.engines.diffusion.refining import Refiner, refined, refiner_of
 from polymux.engines.diffusion.steps import Steps
 from polymux.service.errors import bad_request, status_error
 
@@ -89,16 +89,13 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     """
     values = request.values
     plan = _plan(manager, request, sink)
-    check = safety.check_of(manager, sink, wanted=values.get("disable_safety_checker") is not True)
-    mark = watermark.marker(wanted=values.get("apply_watermark") is True, size=plan.size, sink=sink)
-    seed = values.get("seed")
-    seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
-    sink.log(f"seed: {seed}")
+    check = safety_check(manager, sink, wanted=values.get("disable_safety_checker") is not True)
+    mark = watermark(wanted=values.get("apply_watermark") is True, size=plan.size, sink=sink)
+    seed = seed_of(values, sink)
     tell_of_length(manager.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     token.check()
     count = int(values["num_outputs"])
     steps = Steps(sink, token, count * (plan.steps + (plan.refiner.steps if plan.refiner else 0)))
-    began = time.monotonic()
     files = []
     for number in range(count):
         picture = _painted(manager, plan, values, seed + number, steps, sink)
@@ -116,9 +113,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
             "no picture passed the check of what it shows: describe something else",
             code="content_filtered",
         )
-    rate = steps.done / max(1e-9, time.monotonic() - began)
-    metrics = {"steps": float(steps.done), "steps_per_s": rate}
-    return Output(files, manager.slot(plan.role).version, metrics)
+    return Output(files, manager.slot(plan.role).version, steps.metrics)
 
 
 def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
@@ -126,7 +121,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     slot = manager.slot(role)
     if slot.instead_of:
         sink.log(f"{slot.name} paints in the place of {slot.instead_of}")
-    kind = str(folders.index_of(slot.path)["_class_name"])
+    kind = folders.kind_of(slot.path)
     if kind not in _KINDS:
         raise status_error(
             errors.NoBackendError, f"the model {slot.name} ({kind}) makes no pictures"
@@ -139,18 +134,18 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     mode = 0 if image is None else 1 if mask is None else 2
     if image is not None:
         image, size = _fitted(image, size, sink, keep_size=mask is None)
-    _check_size(size, manager.max_pixels)
+    manager.check_size(size)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
     refiner = refiner_of(manager, values, sink, is_xl=kind == _XL)
-    if mode > 0 and refiner is not None and begins_too_late(refiner, asked, strength):
+    share = 1.0 if refiner is None or refiner.share is None else refiner.share
+    if mode > 0 and share < 1 and refiner and int(asked * strength) <= refiner.steps:
+        # The model would not have begun yet where the refiner takes over.
         sink.log(f"prompt_strength={strength:g} leaves no step to the refiner: it is left out")
         refiner = None
     passes = schedulers.passes_of_pictures(str(values["scheduler"]))
-    share = first_share(refiner) if mode == 0 else 1.0
-    steps = int(asked * strength * share) * passes
-    return Plan(
-        role, kind, mode, size, image, _black_and_white(mask, size), strength, steps, refiner
-    )
+    steps = int(asked * strength * (share if mode == 0 else 1.0)) * passes
+    mask = None if mask is None else grey(mask, size)
+    return Plan(role, kind, mode, size, image, mask, strength, steps, refiner)
 
 
 def _fitted(
@@ -177,28 +172,9 @@ def _fitted(
     return image, size
 
 
-def _check_size(size: tuple[int, int], max_pixels: int) -> None:
-    if size[0] * size[1] > max_pixels:
-        raise status_error(
-            errors.RequestTooLargeError,
-            f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
-            f"{max_pixels / 1e6:.1f} are the most",
-        )
-
-
-def _black_and_white(mask: Image | None, size: tuple[int, int]) -> Image | None:
-    if mask is None:
-        return None
-    from PIL import Image as Pictures
-
-    grey = mask.convert("L")
-    return grey if grey.size == size else grey.resize(size, Pictures.Resampling.BILINEAR)
-
-
 def _painted(
     manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
-    """One picture."""
     if plan.image is not None and plan.steps == 0:
         sink.log(
             f"prompt_strength={plan.strength:g} leaves no step to do: the picture is as it was"
@@ -230,19 +206,17 @@ def _based(
     with (
         manager.pipeline(_KINDS[plan.kind][plan.mode], plan.role, scheduler, **others) as pipeline,
         loras.applied(pipeline, values, sink),
-        steps.watching(pipeline),
-        Previews(manager, pipeline, sink).of(steps),
+        steps.watching(pipeline, previews=manager.shows_previews),
     ):
         manager.prepare_decoder(pipeline.vae, plan.size)
         made = pipeline(**_arguments(plan, values, manager.generator(seed), steps)).images
         if plan.refiner is not None:
             return made[0]  # Latents: what the refiner makes of them is looked at.
-        finite.check(made, manager.slot(plan.role).name, values)
+        loras.check_finite(made, manager.slot(plan.role).name, values)
         return pipeline.image_processor.numpy_to_pil(made)[0]
 
 
 def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
-    """Of the pipeline."""
     named: dict[str, Any] = {
         "prompt": str(values["prompt"]),
         "negative_prompt": str(values.get("negative_prompt") or "") or None,

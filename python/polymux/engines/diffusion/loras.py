@@ -1,5 +1,8 @@
 """LoRA weights: laid over a model for one request, and taken off after it. Never made part of it.
 
+Weights that are damaged, or too strong, come to numbers that are none. Pictures of those are black,
+and music is silent: so they are looked for before there is a picture.
+
 Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021.
 """
 
@@ -10,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import missing_package
-from polymux.service.errors import bad_request
+from polymux.service.errors import bad_request, engine_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,6 +27,8 @@ _UNFIT = (OSError, ValueError, KeyError, RuntimeError, TypeError, IndexError, At
 #: What was fetched from the address of a request's weights, beside the field's name.
 FILE = "_file"
 _REQUESTED = "replicate_weights"
+#: Fields whose weights a request has brought itself.
+_BROUGHT = (_REQUESTED, "lora_links", "custom_sd_model")
 #: The two halves of a layer's weights, as each of the programs that write them calls them.
 _HALF = re.compile(
     r"(?P<first>lora_A|lora_down|lora(?:_linear_layer)?\.down)"
@@ -50,9 +55,7 @@ def laid_over(
     """While something is worked on: weights by their names, with how much of each.
 
     Args:
-        pipeline: Of diffusers.
         weights: Name to file, safetensors, and scale.
-        param: The field that they are of.
 
     Raises:
         BadRequestError: A file is no LoRA, or one for another model.
@@ -97,8 +100,6 @@ def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
 
 def _check(state: Mapping[str, Any], param: str) -> None:
     """Refuses what diffusers takes without a word: numbers that are none, layers by halves."""
-    from polymux.engines.diffusion.finite import is_finite
-
     if not all(one.is_floating_point() and is_finite(one.float()) for one in state.values()):
         raise bad_request(
             f"{param}: these are no LoRA weights: some are infinite, or no fractions", param=param
@@ -115,3 +116,39 @@ def _check(state: Mapping[str, Any], param: str) -> None:
             "one half alone",
             param=param,
         )
+
+
+def check_finite(made: Any, model: str, values: Mapping[str, Any]) -> None:
+    """Refuses to make a picture of what a decoder gave.
+
+    Args:
+        made: A tensor, or an array of numpy.
+        values: Of the request: what it brought may be the reason.
+
+    Raises:
+        BadRequestError: Some of it is no number, and weights that the request brought were at work.
+        InternalServerError: Some of it is no number (code ``engine_failed``).
+    """
+    if is_finite(made):
+        return
+    for name in _BROUGHT:
+        if values.get(name + FILE) is not None:
+            raise bad_request(
+                f"{name}: with these weights {model} comes to numbers beyond all bounds, and to no "
+                "picture: they are damaged, or too strong",
+                param=name,
+            )
+    raise engine_failed(
+        f"{model} comes to numbers beyond all bounds, and to no picture: less guidance, or weaker "
+        "LoRA weights, may help; else its weights are damaged ('polymux models info NAME --verify' "
+        "tells), or too large for the option dtype"
+    )
+
+
+def is_finite(made: Any) -> bool:
+    import numpy
+    import torch
+
+    if isinstance(made, torch.Tensor):
+        return bool(torch.isfinite(made).all())
+    return bool(numpy.isfinite(made).all())

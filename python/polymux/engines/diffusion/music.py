@@ -9,17 +9,16 @@ https://www.riffusion.com/about; img2img is that of C. Meng et al., "SDEdit", 20
 from __future__ import annotations
 
 import io
-import random
-import time
 import wave
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._native import media
 from polymux.engines.base import Output
-from polymux.engines.diffusion import finite, folders
+from polymux.engines.diffusion import folders
 from polymux.engines.diffusion.image_files import written
-from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.loras import check_finite
+from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
@@ -49,8 +48,6 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
 
     Args:
         manager: Has a model of the shape of Stable Diffusion 1.5 in the role ``music``.
-        request: Of ``generate_music``.
-        sink: Told of steps, logs and previews.
         token: Looked at at each step, and ten times a second while the picture is played.
 
     Returns:
@@ -63,7 +60,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     """
     values = request.values
     slot = manager.slot(ROLE)
-    kind = str(folders.index_of(slot.path)["_class_name"])
+    kind = folders.kind_of(slot.path)
     if kind not in _KINDS:
         raise status_error(errors.NoBackendError, f"the model {slot.name} ({kind}) makes no music")
     name = str(values["seed_image_id"])
@@ -73,18 +70,14 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
             f"seed_image_id={name}: a stand-in was drawn, as the model's folder has no "
             f"{FOLDER}/{name}.png"
         )
-    seed = values.get("seed")
-    seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
-    sink.log(f"seed: {seed}")
-    began = time.monotonic()
-    picture, steps = _painted(manager, begun, values, seed, sink, token)
-    rate = steps / max(1e-9, time.monotonic() - began)
+    seed = seed_of(values, sink)
+    picture, metrics = _painted(manager, begun, values, seed, sink, token)
     sink.report(_PAINTED)
     files = {
         "audio": _played(picture, seed, sink, token),
         "spectrogram": _jpeg(picture, sink),
     }
-    return Output(files, slot.version, {"steps": float(steps), "steps_per_s": rate})
+    return Output(files, slot.version, metrics)
 
 
 def _alpha(values: Mapping[str, Any]) -> float:
@@ -107,8 +100,7 @@ def _painted(
     seed: int,
     sink: EngineSink,
     token: Token,
-) -> tuple[Image, int]:
-    """The picture, and how many steps it took."""
+) -> tuple[Image, dict[str, float]]:
     import torch
 
     shipped = manager.parts(ROLE)["scheduler"]
@@ -117,7 +109,7 @@ def _painted(
     wanted = _wanted_steps(values, scheduler)
     if wanted == 0:
         sink.log("denoising leaves no step to do: the seed image is played as it is")
-        return begun, 0
+        return begun, Steps(sink, token, 0).metrics
     scheduler.set_timesteps(asked, device=manager.device)
     first = (asked - wanted) * scheduler.order
     timesteps = scheduler.timesteps[first:]
@@ -127,18 +119,15 @@ def _painted(
     tell_of_length(manager.parts(ROLE), values, ("prompt_a", "prompt_b"), sink)
     with manager.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
         manager.prepare_decoder(pipeline.vae, begun.size)
-        with (
-            steps.watching(pipeline),
-            Previews(manager, pipeline, sink).of(steps),
-        ):
+        with steps.watching(pipeline, previews=manager.shows_previews):
             latents = _begun(manager, pipeline, begun, timesteps, _alpha(values), seed)
             words = _words(manager, pipeline, values)
             latents = _denoised(pipeline, latents, words, timesteps, steps)
             scaled = latents / pipeline.vae.config.scaling_factor
             made = pipeline.vae.decode(scaled.to(pipeline.vae.dtype), return_dict=False)[0]
-        finite.check(made, manager.slot(ROLE).name, values)
+        check_finite(made, manager.slot(ROLE).name, values)
         picture: Image = pipeline.image_processor.postprocess(made, output_type="pil")[0]
-    return picture, steps.done
+    return picture, steps.metrics
 
 
 def _words(manager: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -> Any:
@@ -183,8 +172,6 @@ def spherical(one: Any, other: Any, alpha: float) -> Any:
     K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985.
 
     Args:
-        one: A tensor.
-        other: Another of its shape.
         alpha: 0 for the first, 1 for the other.
 
     Example:
@@ -206,7 +193,6 @@ def spherical(one: Any, other: Any, alpha: float) -> Any:
 
 
 def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: Steps) -> Any:
-    """Takes the noise away, step by step."""
     import torch
 
     scheduler = pipeline.scheduler
@@ -224,8 +210,6 @@ def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: St
 
 
 def _played(picture: Image, seed: int, sink: EngineSink, token: Token) -> Produced:
-    """The picture's sound."""
-
     def on_progress(done: float) -> None:
         token.check()
         sink.report(_PAINTED + (1 - _PAINTED) * done)

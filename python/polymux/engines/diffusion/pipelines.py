@@ -7,6 +7,7 @@ different ones do not mix. One piece of work at a time has the device.
 from __future__ import annotations
 
 import gc
+import random
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import torch
+
+    from polymux.engines.base import EngineSink
 
 #: Beside the weights, so much of them again is used while it works.
 _WORKING_SHARE = 1.3
@@ -100,6 +103,7 @@ class PipelineManager:
         self._attention = _one_of(_ATTENTIONS, options, "attention")
         self.max_pixels = int(options.get("max_pixels", _MAX_PIXELS))
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
+        self.shows_previews = options.get("previews", True) is True
         self._slots = {
             role: ModelSlot(
                 role,
@@ -127,7 +131,6 @@ class PipelineManager:
         return found
 
     def has(self, role: str) -> bool:
-        """Whether there is a model in a role."""
         return role in self._slots
 
     def weight_bytes(self, role: str) -> int:
@@ -141,7 +144,6 @@ class PipelineManager:
             return 0
 
     def is_loaded(self, role: str) -> bool:
-        """Whether the model in a role is in memory."""
         return role in self._slots and self._slots[role].path in self._loaded
 
     def parts(self, role: str) -> dict[str, Any]:
@@ -152,33 +154,18 @@ class PipelineManager:
         """
         return self._kept(role, lambda path: folders.loaded(path, self.dtype))
 
-    def part(self, role: str, kind: str) -> Any:
+    def part(self, role: str, kind: str | type) -> Any:
         """A model that is a part by itself, such as a ControlNet, loaded where it is not.
 
         Args:
             role: Of the model.
-            kind: Its class in diffusers.
+            kind: Its class in diffusers by its name, or any class.
 
         Raises:
             NoBackendError: The folder holds none, or holds pickles.
         """
         load = folders.loaded_one
         return self._kept(role, lambda path: {_WHOLE: load(path, kind, self.dtype)})[_WHOLE]
-
-    def safety_checker(self, role: str) -> Any:
-        """The check of what pictures show, on the device.
-
-        Raises:
-            NoBackendError: The folder holds none, or holds pickles.
-        """
-        from diffusers.pipelines.stable_diffusion import safety_checker as module
-
-        kind = module.StableDiffusionSafetyChecker
-
-        def load(path: Path) -> dict[str, Any]:
-            return {_WHOLE: folders.loaded_by(kind, path, self.dtype).to(self.device)}
-
-        return self._kept(role, load)[_WHOLE]
 
     def _kept(self, role: str, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         """What is in memory for a role; where it is not, what loading gives. Now the last used."""
@@ -202,7 +189,6 @@ class PipelineManager:
             decoder.disable_tiling()
 
     def _make_room(self, needed_bytes: int) -> None:
-        """Gives up models that were not used for the longest time."""
         from polymux._util.memory import machine_free_bytes
 
         while self._loaded:
@@ -224,8 +210,6 @@ class PipelineManager:
 
         Args:
             kind: Class of diffusers, such as ``"StableDiffusionXLPipeline"``.
-            role: Of the model.
-            scheduler: Of this request alone.
             others: Parts in the place of the model's, or beside them.
         """
         import diffusers
@@ -279,7 +263,7 @@ class PipelineManager:
 
     def _fitting(self, pipeline: Any) -> str:
         """How its parts fit the device; models that are not at work leave it first."""
-        sizes = [_size_bytes(one) for one in _modules(pipeline) if _is_off(one)]
+        sizes = [_size_bytes(one) for one in _modules(pipeline) if one.device.type == "cpu"]
         if sum(sizes) * _WORKING_SHARE > self._free_bytes():
             self._clear_of_others(pipeline)
         free = self._free_bytes()
@@ -288,7 +272,6 @@ class PipelineManager:
         return "model" if max(sizes) * _WORKING_SHARE <= free else "sequential"
 
     def _free_bytes(self) -> int:
-        """Of the GPU's memory."""
         return int(self._torch.cuda.mem_get_info(self.device)[0])
 
     def _clear_of_others(self, pipeline: Any) -> None:
@@ -300,9 +283,31 @@ class PipelineManager:
                     one.to("cpu")
         self._free()
 
+    def check_size(self, size: tuple[int, int]) -> None:
+        """Refuses a width and height that come to more pixels than are made.
+
+        Raises:
+            RequestTooLargeError: They do.
+        """
+        pixels = size[0] * size[1]
+        if pixels > self.max_pixels:
+            raise status_error(
+                errors.RequestTooLargeError,
+                f"{size[0]} x {size[1]}: that are {pixels / 1e6:.1f} megapixels, and "
+                f"{self.max_pixels / 1e6:.1f} are the most",
+            )
+
     def generator(self, seed: int) -> torch.Generator:
         """The source of noise for a seed: the processor's, so that all devices begin alike."""
         return self._torch.Generator("cpu").manual_seed(seed % (1 << 63))
+
+
+def seed_of(values: Mapping[str, Any], sink: EngineSink) -> int:
+    """The seed of a request, told in its log; any where it names none."""
+    given = values.get("seed")
+    seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
+    sink.log(f"seed: {seed}")
+    return seed
 
 
 def _hush(*libraries: Any) -> None:
@@ -354,15 +359,9 @@ def _one_of(known: tuple[str, ...], options: Mapping[str, Any], name: str) -> st
 
 
 def _modules(pipeline: Any) -> list[Any]:
-    """The networks of a pipeline."""
     import torch
 
     return [one for one in pipeline.components.values() if isinstance(one, torch.nn.Module)]
-
-
-def _is_off(module: Any) -> bool:
-    """Whether it is not on the device yet."""
-    return bool(module.device.type == "cpu")
 
 
 def _size_bytes(module: Any) -> int:

@@ -13,9 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from polymux.engines.base import EngineSink
+
+    #: Numbers of tokens and their weights.
+    Chunk = tuple[list[int], list[float]]
 
 #: Of a prompt; what lies beyond them is not read.
 _MAX_CHARACTERS = 50_000
@@ -170,14 +173,7 @@ def _parts(words: list[Words]) -> tuple[tuple[Words, ...], ...]:
 def tell_of_length(
     parts: Mapping[str, Any], values: Mapping[str, Any], names: Sequence[str], sink: EngineSink
 ) -> None:
-    """Says so where words are more than the model reads.
-
-    Args:
-        parts: Of the model.
-        values: Of the request.
-        names: Its fields with words.
-        sink: Where it is said.
-    """
+    """Says so where words are more than the model reads."""
     tokenizer: Any = parts.get("tokenizer") or parts.get("tokenizer_2")
     # What stands for the beginning and the end.
     around = len(tokenizer("").input_ids)
@@ -187,12 +183,6 @@ def tell_of_length(
         if count > most:
             sink.log(f"{name}: of its {count} tokens the model reads the first {most}")
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    #: Numbers of tokens and their weights.
-    Chunk = tuple[list[int], list[float]]
 
 #: Of a prompt; what lies beyond them is not read.
 MAX_CHUNKS = 20
@@ -210,10 +200,6 @@ def encoded(
     """What the network is told of some prompts.
 
     Args:
-        prompts: At least one.
-        tokenizer: CLIP's.
-        encoder: CLIP's.
-        device: Where it is told.
         tell: Told of prompts that are longer than what is read. Default: nobody is.
 
     Returns:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux.engines.diffusion import finite, schedulers
+from polymux.engines.diffusion import schedulers
+from polymux.engines.diffusion.loras import check_finite
 from polymux.models.roles import why_missing
 from polymux.service.errors import status_error
 
@@ -96,22 +97,6 @@ def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
     return Refiner(None, told, wanted_steps)
 
 
-def first_share(refiner: Refiner | None) -> float:
-    """The share of the steps that the base does."""
-    return 1.0 if refiner is None or refiner.share is None else refiner.share
-
-
-def begins_too_late(refiner: Refiner, asked: int, strength: float) -> bool:
-    """Whether the base would not have begun yet where the refiner takes over.
-
-    Args:
-        refiner: Of a request with a picture.
-        asked: Steps of a whole denoising.
-        strength: Share of them that the picture is given up for, from 0 to 1.
-    """
-    return refiner.share is not None and int(asked * strength) <= refiner.steps
-
-
 def refined(
     manager: PipelineManager,
     refiner: Refiner,
@@ -142,5 +127,5 @@ def refined(
             output_type="np",
             **how,
         ).images
-        finite.check(made, manager.slot(_ROLE).name, values)
+        check_finite(made, manager.slot(_ROLE).name, values)
         return pipeline.image_processor.numpy_to_pil(made)[0]

@@ -64,8 +64,6 @@ def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
     """A new scheduler for pictures.
 
     Args:
-        name: As requests call it.
-        config: The model's own scheduler's.
         options: Beside both.
 
     Raises:
@@ -79,10 +77,6 @@ def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
 
 def is_foreign(name: str, config: Mapping[str, Any]) -> bool:
     """Whether a model was made for other solvers than that, and paints badly with it.
-
-    Args:
-        name: As requests call it.
-        config: The model's own scheduler's.
 
     Raises:
         BadRequestError: There is none of that name.
@@ -117,10 +111,21 @@ def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
 
 
 def _named(name: str) -> Scheduler:
-    found = _PICTURES.get(name)
-    if found is None:
+    return known(_PICTURES, name, "has that name")
+
+
+def known(schedulers: Mapping[str, Scheduler], name: str, lacking: str) -> Scheduler:
+    """One of some schedulers.
+
+    Args:
+        lacking: What none of them does where it is none of them, for people.
+
+    Raises:
+        BadRequestError: It is none of them.
+    """
+    if name not in schedulers:
         raise bad_request(
-            f"scheduler={name!r}: no solver here has that name; there are: {', '.join(_PICTURES)}",
+            f"scheduler={name!r}: no solver here {lacking}; there are: {', '.join(schedulers)}",
             param="scheduler",
         )
-    return found
+    return schedulers[name]

@@ -36,10 +36,6 @@ _COLUMN_S = 0.01
 def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
     """A seed image.
 
-    Args:
-        name: As requests call it.
-        folder: The model's.
-
     Returns:
         The picture, in colours, 512 rows high, and whether it is a stand-in.
 
@@ -88,29 +84,20 @@ def _beat_lines(beats_per_minute: float) -> NDArray[np.uint8]:
     return _flat(255 - 200 * np.exp(-since_s / 0.05))
 
 
-def _gradient(top: float, bottom: float) -> NDArray[np.uint8]:
-    """From one share of white to another."""
+def _rows(*stops: tuple[int, float]) -> NDArray[np.uint8]:
+    """Rows whose grey goes from one share of white, at one row, to the next at another."""
     import numpy as np
 
-    return _flat(255 * np.linspace(top, bottom, SIDE_PX)[:, None])
+    places, whites = zip(*stops, strict=True)
+    return _flat(255 * np.interp(np.arange(SIDE_PX), places, whites)[:, None])
 
 
-def _top(rows: int, white: float) -> NDArray[np.uint8]:
+def _top(count: int, white: float) -> NDArray[np.uint8]:
     """The highest rows in one grey, below them the middle one."""
-    import numpy as np
-
-    return _flat(np.where(np.arange(SIDE_PX) < rows, 255 * white, 128)[:, None])
-
-
-def _gradient_top(rows: int, white: float) -> NDArray[np.uint8]:
-    """The highest rows from a grey down to the middle one."""
-    import numpy as np
-
-    return _flat(255 * np.interp(np.arange(SIDE_PX), [0, rows], [white, 0.5])[:, None])
+    return _rows((count - 1, white), (count, 128 / 255))
 
 
 def _drawn(make: Callable[[], Sound]) -> NDArray[np.uint8]:
-    """The picture of a sound."""
     import numpy as np
 
     sound = make()
@@ -136,9 +123,6 @@ def _strike(
     """Adds a note that fades, its higher partials sooner.
 
     Args:
-        sound: What it is added to.
-        at_s: When.
-        hz: Of the lowest partial.
         partials: Times the lowest, to how strong.
         fading_s: Until 37 % of the lowest is left.
     """
@@ -153,7 +137,6 @@ def _strike(
 
 
 def _burst(sound: Sound, at_s: float, strength: float, fading_s: float, seed: int) -> None:
-    """Adds noise that fades."""
     import numpy as np
 
     begin = round(at_s * _RATE_HZ)
@@ -232,9 +215,9 @@ _DRAWN: dict[str, Callable[[], NDArray[Any]]] = {
     "agile": lambda: _drawn(_agile),
     "marim": lambda: _drawn(_marim),
     "mask_beat_lines_80": lambda: _beat_lines(80),
-    "mask_gradient_dark": lambda: _gradient(0.6, 0.05),
-    "mask_gradient_top_70": lambda: _gradient_top(round(0.7 * SIDE_PX), 1.0),
-    "mask_gradient_top_fifth_75": lambda: _gradient_top(SIDE_PX // 5, 0.75),
+    "mask_gradient_dark": lambda: _rows((0, 0.6), (SIDE_PX - 1, 0.05)),
+    "mask_gradient_top_70": lambda: _rows((0, 1.0), (round(0.7 * SIDE_PX), 0.5)),
+    "mask_gradient_top_fifth_75": lambda: _rows((0, 0.75), (SIDE_PX // 5, 0.5)),
     "mask_top_third_75": lambda: _top(SIDE_PX // 3, 0.75),
     "mask_top_third_95": lambda: _top(SIDE_PX // 3, 0.95),
     "motorway": lambda: _drawn(_motorway),

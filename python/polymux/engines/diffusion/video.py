@@ -7,20 +7,18 @@ so that 1 keeps the video as it is, and 0 ignores it.
 
 from __future__ import annotations
 
-import random
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux.engines.base import Cancelled, Output, Produced
-from polymux.engines.diffusion import finite, folders, schedulers
+from polymux.engines.base import Output, Produced
+from polymux.engines.diffusion import folders, schedulers
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
-from polymux.engines.diffusion.previews import Previews
+from polymux.engines.diffusion.loras import check_finite
+from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
 from polymux.service.errors import bad_request, status_error
-from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -107,20 +105,16 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     """
     values = request.values
     plan = _plan(manager, request, sink)
-    seed = values.get("seed")
-    seed = random.SystemRandom().randrange(1 << 32) if seed is None else int(seed)
-    sink.log(f"seed: {seed}")
+    seed = seed_of(values, sink)
     tell_of_length(manager.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     count = int(values["batch_size"])
     steps = Steps(sink, token, count * plan.steps)
-    began = time.monotonic()
     files = []
     for number in range(count):
-        frames = _painted(manager, plan, values, seed + number, steps, sink)
+        frames = _painted(manager, plan, values, seed + number, steps)
         name = f"video-{number + 1}.mp4"
         files.append(_written(frames, plan, int(values["fps"]), name, sink, token))
-    rate = steps.done / max(1e-9, time.monotonic() - began)
-    metrics = {"steps": float(steps.done), "steps_per_s": rate, "frames": float(plan.frames)}
+    metrics = steps.metrics | {"frames": float(plan.frames)}
     return Output(files, manager.slot(plan.role).version, metrics)
 
 
@@ -130,12 +124,12 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     slot = manager.slot(role)
     if slot.instead_of:
         sink.log(f"{slot.name} paints in the place of {slot.instead_of}")
-    kind = str(folders.index_of(slot.path)["_class_name"])
+    kind = folders.kind_of(slot.path)
     family = _FAMILIES.get(kind)
     if family is None:
         raise status_error(errors.NoBackendError, f"the model {slot.name} ({kind}) makes no videos")
     size = int(values["width"]), int(values["height"])
-    _check_size(size, manager.max_pixels)
+    manager.check_size(size)
     asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
     begun_with, left_out = _begun_with(values, asked, sink)
     frames = int(values["num_frames"]) if begun_with is None else len(begun_with)
@@ -182,15 +176,6 @@ def _begun_with(
     return frames[: int(values["num_frames"])], left_out
 
 
-def _check_size(size: tuple[int, int], max_pixels: int) -> None:
-    if size[0] * size[1] > max_pixels:
-        raise status_error(
-            errors.RequestTooLargeError,
-            f"{size[0]} x {size[1]}: that are {size[0] * size[1] / 1e6:.1f} megapixels, and "
-            f"{max_pixels / 1e6:.1f} are the most",
-        )
-
-
 def _grid(family: Family, parts: Mapping[str, Any]) -> tuple[int, int]:
     """Of what sides are multiples, and of what the frames after the first."""
     config = parts["vae"].config
@@ -230,9 +215,8 @@ def _tell_of_grid(
 
 
 def _painted(
-    manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps
 ) -> Iterator[Frames]:
-    """The frames of one video, made at once and given one by one."""
     if plan.begun_with is not None and plan.steps == 0:
         return iter(plan.begun_with)
     own = manager.parts(plan.role)["scheduler"]
@@ -243,19 +227,17 @@ def _painted(
     which = plan.family.text if plan.begun_with is None else plan.family.video
     with (
         manager.pipeline(which, plan.role, scheduler) as pipeline,
-        steps.watching(pipeline),
-        Previews(manager, pipeline, sink).of(steps),
+        steps.watching(pipeline, previews=manager.shows_previews),
     ):
         manager.prepare_decoder(pipeline.vae, plan.worked_size)
         arguments = _arguments(plan, values, manager.generator(seed), steps)
         made = pipeline(**arguments).frames[0]
     for one in made:  # Each by itself: the mask of all would be a video more.
-        finite.check(one, manager.slot(plan.role).name, values)
+        check_finite(one, manager.slot(plan.role).name, values)
     return _cut(made, plan)
 
 
 def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
-    """Of the pipeline."""
     named: dict[str, Any] = {
         "prompt": str(values["prompt"]),
         "negative_prompt": str(values.get("negative_prompt") or ""),
@@ -307,11 +289,12 @@ def _written(
     """An MP4 of them; the token is looked at before each."""
     import numpy
 
+    from polymux.engines.media.engine import native_failures
     from polymux.media.video import write_video
 
     width, height = plan.size
     path = sink.draft(width * height * 3 * plan.frames // _COMPRESSED)
-    try:
+    with native_failures():
         made = write_video(
             path,
             (numpy.ascontiguousarray(one).data for one in frames),
@@ -321,11 +304,6 @@ def _written(
             cancel=token,
             overwrite=False,
         )
-    except errors.OperationCancelledError:
-        raise Cancelled from None
-    except errors.OutputError as error:
-        with reported("a file cannot be written"):
-            raise OSError(error.errno, error.strerror) from error
     if name.endswith("-1.mp4"):
         sink.log(f"encoded as {made.codec} by {made.encoder}")
     return Produced(path, "video/mp4", name)

@@ -1,17 +1,46 @@
-"""The media engine's backend: conversions, and files for the other engines."""
+"""The media engine's backend, and those of the engines whose files it opens for them.
+
+Engines of models get samples and pixels: strangers' files are opened by the media engine before.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from polymux import errors
 from polymux.engines import estimates
-from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
 from polymux.engines.process.supervisor import EngineBackend
-from polymux.service.backend import Backend
+from polymux.models.selection import remedy
+from polymux.service.backend import Backend, DelegatingBackend
+from polymux.service.errors import engine_failed, status_error
+from polymux.service.model import Upload, buffered_sink
 
 if TYPE_CHECKING:
-    from polymux.service.model import Estimate, OperationRequest, OperationResult, ProgressSink
+    from collections.abc import Mapping
+
+    from polymux.engines.estimates import Measure
+    from polymux.engines.registry import BackendContext
+    from polymux.service.model import (
+        Estimate,
+        OperationRequest,
+        OperationResult,
+        OutputFile,
+        ProgressSink,
+    )
+    from polymux.service.temporary_files import TempFile
+
+_MAX_PAGES = 200
+#: What nothing here can do, and what does not ask for it.
+_UNABLE = {"face_enhance": (False, "no engine here does it")}
+#: Guesses until something was measured: of a small model on two processors.
+_CONVERSION_S = 0.01
+_SPEECH_S = 0.5
+_PAGE_S = 3.0
+_MEGAPIXEL_S = 3.0
 
 
 class MediaBackendBase(Backend):
@@ -22,16 +51,13 @@ class MediaBackendBase(Backend):
         self._measure = estimates.sound(_CONVERSION_S)
 
     def refuse(self, work: OperationRequest) -> None:
-        """Addresses are no files."""
         refuse_addresses(work, "file")
         super().refuse(work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
-        """By the recording's length."""
         return await self._measure.estimate(work, "file", super().run)  # type: ignore[safe-super]
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it in the process."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         product = await super().run(work, sink)  # type: ignore[safe-super]
@@ -44,5 +70,169 @@ class MediaBackend(MediaBackendBase, EngineBackend):
     """The media engine: of an address it would have to fetch the file first."""
 
 
-#: Of a second of sound, until conversions were measured.
-_CONVERSION_S = 0.01
+class MediaDelegatingBackend(DelegatingBackend):
+    """A backend that has the media engine open files for the engine that does the work."""
+
+    def __init__(self, engine: Backend, media: Backend) -> None:
+        super().__init__(engine)
+        self._media = media
+
+    async def close(self) -> None:
+        """Both processes end; the media engine's may have been ended already."""
+        await self._inner.close()
+        await self._media.close()
+
+
+class PreprocessingBackend(MediaDelegatingBackend):
+    """An engine behind the media engine.
+
+    Args:
+        media: What opens the file: a backend of the media engine.
+        field: The file's field, such as ``"audio"``.
+        step: What the media engine does: ``"decode_audio"`` or ``"load_pictures"``.
+        variant: The only variant that it does. Default: all.
+    """
+
+    def __init__(
+        self,
+        engine: Backend,
+        media: Backend,
+        *,
+        field: str,
+        step: str,
+        measure: Measure,
+        variant: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(engine, media)
+        self._field = field
+        self._step = step
+        self._measure = measure
+        self._variant = variant
+        self._options = dict(options or {})
+
+    def refuse(self, work: OperationRequest) -> None:
+        """Addresses are no files, and variants without an engine are none of this one's."""
+        if self._variant and work.variant != self._variant:
+            steps = remedy(work.operation, work.variant, work.values)
+            raise status_error(
+                errors.NoBackendError,
+                f"no engine here does {work.model}{': ' if steps else ''}{steps}",
+                param="model",
+            )
+        refuse_addresses(work, self._field)
+        refuse_unable(work, _UNABLE)
+        self._inner.refuse(work)
+
+    async def estimate(self, work: OperationRequest) -> Estimate:
+        return await self._measure.estimate(work, self._field, self._media.run)
+
+    async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
+        drafts: list[TempFile] = []
+        try:
+            values, units = await self._prepared(work, sink, drafts)
+            kept = {name: one for name, one in work.values.items() if name != self._field}
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            product = await self._inner.run(replace(work, values=kept | values), sink)
+            self._measure.pace.learn(units, loop.time() - began)
+            return product
+        finally:
+            for draft in drafts:
+                draft.discard()
+
+    async def _prepared(
+        self, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
+    ) -> tuple[dict[str, Any], float]:
+        """What the engine gets in the place of the file, and how much work that is."""
+        step = work.step(self._step, {"file": work.values[self._field], **self._options})
+        quiet = buffered_sink(sink.draft)
+        product = await self._media.run(step, quiet)
+        for line in quiet.lines:
+            sink.log(line)
+        if self._step == DECODE_AUDIO:
+            samples = upload_of(product.output["samples"], drafts)
+            return {"samples": samples}, self._measure.units(work, product.output)
+        pictures = product.output["pictures"]
+        values: dict[str, Any] = {
+            f"pixels_{number}": upload_of(one.pop("pixels"), drafts)
+            for number, one in enumerate(pictures)
+        }
+        facts = {"pages": len(pictures), **pictures[0]}
+        return values | {"pictures": pictures}, self._measure.units(work, facts)
+
+
+def refuse_addresses(work: OperationRequest, field: str) -> None:
+    """Raises where the file is an address.
+
+    Raises:
+        NoBackendError: Nothing here fetches it.
+    """
+    if field not in work.values:
+        raise status_error(
+            errors.NoBackendError,
+            f"this server does not fetch addresses: send the file itself as {field}",
+            param="url",
+        )
+
+
+def refuse_unable(work: OperationRequest, unable: Mapping[str, tuple[Any, str]]) -> None:
+    """Raises where something is asked for that nothing here can do.
+
+    Args:
+        unable: Field to the value that does not ask for it, and why it cannot be done.
+
+    Raises:
+        NoBackendError: It is.
+    """
+    for name, (none, words) in unable.items():
+        if work.values.get(name, none) != none:
+            raise status_error(
+                errors.NoBackendError,
+                f"{name}: {words}; an upstream may ('polymux doctor' tells of those)",
+                param=name,
+            )
+
+
+def speech_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
+    measure = estimates.sound(_SPEECH_S)
+    return PreprocessingBackend(
+        engine, context.media, field="audio", step=DECODE_AUDIO, measure=measure
+    )
+
+
+def ocr_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
+    """Text of uploaded pictures, all their pages."""
+    return PreprocessingBackend(
+        engine,
+        context.media,
+        field="file",
+        step=LOAD_PICTURES,
+        measure=estimates.read(_PAGE_S),
+        options={"pages": _MAX_PAGES, "mode": "rgb"},
+    )
+
+
+def upscale_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
+    """Enlarging of uploaded pictures, with their transparency and depth."""
+    # By the network's factor, whatever was asked for; 4 is the largest that is usual.
+    factor = int(context.options.get("factor", 4))
+    return PreprocessingBackend(
+        engine,
+        context.media,
+        field="image",
+        step=LOAD_PICTURES,
+        measure=estimates.enlarged(_MEGAPIXEL_S, factor),
+        variant="B",
+        options={"pages": 1, "mode": "any"},
+    )
+
+
+def upload_of(made: OutputFile, drafts: list[TempFile]) -> Upload:
+    """What one engine has made, as what another takes; its draft is discarded with the others."""
+    drafts.append(made.draft)
+    status = made.draft.path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        raise engine_failed("an engine has made what is no file")
+    size = status.st_size
+    return Upload(made.draft.path, made.file_name, made.content_type, size)

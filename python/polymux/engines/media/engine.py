@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -22,7 +23,7 @@ from polymux.media.results import pcm_audio_from_native
 from polymux.service.temporary_files import reported
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from polymux.engines.base import EngineSink, Request, Token
@@ -60,7 +61,6 @@ class MediaEngine(Engine):
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Does one of the nine."""
         if request.operation == "convert_to_mp3":
             return self._convert(request, sink, token)
         if request.operation == REMUX:
@@ -105,7 +105,7 @@ class MediaEngine(Engine):
                 sink.report(progress.fraction)
 
         path = sink.draft(source.size_bytes // 10)
-        try:
+        with native_failures():
             made = convert_to_mp3(
                 source.path,
                 path,
@@ -115,10 +115,6 @@ class MediaEngine(Engine):
                 on_progress=report,
                 **options,
             )
-        except errors.OutputError as error:
-            # That is the service's own disk, and no fault of what was sent.
-            with reported("a file cannot be written"):
-                raise OSError(error.errno, error.strerror) from error
         for warning in made.report.warnings:
             sink.log(str(warning))
         metrics = {"duration": made.report.duration_s, "audio_bytes": float(made.report.bytes)}
@@ -150,7 +146,7 @@ class MediaEngine(Engine):
 
         sources = [request.values[f"file_{number}"] for number in range(request.values["files"])]
         path = sink.draft(sum(one.size_bytes for one in sources))
-        try:
+        with native_failures():
             made = remux(
                 [one.path for one in sources],
                 path,
@@ -158,11 +154,6 @@ class MediaEngine(Engine):
                 cancel=token,
                 limits=self._limits,
             )
-        except errors.OperationCancelledError:
-            raise Cancelled from None
-        except errors.OutputError as error:
-            with reported("a file cannot be written"):
-                raise OSError(error.errno, error.strerror) from error
         for warning in made.warnings:
             sink.log(str(warning))
         name = _named(f"{request.values['title']}.", made.extension)
@@ -190,7 +181,6 @@ class MediaEngine(Engine):
         return Output(value)
 
     def _measure(self, source: Upload, token: Token) -> Output:
-        """How long a recording says that it is."""
         limits = native_limits(self._limits)
         info = media.probe(native_source(source.path), limits, token.check)
         return Output({"duration_s": info["duration_s"]})
@@ -205,7 +195,7 @@ class MediaEngine(Engine):
         wanted = request.values
         width, height, most = int(wanted["width"]), int(wanted["height"]), int(wanted["frames"])
         path = sink.draft(width * height * 3 * most)
-        try:
+        with native_failures():
             found = read_frames(
                 wanted["file"].path,
                 path,
@@ -218,11 +208,6 @@ class MediaEngine(Engine):
                 frame_pixels=self._max_pixels,
                 overwrite=False,
             )
-        except errors.OperationCancelledError:
-            raise Cancelled from None
-        except errors.OutputError as error:
-            with reported("a file cannot be written"):
-                raise OSError(error.errno, error.strerror) from error
         if found.damaged_packets:
             sink.log(f"{found.damaged_packets} damaged packets were skipped")
         return Output(
@@ -246,6 +231,24 @@ class MediaEngine(Engine):
         made = media.song_query(native_source(source.path), limits, token.check)
         query = b64encode(made["query"]).decode()
         return Output({"query": query, "duration_s": made["duration_s"]})
+
+
+@contextmanager
+def native_failures() -> Iterator[None]:
+    """Failures of the core that are none of the file that was sent.
+
+    Raises:
+        Cancelled: Somebody has asked for it.
+        InternalServerError: The service's disk is full (code ``storage_full``).
+        StoreError: The service's file cannot be written.
+    """
+    try:
+        yield
+    except errors.OperationCancelledError:
+        raise Cancelled from None
+    except errors.OutputError as error:
+        with reported("a file cannot be written"):
+            raise OSError(error.errno, error.strerror) from error
 
 
 def write_new(path: Path, data: memoryview | bytes) -> None:

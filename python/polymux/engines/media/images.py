@@ -20,9 +20,16 @@ from polymux.errors import UndecodableError, UnsupportedMediaError
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
 
-    from polymux.engines.base import EngineSink
+    from polymux.engines.base import EngineSink, Token
+    from polymux.service.model import Upload
+
+    Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 _MAX_PROFILE_BYTES = 4 << 20
 _RGB = "RGB "
@@ -60,18 +67,6 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
         sink.log("the picture's colour profile is broken: its colours are taken for sRGB's")
     return picture
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-    from PIL.Image import Image
-
-    from polymux.engines.base import EngineSink, Token
-    from polymux.service.model import Upload
-
-    Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 #: Pillow's names of what is taken. Decoders that are old, rare or run other programs are left out.
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
@@ -116,13 +111,10 @@ def load_pictures(
     """Writes the pixels of a file's pictures to drafts.
 
     Args:
-        source: The file.
         wanted: ``pages``, how many pictures at most; ``mode``, ``"rgb"`` or ``"any"``: the latter
             keeps transparency, grey and 16 bits; ``max_side_px``, to which larger ones are made
             smaller (``"rgb"`` only; default: as they are).
         max_pixels: Most that a picture may have; of all pages together twice as many.
-        sink: Where drafts come from.
-        token: Looked at between pages.
 
     Returns:
         For each picture ``width``, ``height``, ``channels``, ``bits`` and ``pixels``: a file of
@@ -316,7 +308,6 @@ def _turned(pixels: Any, orientation: int) -> Any:
 
 
 def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None = None) -> Pixels:
-    """Height, width, channels."""
     import numpy as np
     from PIL import Image, ImageOps
 

@@ -63,7 +63,6 @@ class RapidOcrEngine(Engine):
         return {"languages": list(_LANGUAGES)}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Reads all pages."""
         wanted = [one for one in str(request.values.get("lang") or "").split("+") if one]
         unknown = [one for one in wanted if one not in _LANGUAGES]
         if unknown:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
+from polymux.engines.base import samples_of
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from polymux.service.model import Upload
 
 #: Lines whose middles are nearer than this part of their height are one line.
 _SAME_LINE = 0.5
@@ -43,7 +43,6 @@ class Line(NamedTuple):
 
     @property
     def height(self) -> float:
-        """Of the box."""
         return self.bottom - self.top
 
     @property
@@ -123,14 +122,10 @@ def _middle(row: list[Line]) -> float:
 
 def pages_of(values: Mapping[str, Any]) -> list[NDArray[np.uint8]]:
     """The pictures that the media engine has loaded, as height x width x 3."""
-    import numpy
-
-    found: list[NDArray[np.uint8]] = []
-    for number, facts in enumerate(values["pictures"]):
-        file: Upload = values[f"pixels_{number}"]
-        shape = (facts["height"], facts["width"], facts["channels"])
-        found.append(numpy.memmap(file.path, numpy.uint8, "r", shape=shape))
-    return found
+    return [
+        samples_of(values[f"pixels_{number}"], facts)
+        for number, facts in enumerate(values["pictures"])
+    ]
 
 
 def too_long(number: int, page: NDArray[np.uint8], most: int) -> errors.RequestTooLargeError:

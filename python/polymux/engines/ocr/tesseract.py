@@ -70,7 +70,6 @@ class TesseractEngine(Engine):
         return {"languages": self._languages}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Reads all pages."""
         wanted = str(request.values.get("lang") or self._default)
         missing = [one for one in wanted.split("+") if one not in self._languages]
         if missing:

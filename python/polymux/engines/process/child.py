@@ -71,20 +71,31 @@ class _Flow:
             self._changed.notify_all()
 
 
+class _Work:
+    """One piece of work, from when it is sent until its end is told."""
+
+    def __init__(self) -> None:
+        self.token = Token()
+        self.flow = _Flow()
+        #: None is for whoever waits when the work is cancelled.
+        self.drafts: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
+        self.has_begun = False
+        #: Cancelled before anybody took it up.
+        self.is_gone = False
+        self.token.on_cancel(lambda: self.flow.taken(0))
+        # The server gives no more drafts to work that nobody waits for.
+        self.token.on_cancel(lambda: self.drafts.put(None))
+
+
 class Child:
     """The process's side of the connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._reader = FrameReader()
         self._sending = threading.Lock()
-        self._tokens: dict[int, Token] = {}
-        self._flows: dict[int, _Flow] = {}
-        self._begun: set[int] = set()
-        #: Cancelled before anybody took it up.
-        self._gone: set[int] = set()
-        #: None is for whoever waits when the work is cancelled.
-        self._drafts: dict[int, queue.SimpleQueue[Frame | None]] = {}
-        self._work: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+        self._works: dict[int, _Work] = {}
+        self._waiting: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
         """Sends a frame. Any thread. Without a server there is nothing left to live for."""
@@ -99,21 +110,22 @@ class Child:
 
     def chunk(self, number: int, data: Mapping[str, Any]) -> None:
         """Sends a piece of a streamed answer, once there is room for it; to nobody, none."""
-        token, flow = self._tokens.get(number), self._flows.get(number)
-        if token is None or flow is None:
+        work = self._works.get(number)
+        if work is None:
             return  # It is over.
-        flow.wait(token)
-        if token.cancelled:
+        work.flow.wait(work.token)
+        if work.token.cancelled:
             return
         header = {"kind": "chunk", "id": number, "data": data}
         frame = encoded(Frame(header))
-        if flow.is_marked(len(frame)):
+        if work.flow.is_marked(len(frame)):
             frame = encoded(Frame(header | {"mark": True}))
         self._send(frame)
 
     def serve(self, family: str) -> None:
-        """Loads the engine and works until the server ends it."""
-        frames = self._first_frame()
+        frames: list[Frame] = []
+        while not frames:
+            frames = self._receive()
         start = frames.pop(0)
         in_force = _confine(start.header)
         threading.Thread(target=self._tell_life, daemon=True).start()
@@ -141,15 +153,12 @@ class Child:
             other.start()
         self._work_off(engine)
 
-    def _first_frame(self) -> list[Frame]:
-        self._reader = FrameReader()
-        while True:
-            piece = self._connection.recv(_PIECE_BYTES)
-            if not piece:
-                os._exit(0)
-            frames = self._reader.feed(piece)
-            if frames:
-                return frames
+    def _receive(self) -> list[Frame]:
+        """The next frames, which may be none yet; the process ends with its connection."""
+        piece = self._connection.recv(_PIECE_BYTES)
+        if not piece:
+            os._exit(0)
+        return self._reader.feed(piece)
 
     def _tell_life(self) -> None:
         pause = threading.Event()
@@ -163,60 +172,45 @@ class Child:
             while True:
                 for frame in frames:
                     self._handle(frame)
-                piece = self._connection.recv(_PIECE_BYTES)
-                if not piece:
-                    os._exit(0)
-                frames = self._reader.feed(piece)
+                frames = self._receive()
         except BaseException as error:
             print(f"the connection to the server failed: {error!r}", file=sys.stderr)  # noqa: T201
             os._exit(1)
 
     def _handle(self, frame: Frame) -> None:
         number = frame.header.get("id", 0)
+        work = self._works.get(number)
         if frame.kind == "run":
-            self._admit(number)
-            self._work.put(frame)
-        elif frame.kind == "cancel":
-            token = self._tokens.get(number)
-            if token is not None and number not in self._begun:
-                # Nobody has taken it up, and nobody will.
-                token.cancel()
-                self._gone.add(number)
-                self.send({"kind": "cancelled", "id": number})
-            elif token is not None:
-                # Callbacks of an engine may take their time; other frames must not wait for them.
-                threading.Thread(target=token.cancel, daemon=True).start()
-        elif frame.kind == "taken":
-            flow = self._flows.get(number)
-            if flow is not None:
-                flow.taken(1)
-        elif frame.kind == "draft":
-            waiting = self._drafts.get(number)
-            if waiting is not None:
-                waiting.put(frame)
+            self._works[number] = _Work()
+            self._waiting.put(frame)
         elif frame.kind == "end":
             os._exit(0)
-
-    def _admit(self, number: int) -> None:
-        flow, token = _Flow(), Token()
-        drafts: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
-        token.on_cancel(lambda: flow.taken(0))
-        # The server gives no more drafts to work that nobody waits for.
-        token.on_cancel(lambda: drafts.put(None))
-        self._flows[number], self._tokens[number], self._drafts[number] = flow, token, drafts
+        elif work is None:
+            return  # It is over.
+        elif frame.kind == "taken":
+            work.flow.taken(1)
+        elif frame.kind == "draft":
+            work.drafts.put(frame)
+        elif frame.kind == "cancel" and work.has_begun:
+            # Callbacks of an engine may take their time; other frames must not wait for them.
+            threading.Thread(target=work.token.cancel, daemon=True).start()
+        elif frame.kind == "cancel":
+            # Nobody has taken it up, and nobody will.
+            work.token.cancel()
+            work.is_gone = True
+            self.send({"kind": "cancelled", "id": number})
 
     def _work_off(self, engine: Engine) -> None:
         while True:
-            self._run(engine, self._work.get())
+            self._run(engine, self._waiting.get())
 
     def _run(self, engine: Engine, frame: Frame) -> None:
         number = frame.header["id"]
-        self._begun.add(number)
-        token = self._tokens[number]
-        if number in self._gone:
-            self._gone.discard(number)
-            self._begun.discard(number)
-            del self._tokens[number], self._flows[number], self._drafts[number]
+        work = self._works[number]
+        work.has_begun = True
+        token = work.token
+        if work.is_gone:
+            del self._works[number]
             return
         try:
             token.check()
@@ -233,8 +227,7 @@ class Child:
                 told["message"] = _without_paths(told["message"], frame.header)
                 self.send({"kind": "failed", "id": number, "error": told})
         finally:
-            self._begun.discard(number)
-            del self._tokens[number], self._flows[number], self._drafts[number]
+            del self._works[number]
 
     def draft(self, number: int, expected_bytes: int) -> Path:
         """Asks the server for a place to write to.
@@ -243,13 +236,13 @@ class Child:
             Cancelled: Nobody waits for the work any more.
             PolymuxError: There is no room.
         """
-        answers = self._drafts.get(number)
-        if answers is None:
+        work = self._works.get(number)
+        if work is None:
             raise Cancelled  # It is over.
         self.send({"kind": "draft", "id": number, "bytes": expected_bytes})
-        frame = answers.get(timeout=_MAX_TEMPORARY_FILE_WAIT_S)
+        frame = work.drafts.get(timeout=_MAX_TEMPORARY_FILE_WAIT_S)
         if frame is None:
-            answers.put(None)  # Other threads of the work may wait as well.
+            work.drafts.put(None)  # Other threads of the work may wait as well.
             raise Cancelled
         if "error" in frame.header:
             raise restored(frame.header["error"])
@@ -363,7 +356,6 @@ def _confine(header: Mapping[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Runs the process."""
     sandbox.die_with_parent(int(sys.argv[2]))
     connection = socket.socket(fileno=int(sys.argv[3]))
     connection.set_inheritable(False)  # What an engine starts has no business with it.

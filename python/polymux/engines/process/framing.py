@@ -43,7 +43,6 @@ class Frame(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it is."""
         return str(self.header.get("kind", ""))
 
 
@@ -84,7 +83,6 @@ class FrameReader:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of a frame that is not whole yet."""
         return len(self._data)
 
     def feed(self, piece: bytes) -> list[Frame]:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
+from polymux.engines.process.task import wait_for_all
 from polymux.engines.registry import engine_of
 from polymux.errors import PolymuxError
 from polymux.service.backend import Backend
@@ -25,11 +26,8 @@ class InProcessBackend(Backend):
     """An engine that works on threads of this process, one piece of work on each.
 
     Args:
-        name: As logs call it.
         family: As `polymux.engines.registry` knows it.
-        operations: What it can do.
         options: What its `load` gets.
-        max_concurrency: How much of it at once.
         threads: For its libraries. Default: those of the process.
     """
 
@@ -70,16 +68,10 @@ class InProcessBackend(Backend):
             output = await asyncio.shield(doing)
         except asyncio.CancelledError:
             token.cancel()
-            while not doing.done():
-                try:
-                    await asyncio.wait({doing})
-                except asyncio.CancelledError:
-                    continue
-            doing.exception()
-            own.discard()
+            await wait_for_all(doing, None)
             raise
         finally:
-            if not doing.done() or doing.cancelled() or doing.exception() is not None:
+            if doing.cancelled() or doing.exception() is not None or token.cancelled:
                 own.discard()
         return OperationResult(own.made(output.value), output.version, dict(output.metrics))
 
@@ -126,12 +118,10 @@ class _Sink(EngineSink):
         return made.path
 
     def discard(self) -> None:
-        """Removes what was written."""
         for draft in self._drafts.values():
             draft.discard()
 
     def made(self, value: Any) -> Any:
-        """The output with drafts in the place of paths."""
         if isinstance(value, Produced):
             return OutputFile(self._drafts[value.path], value.content_type, value.file_name)
         if isinstance(value, (list, tuple)):

@@ -12,47 +12,16 @@ import time
 from collections import deque
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from polymux import errors
 from polymux._util.text import printable, shortened
-from polymux.engines.process.connection import Connection
-from polymux.engines.process.framing import Frame, encoded
+from polymux.engines.process.framing import Frame, FrameReader, encoded
 from polymux.service.errors import EXHAUSTED, engine_failed, restored, status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-class RunQueue:
-    """The work that has not ended in one process, by number, in the order in which it came."""
-
-    def __init__(self) -> None:
-        self._outstanding: dict[int, None] = {}
-        self._leaving: set[int] = set()
-
-    def add(self, number: int) -> None:
-        """This has come."""
-        self._outstanding[number] = None
-
-    def leave(self, number: int) -> None:
-        """Nobody waits for its end any more, but for it to stop."""
-        if number in self._outstanding:
-            self._leaving.add(number)
-
-    def end(self, number: int) -> None:
-        """It has ended, or is given up."""
-        self._outstanding.pop(number, None)
-        self._leaving.discard(number)
-
-    def begun(self, max_concurrency: int) -> list[int]:
-        """What was taken up; the rest waits in the process."""
-        return list(islice(self._outstanding, max_concurrency))
-
-    def wanted(self, max_concurrency: int) -> int:
-        """How much of that somebody waits for."""
-        return sum(one not in self._leaving for one in self.begun(max_concurrency))
+    from collections.abc import Callable, Mapping
 
 
 _KEPT_LINES = 50
@@ -64,9 +33,6 @@ _WITHIN_S = 10.0
 
 class StderrCapture:
     """Takes what comes through the pipe, however much that is.
-
-    Args:
-        name: Whose it is, as the log calls it.
 
     Attributes:
         lines: The last ones, for people.
@@ -150,13 +116,64 @@ class CrashError(Exception):
         self.words = words
 
 
+class Connection(asyncio.Protocol):
+    """Frames in and out; a stream's reader would wake a task for each of them."""
+
+    def __init__(self, take: Callable[[list[Frame]], None]) -> None:
+        self._take = take
+        self._frames = FrameReader()
+        self._words = ""
+        self._writable = asyncio.Event()
+        self._writable.set()
+        #: What was wrong with what came, once the connection has ended; empty for nothing.
+        self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Other event loops' are no subclasses.
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Gives its frames on; what is no message ends the connection."""
+        try:
+            self._take(self._frames.feed(data))
+        except Exception as error:  # Whatever it sends, those who wait must be told.
+            self._words = f"sent what is no message ({error!r:.200})"
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._writable.set()
+        if not self.lost.done():
+            self.lost.set_result(self._words)
+
+    def pause_writing(self) -> None:
+        """The process has enough to read."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """It has read most of it."""
+        self._writable.set()
+
+    def write(self, data: bytes) -> None:
+        """Sends; to a process that is gone, nothing."""
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Waits until the process has taken most of what was sent."""
+        if not self._writable.is_set():
+            await self._writable.wait()
+
+    def close(self) -> None:
+        """The process is told by it that nobody is there any more."""
+        self._transport.close()
+
+
 class EngineProcess:
     """A child process. Belongs to one event loop.
 
     Args:
         family: As `polymux.engines.registry` knows it.
         options: What its `load` gets.
-        threads: How many threads its libraries may use.
         confinement: What it may still do; None for everything.
         silence_s: After how long without a sign of life it is ended.
     """
@@ -176,7 +193,10 @@ class EngineProcess:
         self._confinement = confinement
         self._silence_s = silence_s
         self._requests: dict[int, asyncio.Queue[Frame | CrashError]] = {}
-        self._run_queue = RunQueue()
+        #: Work that has not ended there, in the order in which it came; and that of which nobody
+        #: waits any more but for it to stop.
+        self._outstanding: dict[int, None] = {}
+        self._leaving: set[int] = set()
         #: When it last told anything of work, by the event loop's clock.
         self.told_at = 0.0
         self._number = 0
@@ -203,21 +223,25 @@ class EngineProcess:
 
     @property
     def busy(self) -> int:
-        """How many requests it works on."""
         return len(self._requests)
+
+    def _begun(self) -> list[int]:
+        """The work that was taken up; the rest waits in the process."""
+        return list(islice(self._outstanding, self.max_concurrency))
 
     @property
     def wanted(self) -> int:
         """How many it has begun for somebody who waits: others lose nothing by its end."""
-        return self._run_queue.wanted(self.max_concurrency)
+        return sum(one not in self._leaving for one in self._begun())
 
     def has_begun(self, number: int) -> bool:
         """Whether it works on this, or did when it ended."""
-        return number in self._run_queue.begun(self.max_concurrency)
+        return number in self._begun()
 
     def leave(self, number: int) -> None:
         """Nobody waits for the end of this work any more, but for it to stop."""
-        self._run_queue.leave(number)
+        if number in self._outstanding:
+            self._leaving.add(number)
 
     async def start(self) -> None:
         """Starts it and waits until it has loaded.
@@ -257,7 +281,6 @@ class EngineProcess:
         self.gone.set()
 
     async def _spawn(self) -> socket.socket:
-        """Starts the process; gives this side of its connection."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -284,7 +307,6 @@ class EngineProcess:
         return ours
 
     async def _load(self) -> Frame:
-        """Has it load; gives what it tells then."""
         if self._wanted_end:
             raise engine_failed("an engine was given up before it was loaded")
         self._heard_at = asyncio.get_running_loop().time()
@@ -337,7 +359,7 @@ class EngineProcess:
         if self.crash is not None or self._connection is None:
             frames.put_nowait(self.crash or CrashError("was never started"))
             return number, frames
-        self._run_queue.add(number)
+        self._outstanding[number] = None
         try:
             self._connection.write(data)
             await self._connection.drain()
@@ -348,9 +370,12 @@ class EngineProcess:
         return number, frames
 
     def forget(self, number: int) -> None:
-        """Nobody waits for this work any more."""
         self._requests.pop(number, None)
-        self._run_queue.end(number)
+        self._end_work(number)
+
+    def _end_work(self, number: int) -> None:
+        self._outstanding.pop(number, None)
+        self._leaving.discard(number)
 
     async def _read(self) -> None:
         assert self._connection is not None  # noqa: S101
@@ -381,7 +406,7 @@ class EngineProcess:
         waiting = self._requests.get(number)
         self.told_at = self._heard_at
         if frame.kind in ("done", "failed", "cancelled"):
-            self._run_queue.end(number)
+            self._end_work(number)
         if frame.kind == "failed":
             self._note_detail(frame.header["error"])
         if waiting is not None:
@@ -442,7 +467,6 @@ class EngineProcess:
         return self._wanted_end
 
     def kill(self) -> None:
-        """Ends it and what it started, now."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -41,11 +41,9 @@ class CrashLoopBackoff:
         self._noted: deque[float] = deque(maxlen=MAX_CRASHES)
 
     def record(self, now: float) -> None:
-        """There was one."""
         self._noted.append(now)
 
     def count(self, now: float) -> int:
-        """How many there were of late."""
         return sum(now - one < CRASHES_WITHIN_S for one in self._noted)
 
     def blocked_s(self, now: float) -> float:
@@ -55,7 +53,6 @@ class CrashLoopBackoff:
         return self._noted[0] + CRASHES_WITHIN_S - now
 
     def reason(self) -> str:
-        """Why the engine is left alone."""
         return f"{MAX_CRASHES} crashes in {CRASHES_WITHIN_S:.0f} s"
 
     def check(self, name: str, now: float) -> None:
@@ -117,12 +114,9 @@ class EngineBackend(Backend):
     """An engine in a process of its own.
 
     Args:
-        name: As configuration and logs call it.
         family: As `polymux.engines.registry` knows it.
-        operations: What it can do.
         options: What its `load` gets.
         max_concurrency: How much of it can be done at once; the engine must have as many.
-        supervision: How its process is looked after.
         before_load: Awaited before a process is started, such as to make room in memory.
         needed_bytes: Memory that it takes once it is loaded, about; None where nobody knows.
     """
@@ -160,12 +154,10 @@ class EngineBackend(Backend):
 
     @property
     def process(self) -> EngineProcess | None:
-        """Its process; None while there is none."""
         return self._process
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it has a process."""
         return self._process is not None
 
     @property
@@ -182,7 +174,6 @@ class EngineBackend(Backend):
         self._crash_backoff.check(self.name, time.monotonic())
 
     def health(self) -> Health:
-        """Whether it is loaded, loading, broken, or not wanted yet."""
         if self._crash_backoff.blocked_s(time.monotonic()) > 0:
             return Health("failed", self._crash_backoff.reason())
         return Health(self._state, _NOT_LOADED if self._state == "failed" else "")
@@ -298,7 +289,6 @@ class EngineBackend(Backend):
             _log.error("the engine %s %s", self.name, process.crash.words)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it in the process."""
         results: list[OperationResult] = []
         async with aclosing(self._chunks(work, sink, results)) as chunks:
             async for _ in chunks:
@@ -306,7 +296,6 @@ class EngineBackend(Backend):
         return results[0]
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[dict[str, Any]]:
-        """Does it in the process, and gives the pieces as they come."""
         return self._chunks(work, sink, [])
 
     async def _chunks(
@@ -389,7 +378,6 @@ class EngineBackend(Backend):
             return True
 
     async def close(self) -> None:
-        """Ends the process, and one that is being loaded."""
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()

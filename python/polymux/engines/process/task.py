@@ -15,7 +15,7 @@ from polymux.service.errors import described, engine_failed, restored
 from polymux.service.model import OperationResult, OutputFile, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from polymux.engines.process.framing import Frame
     from polymux.engines.process.process import EngineProcess
@@ -45,18 +45,6 @@ def encode_request(work: OperationRequest) -> dict[str, Any]:
     }
 
 
-def room_for(
-    sink: ProgressSink, header: Mapping[str, Any], drafts: list[TempFile]
-) -> dict[str, Any]:
-    """The answer to a process that asks for a place to write to; its draft is added."""
-    try:
-        draft = sink.draft(max(0, int(header["bytes"])))
-    except errors.PolymuxError as error:
-        return {"error": described(error)}
-    drafts.append(draft)
-    return {"path": os.fspath(draft.path)}
-
-
 def decode_result(value: Any, drafts: Mapping[str, TempFile]) -> Any:
     """The output with drafts in the place of the paths that the process names.
 
@@ -80,69 +68,17 @@ def decode_result(value: Any, drafts: Mapping[str, TempFile]) -> Any:
 _READ_BYTES_PER_S = 1e6
 
 
-class StallTimeoutError(Exception):
-    """Work has neither told nor written anything for too long.
-
-    Attributes:
-        seconds: For how long.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"nothing for {seconds:.0f} s")
-        self.seconds = seconds
-
-
-async def next_frame(
-    frames: asyncio.Queue[Frame | CrashError],
-    work: OperationRequest,
-    drafts: Sequence[TempFile],
-    begun: Callable[[], bool],
-    stalled_s: float | None,
-) -> Frame | CrashError:
-    """The next frame of work that goes on.
-
-    Args:
-        frames: Where they come.
-        work: What is done.
-        drafts: What it was given to write to.
-        begun: Whether it is its turn in the process: what waits there may take its time.
-        stalled_s: How long it may neither tell nor write anything, and a second more for each
-            megabyte that it was given: what reads a file to its end tells nothing before.
-            None: for ever.
-
-    Raises:
-        StallTimeoutError: It does neither.
-    """
-    if stalled_s is None or not frames.empty():
-        return await frames.get()
-    sizes = [one.size_bytes for one in work.values.values() if isinstance(one, Upload)]
-    max_s = stalled_s + sum(sizes) / _READ_BYTES_PER_S
-    before = None
-    while True:
-        written = _written_bytes(drafts) if begun() else None
-        if written is not None and written == before:
-            raise StallTimeoutError(max_s)
-        before = written
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max_s):
-                return await frames.get()
-
-
 def _written_bytes(drafts: Sequence[TempFile]) -> int:
     """What is in drafts so far, and beside them in what becomes them."""
     found = 0
     for draft in drafts:
-        for path in (draft.path, *_beside(draft.path)):
+        paths = [draft.path]
+        with suppress(OSError):  # Its folder cannot be looked into, for now or for ever.
+            paths += draft.path.parent.glob(f".{draft.path.name[:32]}*")
+        for path in paths:
             with suppress(OSError):
                 found += path.stat().st_size
     return found
-
-
-def _beside(path: Path) -> list[Path]:
-    """What becomes a draft; nothing where its folder cannot be looked into, for now or for ever."""
-    with suppress(OSError):
-        return list(path.parent.glob(f".{path.name[:32]}*"))
-    return []
 
 
 _log = logging.getLogger("polymux.engines")
@@ -154,10 +90,7 @@ class EngineTask:
     """One piece of work in one process. Belongs to the event loop of that.
 
     Args:
-        engine: Its name, for people.
-        supervision: How its process is looked after.
         process: Which has loaded.
-        sink: Where the work is told of.
     """
 
     def __init__(
@@ -172,28 +105,36 @@ class EngineTask:
         self.number = 0
 
     async def begin(self, work: OperationRequest) -> None:
-        """Sends it."""
         self._work = work
         self.number, self._frames = await self._process.begin(encode_request(work))
 
     async def next(self) -> Frame | CrashError:
         """The next frame; work that never comes to its end is ended with its process.
 
-        It is not tried once more, and was no crash: whoever sends such a file shall not have the
-        engine left alone for others.
+        That is work which neither tells nor writes anything for too long, once it is its turn. Each
+        megabyte that it was given is a second more: what reads a file to its end tells nothing
+        before. It is not tried once more, and was no crash: whoever sends such a file shall not
+        have the engine left alone for others.
         """
-        limit_s = self._supervision.stalled_s
-        try:
-            return await next_frame(
-                self._frames, self._work, self._drafts, self._has_begun, limit_s
-            )
-        except StallTimeoutError as stalled:
-            _log.error("the engine %s: %s; its process is ended", self._engine, stalled)
-            self._process.discard()
-            raise engine_failed(f"the engine {self._engine} came to no end with this") from None
-
-    def _has_begun(self) -> bool:
-        return self._process.has_begun(self.number)
+        stalled_s = self._supervision.stalled_s
+        if stalled_s is None or not self._frames.empty():
+            return await self._frames.get()
+        sizes = [one.size_bytes for one in self._work.values.values() if isinstance(one, Upload)]
+        max_s = stalled_s + sum(sizes) / _READ_BYTES_PER_S
+        before = None
+        while True:
+            begun = self._process.has_begun(self.number)
+            written = _written_bytes(self._drafts) if begun else None
+            if written is not None and written == before:
+                break
+            before = written
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max_s):
+                    return await self._frames.get()
+        name = self._engine
+        _log.error("the engine %s: nothing for %.0f s; its process is ended", name, max_s)
+        self._process.discard()
+        raise engine_failed(f"the engine {name} came to no end with this")
 
     async def handled(self, frame: Frame) -> dict[str, Any] | OperationResult | None:
         """What a frame says; a process that talks nonsense is ended.
@@ -219,8 +160,13 @@ class EngineTask:
         elif frame.kind == "preview":
             sink.preview(frame.payload, str(header["content_type"]))
         elif frame.kind == "draft":
-            room = room_for(sink, header, drafts)
-            await self._process.send({"kind": "draft", "id": header["id"], **room})
+            answer: dict[str, Any] = {"kind": "draft", "id": header["id"]}
+            try:
+                drafts.append(sink.draft(max(0, int(header["bytes"]))))
+                answer["path"] = os.fspath(drafts[-1].path)
+            except errors.PolymuxError as error:
+                answer["error"] = described(error)
+            await self._process.send(answer)
         elif frame.kind == "chunk":
             if header.get("mark"):  # It goes on when this one is on its way, and not before.
                 await self._process.send({"kind": "taken", "id": header["id"]})
@@ -262,13 +208,13 @@ class EngineTask:
         since = asyncio.get_running_loop().time()
         try:
             # Cancelled a second time, it is waited for all the same: the place is given on after.
-            await _wait_for_all(waiting, self._supervision.cancel_timeout_s)
+            await wait_for_all(waiting, self._supervision.cancel_timeout_s)
             while not waiting.done() and self._is_of_use(since):
-                await _wait_for_all(waiting, 0.05)
+                await wait_for_all(waiting, 0.05)
             if not waiting.done():
                 _log.warning("the engine %s does not stop: its process is ended", self._engine)
                 process.discard()
-                await _wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
+                await wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
         finally:
             waiting.cancel()
             process.forget(self.number)
@@ -286,7 +232,7 @@ class EngineTask:
         return self._process.wanted > 0 and mute_s < self._supervision.silence_s
 
 
-async def _wait_for_all(waiting: asyncio.Future[Any], max_s: float | None) -> None:
+async def wait_for_all(waiting: asyncio.Future[Any], max_s: float | None) -> None:
     """Waits whatever happens to whoever waits: the task is being cancelled already."""
     loop = asyncio.get_running_loop()
     until = None if max_s is None else loop.time() + max_s

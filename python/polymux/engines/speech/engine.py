@@ -67,7 +67,6 @@ class SpeechEngine(Engine):
         return {"model": folder.name, "version": self._version}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Writes down what is said in ``samples``."""
         samples = _samples(request.values["samples"], sink)
         duration_s = len(samples) / _SAMPLE_RATE_HZ
         heard = _without_pauses(samples)

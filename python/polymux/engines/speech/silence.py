@@ -38,7 +38,6 @@ class SilenceTrimmer:
 
     Args:
         samples: Mono.
-        rate_hz: So many of them are a second.
         speech: Where somebody speaks, in samples, in order.
 
     Example:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.client.options import SLOW
-from polymux.fetch.fetcher import FetchPolicy
-from polymux.service.backend import Backend, Health
-from polymux.service.errors import bad_request, status_error
+from polymux.service.errors import bad_request
 from polymux.service.model import OperationResult
-from polymux.upstreams.file_checks import refuse_files
+from polymux.upstreams.backend import UpstreamBackend
+from polymux.upstreams.files import refuse_files
 from polymux.upstreams.model_names import CHATS, OPENAI_OPERATIONS, ModelNames
 from polymux.upstreams.openai.chat import chat_body, completion, passed_on, text_of
 from polymux.upstreams.openai.images import image_request, images, refuse_image
@@ -28,17 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from polymux.client.chat_stream import AsyncChatStream
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.chunks import Chunk
     from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
-_KIND = "openai"
 _COMPLETIONS = "/chat/completions"
 #: Of chats, whose pictures are fetched at once; others wait.
 _FETCHING_AT_ONCE = 4
 
 
-class OpenAIUpstream(Backend):
+class OpenAIUpstream(UpstreamBackend):
     """Does chats, transcriptions and images at a server in OpenAI's form.
 
     What a chat holds goes on as it came, fields that the interface does not know too. Chunks of a
@@ -69,7 +68,7 @@ class OpenAIUpstream(Backend):
         ('fast',)
     """
 
-    is_upstream = True
+    kind = "openai"
 
     def __init__(
         self,
@@ -84,18 +83,14 @@ class OpenAIUpstream(Backend):
         image_fields: Sequence[str] = (),
         policy: FetchPolicy | None = None,
     ) -> None:
-        self.name = server.name
-        self.operations = frozenset(operations)
-        self.max_concurrency = max_concurrency
+        super().__init__(server, operations, max_concurrency, policy)
         self._names = ModelNames(models or {})
         self.models = self._names.of_chats
-        self._server = server
         self._listing = ModelListing(server)
         self._max_tokens = max_tokens
         self._response_format = response_format
         self._transcript_format = transcript_format
         self._image_fields = tuple(image_fields)
-        self._policy = policy or FetchPolicy()
         self._fetching = asyncio.Semaphore(_FETCHING_AT_ONCE)
         unable = sorted(self.operations - set(OPENAI_OPERATIONS))
         lacking = self._names.lacking(self.operations)
@@ -109,12 +104,7 @@ class OpenAIUpstream(Backend):
             if work.operation == "chat":
                 message = f"the upstream {self.name} has no model of its own choice: name one"
                 raise bad_request(message, "model")
-            wanted = work.model or work.values.get("model")
-            raise status_error(
-                errors.NoBackendError,
-                f"the upstream {self.name} has no model for {wanted}",
-                param="model",
-            )
+            raise self._without_model(work.model or work.values.get("model"))
         if work.operation == "transcribe":
             refuse_transcription(self.name, work, form=self._transcript_format)
         elif work.operation == "generate_image":
@@ -125,10 +115,6 @@ class OpenAIUpstream(Backend):
         if self.models is not None or "chat" not in self.operations:
             return ()
         return await self._listing.names()
-
-    def health(self) -> Health:
-        """Whether it was reached lately."""
-        return self._server.health(_KIND)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Asks for the whole answer."""
@@ -192,7 +178,3 @@ class OpenAIUpstream(Backend):
     def _model_of(self, work: OperationRequest) -> str:
         """What it calls the model; work without one was refused."""
         return self._names.of(work) or ""
-
-    async def close(self) -> None:
-        """Closes the connections."""
-        self._server.close()

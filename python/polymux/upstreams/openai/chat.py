@@ -12,15 +12,22 @@ from polymux._native import core
 from polymux._native.json_numbers import finite
 from polymux._util.redaction import redact_json
 from polymux.client.answer import told_error
-from polymux.engines.chat.backend import MAX_IMAGES, param_of, picture_data, pictures_of
+from polymux.engines.chat.backend import (
+    check_count,
+    is_elsewhere,
+    param_of,
+    picture_data,
+    pictures_of,
+)
+from polymux.engines.chat.requests import with_parts, with_picture
 from polymux.service.errors import bad_request, status_error
 from polymux.upstreams.error_mapping import failed, map_error_body
+from polymux.upstreams.files import picture_type
 from polymux.upstreams.image_validation import BrokenPictureError, check
 from polymux.upstreams.openai.completions import mended
-from polymux.upstreams.result_files import picture_type
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from polymux.client.chat_stream import AsyncChatStream, ChatChunk
     from polymux.fetch.fetcher import FetchPolicy
@@ -48,7 +55,6 @@ async def chat_body(
 
     Args:
         work: A chat, or one of freellm's.
-        model: What the upstream calls its model.
         policy: What pictures may be fetched from beyond the public Internet.
         max_tokens: Whether the longest answer goes by its older name.
         fetching: For how many chats pictures are fetched at once; others wait.
@@ -81,19 +87,24 @@ async def _with_pictures(
     urls = pictures_of(work)
     if not urls:
         return messages
-    if len(urls) > MAX_IMAGES:
-        message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
-        raise bad_request(message, param_of(work))
-    async with fetching if any(map(_is_elsewhere, urls)) else nullcontext():
+    check_count(urls, work)
+    async with fetching if any(map(is_elsewhere, urls)) else nullcontext():
         inline = await _all_inline(urls, param_of(work), policy)
     if work.operation == "free_chat":
-        return _attached(messages, inline[0])
+        found = with_picture(messages, {"url": inline[0], "detail": "auto"})
+        if found is None:
+            raise bad_request(
+                "there is no message of the user that the picture could belong to", "image_url"
+            )
+        return found
     pictures = iter(inline)
-    return [_replaced(one, pictures) for one in messages]
 
+    def replaced(part: dict[str, Any]) -> dict[str, Any]:
+        given = part["image_url"]
+        picture = given if isinstance(given, dict) else {}
+        return {**part, "image_url": {**picture, "url": next(pictures)}}
 
-def _is_elsewhere(url: object) -> bool:
-    return isinstance(url, str) and url[:5].lower() != "data:"
+    return with_parts(messages, replaced)
 
 
 async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> list[str]:
@@ -124,46 +135,8 @@ def _inline(data: bytes, param: str) -> str:
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
 
 
-def _attached(messages: list[Any], url: str) -> list[Any]:
-    """The messages with a picture in the last of the user's.
-
-    Raises:
-        BadRequestError: The user says nothing.
-    """
-    for number in range(len(messages) - 1, -1, -1):
-        if messages[number].get("role") == "user":
-            text = {"type": "text", "text": messages[number]["content"]}
-            picture = {"type": "image_url", "image_url": {"url": url, "detail": "auto"}}
-            changed = {**messages[number], "content": [text, picture]}
-            return [*messages[:number], changed, *messages[number + 1 :]]
-    raise bad_request(
-        "there is no message of the user that the picture could belong to", "image_url"
-    )
-
-
-def _replaced(message: Any, pictures: Iterator[str]) -> Any:
-    content = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(content, list):
-        return message
-    parts: list[Any] = []
-    for part in content:
-        if not isinstance(part, dict) or "image_url" not in part:
-            parts.append(part)
-            continue
-        given = part["image_url"]
-        picture = given if isinstance(given, dict) else {}
-        parts.append({**part, "image_url": {**picture, "url": next(pictures)}})
-    return {**message, "content": parts}
-
-
 def completion(name: str, value: Any, seconds: float, operation: str = "chat") -> dict[str, Any]:
     """A whole answer, its members kept, with how long it took where that is not told.
-
-    Args:
-        name: The upstream's.
-        value: What it answered.
-        seconds: How long that took.
-        operation: What was asked for. Default: ``"chat"``.
 
     Raises:
         InternalServerError: It is no chat completion.
@@ -199,10 +172,6 @@ def _times(timings: object, seconds: float) -> dict[str, float]:
 def text_of(name: str, whole: dict[str, Any]) -> str:
     """The text of a whole answer, as freellm has it.
 
-    Args:
-        name: The upstream's.
-        whole: Its answer, as `completion` gives it.
-
     Raises:
         InternalServerError: There is none in it, nor a reason for its end.
     """
@@ -224,8 +193,6 @@ async def passed_on(
     """The chunks of an upstream's answer, all of their members as they came.
 
     Args:
-        server: The upstream.
-        work: What was asked for.
         opened: Begins its answer, which is closed at the end.
         as_texts: Whether freellm's pieces are made of them.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.service.errors import status_error
 from polymux.upstreams.error_mapping import failed
-from polymux.upstreams.result_files import decoded, fetched, judged, kept, picture_type, whole
+from polymux.upstreams.files import decoded, fetched, judged, kept, picture_type, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +47,7 @@ def image_request(
     """The request as OpenAI has it; what is left out is said in the log.
 
     Args:
-        work: What is asked for.
-        model: What the upstream calls its model.
-        sink: Where the log is.
         fields: Fields of the interface that this upstream takes by our names.
-        response_format: Whether it takes the member of that name.
     """
     values = work.values
     body: dict[str, Any] = {
@@ -80,10 +76,6 @@ async def images(
     """The pictures of an answer, as files of this server's store.
 
     Args:
-        server: The upstream.
-        value: What it answered.
-        work: What was asked for.
-        sink: Where files are made.
         policy: What may be fetched beyond the public Internet and the upstream's own host.
 
     Raises:

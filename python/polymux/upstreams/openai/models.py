@@ -27,9 +27,7 @@ class ModelListing:
     One that does not answer is asked again after ten seconds; what it listed before stays.
 
     Args:
-        server: Where it is.
         path: Of its list, behind the server's address. Default: ``"/models"``.
-        clock: Seconds that never go back. Default: `time.monotonic`.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from polymux import errors
 from polymux.client.multipart import multipart_body
-from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.backend import refuse_addresses
 from polymux.media.languages import code_of
 from polymux.service.errors import status_error
 from polymux.upstreams.error_mapping import failed
@@ -31,8 +31,6 @@ def refuse_transcription(name: str, work: OperationRequest, *, form: str = TIMED
     """Raises for what the interface has and OpenAI's does not.
 
     Args:
-        name: The upstream's.
-        work: What is asked for.
         form: Of `FORMS` the one that it answers in.
 
     Raises:
@@ -59,9 +57,6 @@ def transcription_request(
     """Where it is asked for, and the form; what is left out is said in the log.
 
     Args:
-        work: What is asked for.
-        model: What the upstream calls its model.
-        sink: Where the log is.
         form: Of `FORMS` the one that it answers in.
     """
     file: Upload = work.values["audio"]
@@ -86,10 +81,7 @@ def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink
     """The operation's output, of what an upstream has answered.
 
     Args:
-        name: The upstream's.
         value: Its answer, ``verbose_json`` or ``json``.
-        work: What was asked for.
-        sink: Where it is said that there are no times.
 
     Returns:
         The text and its parts; ``timestamp`` where they are not what was asked for: ``"chunk"`` for
@@ -137,10 +129,6 @@ def spelled_in(text: str, words: Sequence[str]) -> list[str]:
     those of the interface do. A word that the text does not have where it should be stands behind a
     space, where the text has any.
 
-    Args:
-        text: All that was said.
-        words: Its words, in order.
-
     Example:
         >>> spelled_in("Hi there. Bye!", ["Hi", "there", "Bye"])
         ['Hi', ' there.', ' Bye!']
@@ -169,7 +157,6 @@ def spelled_in(text: str, words: Sequence[str]) -> list[str]:
 
 
 def seconds_of(value: dict[str, Any]) -> dict[str, float]:
-    """How long the recording is, where the answer tells it."""
     duration = value.get("duration")
     if not _is_number(duration) or not 0 <= duration <= _MAX_RECORDING_S:
         return {}
@@ -193,7 +180,6 @@ def time_of(name: str, value: Any) -> float | None:
     """Seconds from the beginning, as an upstream tells them of a stretch or a word.
 
     Args:
-        name: The upstream's.
         value: What it tells; None where it does not.
 
     Raises:

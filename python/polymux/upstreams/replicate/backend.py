@@ -8,23 +8,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._native.json_numbers import finite
 from polymux.client.options import SLOW
-from polymux.downloads.url_inputs import failure_of
-from polymux.engines.media.decoding_backend import refuse_addresses
-from polymux.fetch.fetcher import FetchLimits, FetchPolicy, ajudged
-from polymux.service.backend import Backend, Health
-from polymux.service.errors import status_error
+from polymux.engines.media.backend import refuse_addresses
 from polymux.service.model import OperationResult, Upload
-from polymux.upstreams.client import addresses_of
+from polymux.upstreams.backend import UpstreamBackend, numbers_of, variant_of
 from polymux.upstreams.error_mapping import late
-from polymux.upstreams.file_checks import refuse_files
+from polymux.upstreams.files import refuse_files
 from polymux.upstreams.replicate.models import (
     addresses_in,
     input_of,
     operations_of,
     targets_of,
-    variant_of,
 )
 from polymux.upstreams.replicate.outputs import Outputs
 from polymux.upstreams.replicate.predictions import predicted
@@ -32,12 +26,11 @@ from polymux.upstreams.replicate.predictions import predicted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.replicate.client import ReplicateServer
     from polymux.upstreams.replicate.models import Target
 
-_KIND = "replicate"
-_LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
 #: What is cancelled with the server takes no longer.
 _LAST_WORDS_S = 2.0
 _MIN_CANCEL_AFTER_S = 5
@@ -46,7 +39,7 @@ _VERSION = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _METRIC = re.compile(r"[a-z][a-z_]{0,40}", re.ASCII)
 
 
-class ReplicateUpstream(Backend):
+class ReplicateUpstream(UpstreamBackend):
     """Does what models make at a server in Replicate's form.
 
     Files go there from where they lie and are removed when the work is over, what was made is
@@ -76,7 +69,8 @@ class ReplicateUpstream(Backend):
         ['generate_image', 'generate_music', 'generate_video']
     """
 
-    is_upstream = True
+    kind = "replicate"
+    _server: ReplicateServer
 
     def __init__(
         self,
@@ -87,13 +81,9 @@ class ReplicateUpstream(Backend):
         max_concurrency: int = 16,
         policy: FetchPolicy | None = None,
     ) -> None:
-        self.name = server.name
-        self.max_concurrency = max_concurrency
         self._targets = targets_of(models or {})
         able = operations_of(models or {})
-        self.operations = frozenset(operations or able)
-        self._server = server
-        self._policy = policy or FetchPolicy()
+        super().__init__(server, operations or able, max_concurrency, policy)
         self._outputs = Outputs(server, self._policy)
         self._working: set[asyncio.Task[Any]] = set()
         lacking = sorted(self.operations.difference(able))
@@ -104,17 +94,9 @@ class ReplicateUpstream(Backend):
     def refuse(self, work: OperationRequest) -> None:
         """What it names no model for, and recordings that nobody has fetched."""
         if self._target(work) is None:
-            raise status_error(
-                errors.NoBackendError,
-                f"the upstream {self.name} has no model for {work.model}",
-                param="model",
-            )
+            raise self._without_model(work.model)
         if work.operation == "transcribe":
             refuse_addresses(work, "audio")
-
-    def health(self) -> Health:
-        """Whether it was reached lately."""
-        return self._server.health(_KIND)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Has it predicted there, and keeps what was made."""
@@ -141,7 +123,7 @@ class ReplicateUpstream(Backend):
         target = self._targets[variant_of(work).model or ""]
         given = input_of(work, sink)
         await refuse_files(work)
-        await self._judge(work)
+        await self._judge(addresses_in(work), may_be_unknown=False)
         path, version = f"/models/{target.model}/predictions", ""
         body: dict[str, Any] = {}
         if target.version:
@@ -162,29 +144,12 @@ class ReplicateUpstream(Backend):
             version = told
         return OperationResult(output, version or "hidden", _numbers(ended.get("metrics")))
 
-    async def _judge(self, work: OperationRequest) -> None:
-        """Refuses addresses that nobody may fetch from: who knows what the upstream does with them.
-
-        Raises:
-            URLRefusedError: One leads where it may not.
-        """
-        found_in = addresses_in(work).items()
-        judged = [(name, one) for name, text in found_in for one in addresses_of(name, text)]
-        for name, address in judged:
-            try:
-                await ajudged(address, policy=self._policy, limits=_LOOK_UP)
-            except errors.PolymuxError as error:
-                found = failure_of(error)
-                if isinstance(found, errors.APIStatusError):
-                    found.param = name
-                raise found from None
-
     async def close(self) -> None:
         """Closes the connections, behind the last words of work that is ended at the same time."""
         if self._working:
             await asyncio.wait(self._working, timeout=_LAST_WORDS_S)
         await self._server.said()
-        self._server.close()
+        await super().close()
 
 
 def _deadline_fields(limit_s: float) -> list[str]:
@@ -196,9 +161,4 @@ def _deadline_fields(limit_s: float) -> list[str]:
 
 
 def _numbers(metrics: object) -> dict[str, float]:
-    """What was measured there, but for the time of all, which is another here."""
-    return {
-        name: number
-        for name, one in (metrics.items() if isinstance(metrics, dict) else ())
-        if name != "total_time" and _METRIC.fullmatch(name) and (number := finite(one)) is not None
-    }
+    return {name: one for name, one in numbers_of(metrics).items() if _METRIC.fullmatch(name)}

@@ -56,11 +56,9 @@ class ReplicateServer(UpstreamServer):
         self._versions: dict[Target, str] = {}
         self._last_words: set[asyncio.Future[None]] = set()
 
-    def told(
-        self, error: errors.PolymuxError, operation: str, *, counted: bool = False
-    ) -> errors.PolymuxError:
+    def told(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
         """A failure as callers are told of it; versions are this server's own affair."""
-        found = super().told(error, operation, counted=counted)
+        found = super().told(error, operation)
         status = error.status if isinstance(error, errors.APIStatusError) else None
         if status == 404:
             return self._final("it has no such model, version or prediction")

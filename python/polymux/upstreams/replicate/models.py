@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.media.languages import name_of
+from polymux.upstreams.backend import addresses_of, variant_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.contract import Field, Variant
+    from polymux.contract import Field
     from polymux.service.model import OperationRequest, ProgressSink
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,99}"
@@ -160,7 +161,6 @@ def targets_of(models: Mapping[str, str]) -> dict[str, Target]:
 
 @cache
 def _operations() -> tuple[tuple[str, frozenset[str]], ...]:
-    """Operations that models do, with their selectors."""
     found = {
         one.name: frozenset(each.model or "" for each in one.variants) & MODELS.keys()
         for one in contract.operations()
@@ -180,21 +180,16 @@ def operations_of(models: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name, known in _operations() if not known.isdisjoint(named))
 
 
-def variant_of(work: OperationRequest) -> Variant:
-    """The variant of the interface that was asked for."""
-    variants = contract.operation(work.operation).variants
-    return next(one for one in variants if one.id == work.variant)
-
-
-def addresses_in(work: OperationRequest) -> dict[str, str]:
-    """The addresses that the model would fetch from: our field to address."""
+def addresses_in(work: OperationRequest) -> list[tuple[str, str]]:
+    """The addresses that the model would fetch from, each with our field."""
     variant = variant_of(work)
     brought = MODELS[variant.model or ""].brought
-    return {
-        one.name: str(work.values[one.name])
+    return [
+        (one.name, address)
         for one in variant.fields
         if one.kind == "url" and one.name not in brought and work.values.get(one.name) is not None
-    }
+        for address in addresses_of(one.name, str(work.values[one.name]))
+    ]
 
 
 def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
@@ -202,10 +197,6 @@ def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
 
     What the interface has a default for is always sent: the model's own may be another. Its
     extensions are sent when they are given.
-
-    Args:
-        work: What is asked for.
-        sink: Where it is said what is left out.
     """
     variant = variant_of(work)
     model = MODELS[variant.model or ""]

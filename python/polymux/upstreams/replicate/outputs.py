@@ -10,8 +10,8 @@ from polymux._util.redaction import redact_json
 from polymux.client import responses
 from polymux.service.model import discard_outputs
 from polymux.upstreams.error_mapping import cleaned, failed
+from polymux.upstreams.files import KINDS, decoded, fetched, judged, kept
 from polymux.upstreams.openai.transcriptions import time_of
-from polymux.upstreams.result_files import KINDS, decoded, fetched, judged, kept
 
 if TYPE_CHECKING:
     from polymux.fetch.fetcher import FetchPolicy
@@ -32,7 +32,6 @@ class Outputs:
 
     Args:
         server: Where they were made; from its own host may be fetched wherever that is.
-        policy: What may be fetched besides.
     """
 
     def __init__(self, server: UpstreamServer, policy: FetchPolicy) -> None:
@@ -41,11 +40,6 @@ class Outputs:
 
     async def shaped(self, work: OperationRequest, output: Any, sink: ProgressSink) -> Any:
         """The output as the operation's answer has it, its files in this server's store.
-
-        Args:
-            work: What was asked for.
-            output: What the prediction has made.
-            sink: Where files are made.
 
         Raises:
             APIStatusError: It is nothing that the operation could have made, or cannot be had.
@@ -99,7 +93,8 @@ class Outputs:
             text, parts = told.text, told.chunks
         except errors.DecodeError:
             raise failed(self._server.name, "its answer is no transcript") from None
-        if not isinstance(output, list) and not _has_text(output):
+        has_text = isinstance(output, dict) and isinstance(output.get("text"), str)
+        if not isinstance(output, list) and not has_text:
             raise failed(self._server.name, "its answer is no transcript")
         name = self._server.name
         chunks = [
@@ -120,17 +115,10 @@ class Outputs:
         if not isinstance(value, str) or not value:
             raise failed(self._server.name, f"its answer names no {what}")
         if value[: len(_DATA)].lower() == _DATA:
-            made = await self._inline(value, stem, sink)
+            data = await asyncio.to_thread(decoded, value)
+            if data is None:
+                raise failed(self._server.name, "its answer has a file that is no base64")
+            made = await kept(sink, data, "", stem)
         else:
             made = await fetched(self._server, value, sink, self._policy, stem)
         return await judged(self._server, made, kind, stem)
-
-    async def _inline(self, value: str, stem: str, sink: ProgressSink) -> OutputFile:
-        data = await asyncio.to_thread(decoded, value)
-        if data is None:
-            raise failed(self._server.name, "its answer has a file that is no base64")
-        return await kept(sink, data, "", stem)
-
-
-def _has_text(output: object) -> bool:
-    return isinstance(output, dict) and isinstance(output.get("text"), str)

@@ -48,12 +48,7 @@ async def predicted(
     the prediction can be cancelled.
 
     Args:
-        server: Where.
-        operation: What it is for.
         path: Where predictions of the model are made.
-        value: The request.
-        sink: Where its log and progress are told.
-        fields: More header lines.
 
     Raises:
         APIStatusError: It is not taken, ends otherwise, or cannot be watched.
@@ -81,7 +76,6 @@ async def _begun(
     value: Mapping[str, Any],
     fields: Sequence[str],
 ) -> Any:
-    """The prediction as it is answered first."""
     asking = asyncio.ensure_future(server.ask_json(operation, "POST", path, value, fields=fields))
     try:
         return await asyncio.shield(asking)

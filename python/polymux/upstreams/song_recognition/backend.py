@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polymux import errors
 from polymux.config import host_of
-from polymux.engines.media.decoding_backend import refuse_addresses
+from polymux.engines.media.backend import refuse_addresses
 from polymux.engines.media.engine import SONG_SIGNATURE
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.backend import Backend, Health
-from polymux.service.errors import engine_failed
-from polymux.service.model import OperationResult, ProgressSink
+from polymux.service.model import OperationResult, unseen_sink
 from polymux.upstreams.client import GuardedWay
-from polymux.upstreams.song_recognition.recogniser import Recogniser
 from polymux.upstreams.song_recognition.settings import SHAZAM_URL
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
 from polymux.upstreams.song_search.cache import SongCache
+from polymux.upstreams.song_search.scheduler import ProviderScheduler
 
 if TYPE_CHECKING:
-    from polymux.service.model import OperationRequest
-    from polymux.service.temporary_files import TempFile
+    from collections.abc import Sequence
+
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.songs import Song
 
@@ -36,11 +36,29 @@ _SLOTS = 64
 _MIN_SIGNAL_S = 1.0
 
 
+class Recogniser(ProviderScheduler[ShazamRecognition]):
+    """Recognises songs by the servers of others; answers are kept by a digest of the signature."""
+
+    async def recognise(self, signature: Signature) -> Song | None:
+        """The song of a recording; None where nobody knows one.
+
+        Raises:
+            APIStatusError: As `ProviderScheduler.first`.
+        """
+
+        async def ask(source: ShazamRecognition) -> Sequence[Song]:
+            song = await source.recognise(signature)
+            return () if song is None else (song,)
+
+        digest = hashlib.sha256(signature.uri.encode()).hexdigest()
+        found = await self.first(digest, 1, ask, "recogniser of songs")
+        return found.songs[0] if found.songs else None
+
+
 class SongRecognitionBackend(Backend):
     """Answers `identify_song` from the servers of others.
 
     Args:
-        settings: Which, and how.
         media: What opens the recording: a backend of the media engine.
         recogniser: What asks them. Default: made of the settings.
     """
@@ -61,7 +79,6 @@ class SongRecognitionBackend(Backend):
         self._recogniser = recogniser or recogniser_of(settings, self._way)
 
     def refuse(self, work: OperationRequest) -> None:
-        """Addresses are no files."""
         refuse_addresses(work, "file")
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
@@ -89,13 +106,8 @@ class SongRecognitionBackend(Backend):
         Raises:
             PolymuxError: It cannot be decoded.
         """
-        step = replace(
-            work,
-            operation=SONG_SIGNATURE,
-            values={"file": work.values["file"]},
-            given=frozenset(),
-        )
-        made = (await self._media.run(step, ProgressSink(_nothing, _no_draft))).output
+        step = work.step(SONG_SIGNATURE, {"file": work.values["file"]})
+        made = (await self._media.run(step, unseen_sink())).output
         return Signature(made["uri"], made["sample_count"], made["peak_count"])
 
     async def recognise(self, signature: Signature) -> Song | None:
@@ -112,7 +124,6 @@ class SongRecognitionBackend(Backend):
         return await self._recogniser.recognise(signature)
 
     def health(self) -> Health:
-        """Ready, and which servers are left alone."""
         return Health("ready", self._recogniser.resting())
 
     async def close(self) -> None:
@@ -137,11 +148,3 @@ def recogniser_of(settings: SongRecognitionSettings, way: GuardedWay) -> Recogni
     )
     known = {shazam.name: shazam}
     return Recogniser([known[name] for name in settings.providers], cache, settings.deadline_s)
-
-
-def _nothing() -> None:
-    pass
-
-
-def _no_draft(_: int) -> TempFile:
-    raise engine_failed("a signature makes no file")

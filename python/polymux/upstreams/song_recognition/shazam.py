@@ -10,10 +10,9 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._native.version import __version__
 from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song, not_the_interface, song
-from polymux.upstreams.song_search.source import CatalogueServer, member, with_query
+from polymux.upstreams.song_search.source import USER_AGENT, CatalogueServer, member, with_query
 
 if TYPE_CHECKING:
     from polymux.upstreams.client import GuardedWay
@@ -49,7 +48,6 @@ class Signature(NamedTuple):
 
     @property
     def duration_s(self) -> float:
-        """How much sound it was made of."""
         return self.sample_count / _RATE_HZ
 
 
@@ -57,8 +55,6 @@ class ShazamRecognition:
     """Asks Shazam's server whose song a signature is.
 
     Args:
-        base_url: Its address.
-        timeout_s: Most that an answer may take.
         country: Where songs are looked for, by its two letters.
         language: Of answers, such as ``"en-US"``.
         way: The guarded one by which it is reached.
@@ -71,9 +67,8 @@ class ShazamRecognition:
     def __init__(
         self, base_url: str, timeout_s: float, country: str, language: str, way: GuardedWay
     ) -> None:
-        agent = f"polymux/{__version__}"
         nobody: frozenset[int] = frozenset()
-        self._server = CatalogueServer(base_url, timeout_s, agent, nobody, nobody, way)
+        self._server = CatalogueServer(base_url, timeout_s, USER_AGENT, nobody, nobody, way)
         self._place = f"/discovery/v5/{language}/{country.upper()}/{_DEVICE}/-/tag"
 
     async def recognise(self, signature: Signature) -> Song | None:
@@ -86,10 +81,9 @@ class ShazamRecognition:
         ids = f"{uuid.uuid4()}/{uuid.uuid4()}".upper()
         path = with_query(f"{self._place}/{ids}", _QUERY)
         body = json.dumps(_asked(signature)).encode()
-        return _song(await self._server.post_json(path, _HEADERS, body))
+        return _song(await self._server.ask(path, body, _HEADERS))
 
     def close(self) -> None:
-        """Closes all connections. Idempotent."""
         self._server.close()
 
 

@@ -10,17 +10,19 @@ from polymux.service.backend import Backend, Health
 from polymux.service.errors import status_error
 from polymux.service.model import OperationResult
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.itunes import ITunes
-from polymux.upstreams.song_search.musicbrainz import MusicBrainz
-from polymux.upstreams.song_search.search import SongSearch
+from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
+from polymux.upstreams.song_search.scheduler import ProviderScheduler
 from polymux.upstreams.song_search.settings import proxy_place
-from polymux.upstreams.song_search.shazam import Shazam
 from polymux.upstreams.song_search.songs import search_text
+from polymux.upstreams.song_search.source import SongSource
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from polymux.service.model import OperationRequest, ProgressSink
+    from polymux.upstreams.song_search.scheduler import Found
     from polymux.upstreams.song_search.settings import SongSearchSettings
-    from polymux.upstreams.song_search.source import SongSource
+    from polymux.upstreams.song_search.songs import Song
 
 _log = logging.getLogger("polymux.song_search")
 
@@ -30,11 +32,29 @@ NAME = "song_search"
 _SLOTS = 64
 
 
+class SongSearch(ProviderScheduler[SongSource]):
+    """Searches of some catalogues."""
+
+    async def search(self, text: str, limit: int, proxy: str = "") -> Found:
+        """Songs by name.
+
+        Args:
+            limit: How many at most, from 1 to 50.
+
+        Raises:
+            APIStatusError: As `ProviderScheduler.first`.
+        """
+
+        def ask(source: SongSource) -> Awaitable[list[Song]]:
+            return source.search(text, limit, proxy)
+
+        return await self.first(text, limit, ask, "catalogue of songs", private=bool(proxy))
+
+
 class SongSearchBackend(Backend):
     """Answers `search_music` from catalogues of others.
 
     Args:
-        settings: Which, and how.
         search: What asks them. Default: made of the settings.
     """
 
@@ -84,26 +104,19 @@ class SongSearchBackend(Backend):
         return OperationResult([one.as_answer() for one in found.songs[:limit]])
 
     def health(self) -> Health:
-        """Ready, and which catalogues are left alone."""
         return Health("ready", self._search.resting())
 
     async def close(self) -> None:
-        """Closes all connections."""
         self._search.close()
 
 
 def search_of(settings: SongSearchSettings) -> SongSearch:
-    """What asks the catalogues that settings name."""
     cache = SongCache(settings.cache_bytes, settings.cache_s, settings.cache_empty_s)
-    return SongSearch(
-        [source_of(name, settings) for name in settings.providers], cache, settings.deadline_s
+    limit_s, country = settings.provider_s, settings.country
+    known: tuple[SongSource, ...] = (
+        ITunes(settings.itunes_url, limit_s, country),
+        MusicBrainz(settings.musicbrainz_url, limit_s, settings.contact),
+        Shazam(settings.shazam_url, limit_s, country),
     )
-
-
-def source_of(name: str, settings: SongSearchSettings) -> SongSource:
-    """A catalogue by its name."""
-    if name == ITunes.name:
-        return ITunes(settings.itunes_url, settings.provider_s, settings.country)
-    if name == MusicBrainz.name:
-        return MusicBrainz(settings.musicbrainz_url, settings.provider_s, settings.contact)
-    return Shazam(settings.shazam_url, settings.provider_s, settings.country)
+    sources = {one.name: one for one in known}
+    return SongSearch([sources[name] for name in settings.providers], cache, settings.deadline_s)

@@ -31,7 +31,6 @@ class SongCache:
         max_bytes: Of memory, about; 0 keeps nothing.
         keep_s: How long songs are kept.
         keep_empty_s: How long it is kept that there were none.
-        clock: Seconds that only grow. Default: `time.monotonic`.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class SongCache:
         return found.songs
 
     def keep(self, source: str, text: str, limit: int, songs: Sequence[Song]) -> None:
-        """Keeps an answer."""
         key = (source, folded(text), limit)
         if key in self._kept:
             self._forget(key)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
-from email.utils import parsedate_to_datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -13,8 +11,6 @@ from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_MAX_RETRY_AFTER_S = 3600.0
 
 
 class ErrorKind(IntEnum):
@@ -51,14 +47,11 @@ class ProviderError(Exception):
         self.counts = counts
 
 
-def told(
-    troubles: Mapping[str, ProviderError], who: str = "catalogue of songs"
-) -> errors.APIStatusError:
-    """What a caller is told when no catalogue has answered.
+def told(troubles: Mapping[str, ProviderError], who: str) -> errors.APIStatusError:
+    """What a caller is told when no server has answered.
 
     Args:
-        troubles: Catalogue to what was the trouble; one or more.
-        who: What they are, for people. Default: ``"catalogue of songs"``.
+        troubles: Server to what was the trouble; one or more.
     """
     kind = min(one.kind for one in troubles.values())
     reasons = "; ".join(f"{name}: {one.reason}" for name, one in troubles.items())
@@ -81,24 +74,3 @@ def told(
         status=504 if late else 502,
         retry_after_s=wait_s,
     )
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to be left alone for, an hour at most (RFC 9110, 10.2.3).
-
-    Example:
-        >>> from polymux.upstreams.song_search.errors import retry_after_s
-        >>> retry_after_s({"retry-after": "7"})
-        7.0
-    """
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
-    return None if math.isnan(seconds) else min(max(seconds, 0.0), _MAX_RETRY_AFTER_S)

@@ -34,13 +34,7 @@ class Rate(NamedTuple):
 
 
 class TokenBucket:
-    """Lets so many through; the others wait, first come first. Belongs to one event loop.
-
-    Args:
-        rate: How many.
-        clock: Seconds that only grow. Default: `time.monotonic`.
-        sleep: Waits for so many seconds. Default: `asyncio.sleep`.
-    """
+    """Lets so many through; the others wait, first come first. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -80,7 +74,6 @@ class TokenBucket:
         return None
 
     def give_back(self) -> None:
-        """A turn that was taken and not used."""
         self._tokens = min(self._tokens + 1, self._rate.burst)
 
     def _wait_s(self, before: int) -> float:
@@ -95,7 +88,6 @@ class BackOff:
     """Leaves a catalogue alone after a failure: longer each time, and as long as it asks for.
 
     Args:
-        clock: Seconds that only grow. Default: `time.monotonic`.
         chance: A random number from 0 to 1, so that not all servers come back at once.
     """
 
@@ -113,6 +105,17 @@ class BackOff:
         """How long it is still left alone; 0 when it can be asked."""
         return max(0.0, self._until - self._clock())
 
+    def check(self) -> None:
+        """Raises while it is left alone.
+
+        Raises:
+            ProviderError: What it had failed with.
+        """
+        left_s = self.left_s
+        if left_s > 0 and self.trouble is not None:
+            reason = f"left alone for {left_s:.0f} s, as {self.trouble.reason}"
+            raise ProviderError(self.trouble.kind, reason, left_s, counts=False)
+
     def failed(self, trouble: ProviderError, asked_at: float) -> None:
         """It has failed at what it was asked then; what was asked before the pause counts once."""
         if asked_at < self._began_at:
@@ -126,7 +129,6 @@ class BackOff:
         self.trouble = ProviderError(trouble.kind, trouble.reason)
 
     def succeeded(self, asked_at: float) -> None:
-        """It has answered what it was asked then."""
         if asked_at >= self._began_at:
             self._failures = 0
             self.trouble = None

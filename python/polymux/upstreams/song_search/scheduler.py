@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError, told
 from polymux.upstreams.song_search.rate_limit import BackOff, TokenBucket
+from polymux.upstreams.song_search.songs import folded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 
+    from polymux.upstreams.song_search.cache import SongCache
     from polymux.upstreams.song_search.rate_limit import Rate
+    from polymux.upstreams.song_search.songs import Song
 
 #: A turn is waited for only where so much is left for the answer.
 _MIN_ANSWER_S = 1.0
@@ -35,43 +38,44 @@ class _Source(Protocol):
 
 
 Source = TypeVar("Source", bound=_Source)
-Answer = TypeVar("Answer")
 
 
-class RateLimitedProvider(Generic[Source]):
+class RateLimitedProvider(NamedTuple, Generic[Source]):
     """A server with its pace."""
 
-    def __init__(self, source: Source, bucket: TokenBucket, pause: BackOff) -> None:
-        self.source = source
-        self.bucket = bucket
-        self.pause = pause
+    source: Source
+    bucket: TokenBucket
+    pause: BackOff
 
-    def check(self) -> None:
-        """Raises while it is left alone.
 
-        Raises:
-            ProviderError: What it had failed with.
-        """
-        left_s, trouble = self.pause.left_s, self.pause.trouble
-        if left_s > 0 and trouble is not None:
-            reason = f"left alone for {left_s:.0f} s, as {trouble.reason}"
-            raise ProviderError(trouble.kind, reason, left_s, counts=False)
+class Found(NamedTuple):
+    """What came of a question.
+
+    Attributes:
+        songs: Of one server, best first; empty where none has any.
+        source: That server; empty where there is none.
+        others: Those that were asked before it, and why they gave nothing.
+    """
+
+    songs: Sequence[Song]
+    source: str
+    others: tuple[str, ...]
 
 
 class ProviderScheduler(Generic[Source]):
-    """What whoever asks such servers needs. Belongs to one event loop.
+    """Asks them. Belongs to one event loop.
+
+    The first that has any song gives the answer; those of two are never mixed.
 
     Args:
         sources: The servers, in the order in which they are asked.
         deadline_s: Most that a question to all of them may take.
-        clock: Seconds that only grow. Default: `time.monotonic`.
-        sleep: Waits for so many seconds. Default: `asyncio.sleep`.
-        chance: A random number from 0 to 1. Default: `random.random`.
     """
 
     def __init__(
         self,
         sources: Sequence[Source],
+        cache: SongCache,
         deadline_s: float,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -82,9 +86,57 @@ class ProviderScheduler(Generic[Source]):
             RateLimitedProvider(one, TokenBucket(one.rate, clock, sleep), BackOff(clock, chance))
             for one in sources
         ]
+        self._cache = cache
         self._asking: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._deadline_s = deadline_s
         self._clock = clock
+
+    async def first(
+        self,
+        question: str,
+        limit: int,
+        ask: Callable[[Source], Awaitable[Sequence[Song]]],
+        who: str,
+        *,
+        private: bool = False,
+    ) -> Found:
+        """The songs of the first server that has any.
+
+        Args:
+            question: What its answer is kept by.
+            private: Whether the caller has a way of its own, by which a failure says nothing of the
+                server, and no answer is kept. Default: False.
+
+        Raises:
+            RateLimitError: None has answered, and one can be asked again later.
+            InternalServerError: None has answered (502 or 504).
+            BadRequestError: None takes this question.
+        """
+        until = self._clock() + self._deadline_s
+        troubles: dict[str, ProviderError] = {}
+        others: list[str] = []
+        for provider in self._providers:
+            name = provider.source.name
+            key = name, folded(question), limit
+            try:
+                async with nullcontext() if private else self._alone(key, until):
+                    songs: Sequence[Song] | None = self._cache.find(*key)
+                    if songs is None:
+                        await self._wait_for_turn(provider, until)
+                        asked = ask(provider.source)
+                        songs = await self._answered(provider, asked, until, counts=not private)
+                        if not private:
+                            self._cache.keep(*key, songs)
+            except ProviderError as trouble:
+                troubles[name] = trouble.with_traceback(None)
+                others.append(f"{name}: {trouble.reason}")
+                continue
+            if songs:
+                return Found(songs, name, tuple(others))
+            others.append(f"{name}: nothing found")
+        if len(troubles) == len(self._providers):
+            raise told(troubles, who)
+        return Found((), "", tuple(others))
 
     @asynccontextmanager
     async def _alone(self, question: Hashable, until: float) -> AsyncIterator[None]:
@@ -110,7 +162,7 @@ class ProviderScheduler(Generic[Source]):
         Raises:
             ProviderError: It is left alone, or its turn would come too late.
         """
-        provider.check()
+        provider.pause.check()
         left_s = until - self._clock() - _MIN_ANSWER_S
         later_s = await provider.bucket.take(max(left_s, 0.0))
         if later_s is not None:
@@ -119,23 +171,17 @@ class ProviderScheduler(Generic[Source]):
             )
         if provider.pause.left_s > 0:
             provider.bucket.give_back()
-            provider.check()  # Others have failed while this waited for its turn.
+            provider.pause.check()  # Others have failed while this waited for its turn.
 
     async def _answered(
         self,
         provider: RateLimitedProvider[Source],
-        asked: Awaitable[Answer],
+        asked: Awaitable[Sequence[Song]],
         until: float,
         *,
         counts: bool = True,
-    ) -> Answer:
+    ) -> Sequence[Song]:
         """The answer to a request; how it went decides when the server is asked again.
-
-        Args:
-            provider: The server.
-            asked: The request, not begun.
-            until: When there is no time left.
-            counts: Whether it says anything of the server. Default: True.
 
         Raises:
             ProviderError: There is no good answer.
@@ -163,6 +209,5 @@ class ProviderScheduler(Generic[Source]):
         )
 
     def close(self) -> None:
-        """Closes all connections. Idempotent."""
         for provider in self._providers:
             provider.source.close()

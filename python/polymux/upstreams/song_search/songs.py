@@ -93,10 +93,6 @@ def _url(url: object) -> str:
 def search_text(text: str, field: str = "song") -> str:
     """What is looked for, as the catalogues are asked for it.
 
-    Args:
-        text: As it was asked for.
-        field: Its name, for errors. Default: ``"song"``.
-
     Raises:
         BadRequestError: Nothing is left of it, or it is longer than 300 characters.
     """
@@ -121,8 +117,6 @@ def songs_of(
 
     Args:
         entries: What should be a list of objects.
-        read: Makes a song of one.
-        limit: How many at most.
 
     Raises:
         ProviderError: It is no list, or nothing in it is a song.

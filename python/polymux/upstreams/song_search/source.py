@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote, urlencode, urlsplit
 
 from polymux import errors
@@ -15,8 +15,8 @@ from polymux._util.redaction import register_secret
 from polymux.client import event_loop
 from polymux.client.answer import Answer
 from polymux.config import checked_base_url
-from polymux.upstreams.error_mapping import reason_of
-from polymux.upstreams.song_search.errors import ErrorKind, ProviderError, retry_after_s
+from polymux.upstreams.error_mapping import reason_of, retry_after_s
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from polymux.upstreams.song_search.rate_limit import Rate
     from polymux.upstreams.song_search.songs import Song
 
+    #: Method, address, header fields and body.
+    _Request = tuple[str, str, list[str], bytes | None]
+
+#: What servers are told of this program.
+USER_AGENT = f"polymux/{__version__}"
 _OK = 200
 _TOO_MANY = 429
 _REFUSED = 403
@@ -38,22 +43,12 @@ _IDLE_S = 1.0
 _MAX_ANSWER_BYTES = 4 << 20
 
 
-class _Request(NamedTuple):
-    method: str
-    path: str
-    headers: Sequence[str] = ()
-    body: bytes | None = None
-
-
 class CatalogueServer:
     """The server of a catalogue, over the native transport. Belongs to no event loop.
 
     Redirects are not followed. A request is sent once: how often is the affair of `rate_limit`.
 
     Args:
-        base_url: Its address.
-        timeout_s: Most that an answer may take.
-        user_agent: What it is told of this program.
         limited: Statuses, beside 429, by which it says that it is asked too often.
         refusals: Statuses by which it says that it cannot look for a text.
         way: Goes by this one, which judges where the address leads. Default: by none.
@@ -85,33 +80,23 @@ class CatalogueServer:
         if self._kept is not None:
             self._kept.close()
 
-    async def get_json(self, path: str, proxy: str = "") -> Any:
+    async def ask(
+        self, path: str, body: bytes | None = None, headers: Sequence[str] = (), proxy: str = ""
+    ) -> Any:
         """What it answers, parsed. Cancelled, the connection is closed.
 
         Args:
             path: Behind its address, with the query.
+            body: JSON, for a request that asks and changes nothing: it is sent again where a kept
+                connection was closed. Default: none, for GET.
+            headers: Fields beside those that every request has, such as ``"Name: value"``.
             proxy: Goes through this one, on a connection of its own. Default: through none.
 
         Raises:
             ProviderError: There is no answer, or it is no JSON.
         """
-        return await self._json(_Request("GET", path), proxy)
-
-    async def post_json(self, path: str, headers: Sequence[str], body: bytes) -> Any:
-        """What it answers to that, parsed. Cancelled, the connection is closed.
-
-        Args:
-            path: Behind its address, with the query.
-            headers: Fields beside those that every request has, such as ``"Name: value"``.
-            body: JSON. Sent twice where a kept connection was closed: it asks and changes nothing.
-
-        Raises:
-            ProviderError: There is no answer, or it is no JSON.
-        """
-        fields = ("Content-Type: application/json", *headers)
-        return await self._json(_Request("POST", path, fields, body), "")
-
-    async def _json(self, request: _Request, proxy: str) -> Any:
+        fields = [] if body is None else ["Content-Type: application/json", *headers]
+        request = "GET" if body is None else "POST", f"{self._base_url}{path}", fields, body
         try:
             if proxy:
                 answer = await self._ask_through(proxy, request)
@@ -176,10 +161,7 @@ class CatalogueServer:
             max_answer_bytes=_MAX_ANSWER_BYTES,
             max_event_bytes=_MAX_ANSWER_BYTES,
         )
-        url, headers = f"{self._base_url}{request.path}", list(request.headers)
-        exchange = session.start(
-            event_loop.port(), request.method, url, headers, request.body, options, "buffered"
-        )
+        exchange = session.start(event_loop.port(), *request, options, "buffered")
         return Answer(await event_loop.outcome(exchange, None, None))
 
     def _check(self, answer: Answer) -> None:
@@ -214,36 +196,27 @@ class SongSource(ABC):
         limited: Statuses, beside 429, by which it says that it is asked too often.
 
     Args:
-        base_url: Its address.
-        timeout_s: Most that an answer may take.
-        contact: Of whoever runs this; told to those that want it.
+        country: Whose catalogue, by its two letters; empty where there is one for all.
     """
 
     name: ClassVar[str]
     rate: ClassVar[Rate]
     limited: ClassVar[frozenset[int]] = frozenset()
 
-    def __init__(self, base_url: str, timeout_s: float, contact: str = "") -> None:
-        agent = self.user_agent(contact)
+    def __init__(
+        self, base_url: str, timeout_s: float, country: str = "", *, agent: str = USER_AGENT
+    ) -> None:
+        self._country = country.upper()
         self._server = CatalogueServer(base_url, timeout_s, agent, self.limited)
-
-    def user_agent(self, contact: str) -> str:  # noqa: ARG002 - few want to know
-        """What it is told of this program."""
-        return f"polymux/{__version__}"
 
     async def search(self, text: str, limit: int, proxy: str = "") -> list[Song]:
         """Songs by name, best first; an empty list where there are none.
 
-        Args:
-            text: What to look for.
-            limit: How many at most.
-            proxy: What to go through. Default: nothing.
-
         Raises:
             ProviderError: It has not answered, or not as its interface says.
         """
-        path = self.path(text, limit)
-        return self.songs(await self._server.get_json(path, proxy), limit)
+        answer = await self._server.ask(self.path(text, limit), proxy=proxy)
+        return self.songs(answer, limit)
 
     @abstractmethod
     def path(self, text: str, limit: int) -> str:
@@ -258,12 +231,10 @@ class SongSource(ABC):
         """
 
     def close(self) -> None:
-        """Closes all connections. Idempotent."""
         self._server.close()
 
 
 def with_query(path: str, query: Mapping[str, object]) -> str:
-    """A path and its query, encoded."""
     return f"{path}?{urlencode(query)}"
 
 

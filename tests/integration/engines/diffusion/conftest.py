@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.engines.diffusion import previews
+from polymux.engines.diffusion import steps
 from support import detail_models, diffusing, diffusion_models, video_models
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def sink(tmp_path: Path) -> diffusing.HeardSink:
 @pytest.fixture
 def previews_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One after every step, however long it takes."""
-    monkeypatch.setattr(previews, "_EVERY_S", 0.0)
-    monkeypatch.setattr(previews, "_SHARE", 1e9)
+    monkeypatch.setattr(steps, "_PREVIEW_EVERY_S", 0.0)
+    monkeypatch.setattr(steps, "_PREVIEW_SHARE", 1e9)

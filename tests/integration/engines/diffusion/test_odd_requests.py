@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
-from polymux.engines.diffusion import folders, watermark
+from polymux.engines.diffusion import folders, image_files
 from polymux.engines.diffusion.prompts import MAX_CHUNKS, encoded, parsed
 from safetensors.torch import load_file, save
 from support import diffusing, diffusion_models
@@ -225,8 +225,8 @@ def at_part(*names: str) -> Callable[..., None]:
 
 
 def at_mark(_: DiffusionEngine, token: Token, patch: pytest.MonkeyPatch) -> None:
-    plain = watermark._marker
-    patch.setattr(watermark, "_marker", lambda: lambda one: (plain()(one), token.cancel())[0])
+    plain = image_files._watermark
+    patch.setattr(image_files, "_watermark", lambda: lambda one: (plain()(one), token.cancel())[0])
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled, Request, Token
-from polymux.engines.diffusion import previews, video
+from polymux.engines.diffusion import steps, video
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.pipelines import PipelineManager
 from support import diffusing
@@ -144,7 +144,7 @@ def test_init_weight(
 @pytest.mark.parametrize("model", ALL)
 def test_cancelling_ends_it_soon(manager: PipelineManager, tmp_path: Path, model: str) -> None:
     """And while frames are decoded, or encoded; the model stays as it was."""
-    for steps, at in ((30, 0.0), (2, 0.94)):
+    for count, at in ((30, 0.0), (2, 0.94)):
         token = Token()
 
         def heard(done: float, token: Token = token, at: float = at) -> None:
@@ -153,9 +153,9 @@ def test_cancelling_ends_it_soon(manager: PipelineManager, tmp_path: Path, model
 
         sink = HeardSink(tmp_path, heard)
         with pytest.raises(Cancelled):
-            video.make(manager, request(model, num_inferences_steps=steps), sink, token)
+            video.make(manager, request(model, num_inferences_steps=count), sink, token)
         assert token.cancelled
-        assert len(sink.progress) == (1 if at == 0 else steps)
+        assert len(sink.progress) == (1 if at == 0 else count)
         assert sink.drafts == 0
     token = Token()
 
@@ -226,8 +226,8 @@ def test_previews_show_a_frame_and_change_nothing(
     plain, sink = (HeardSink(tmp_path) for _ in range(2))
     (without,) = made_by(manager, asked, plain)
     assert plain.previews == []
-    monkeypatch.setattr(previews, "_EVERY_S", 0.0)
-    monkeypatch.setattr(previews, "_SHARE", 1e9)
+    monkeypatch.setattr(steps, "_PREVIEW_EVERY_S", 0.0)
+    monkeypatch.setattr(steps, "_PREVIEW_SHARE", 1e9)
     (made,) = made_by(manager, asked, sink)
     assert made.read_bytes() == without.read_bytes()
     assert len(sink.previews) == len(sink.progress)

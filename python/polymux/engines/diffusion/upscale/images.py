@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.diffusion.image_files import parameters, png, written
+from polymux.engines.diffusion.image_files import grey, parameters, png, written
 from polymux.engines.upscale import UpscaleEngine
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def resized(pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
 
     Args:
         pixels: Rows, columns, colours.
-        size: Width and height.
         around: Whether the edges meet their opposite ones.
     """
     height, width = pixels.shape[:2]
@@ -52,8 +51,6 @@ class Enlarger:
         options: The manager's: ``upscaler``, path of the ``.param`` file of one of Real-ESRGAN's
             networks for ncnn, its ``.bin`` beside it (default: Lanczos' filter enlarges), and
             ``upscaler_factor``, the network's own, which is learned where it is not given.
-        sink: Where it says what it does.
-        token: Looked at between tiles.
 
     Raises:
         NoBackendError: The network or its package is missing, or the factor is another one.
@@ -75,7 +72,6 @@ class Enlarger:
 
         Args:
             pixels: Rows, columns, colours.
-            size: Width and height.
             around: Whether the edges meet their opposite ones.
 
         Raises:
@@ -143,18 +139,14 @@ def kept(painted: Pixels, before: Pixels, mask: Image) -> Pixels:
 
     Args:
         painted: Rows, columns, colours.
-        before: As many.
         mask: Of any size: it is stretched over them; grey mixes both.
     """
     import numpy
     from PIL import Image as Pictures
 
-    grey = mask.convert("L")
-    size = painted.shape[1], painted.shape[0]
-    if grey.size != size:
-        grey = grey.resize(size, Pictures.Resampling.BILINEAR)
+    share = grey(mask, (painted.shape[1], painted.shape[0]))
     return numpy.asarray(
-        Pictures.composite(Pictures.fromarray(before), Pictures.fromarray(painted), grey)
+        Pictures.composite(Pictures.fromarray(before), Pictures.fromarray(painted), share)
     )
 
 
@@ -165,10 +157,6 @@ def produced(
 
     Args:
         pixels: Rows, columns, colours.
-        values: Of the request; PNG says them in a text.
-        plan: Of the request.
-        model: What it was painted by.
-        sink: Where the file goes.
     """
     from PIL import Image as Pictures
 

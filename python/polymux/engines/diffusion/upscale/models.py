@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.diffusion import loras
-from polymux.engines.diffusion.finite import is_finite
 from polymux.models.roles import ROLES, needed_roles
 from polymux.service.errors import bad_request, status_error
 
@@ -30,11 +29,6 @@ _UNFIT = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError
 
 def chosen(manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink) -> ModelSlot:
     """The model that a request names.
-
-    Args:
-        manager: What has it.
-        values: Of the request.
-        sink: Told where another model takes its place.
 
     Raises:
         NoBackendError: It is not installed, or the tile ControlNet is not.
@@ -67,11 +61,7 @@ def pipeline(
     """The networks of a request on the device, with its LoRA weights, which are gone after it.
 
     Args:
-        manager: What has the models.
-        slot: Of the installed model.
-        values: Of the request.
         wanted: Names of LoRA weights and how much of each, as prompts say them.
-        sink: Told what is left out.
 
     Raises:
         BadRequestError: What the request brought are no weights for such a model.
@@ -158,7 +148,7 @@ def _check(path: Path) -> None:
             if not any(name.startswith("model.diffusion_model.") for name in names):
                 raise _no_model("it has no network of that name: model.diffusion_model")
             for name in names:
-                if not is_finite(opened.get_tensor(name).float()):
+                if not loras.is_finite(opened.get_tensor(name).float()):
                     raise _no_model("some of its weights are infinite")
     except (SafetensorError, OSError) as error:
         raise _no_model("it is no safetensors file; pickles are not opened") from error

@@ -50,7 +50,6 @@ class Span(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The cell behind its last."""
         return self.first + self.size
 
 
@@ -144,9 +143,7 @@ def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
     """Refuses what would be too large.
 
     Args:
-        plan: Of the request.
         output_format: ``"png"``, ``"jpg"`` or ``"webp"``.
-        max_pixels: Most that may be made.
 
     Raises:
         RequestTooLargeError: The picture would have more pixels, or sides that are too long for

@@ -10,8 +10,7 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.diffusion.schedulers import Scheduler, made
-from polymux.service.errors import bad_request
+from polymux.engines.diffusion.schedulers import Scheduler, known, made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,14 +75,7 @@ def named(name: str) -> Scheduler:
         >>> named("DPM2 a").kind
         'KDPM2AncestralDiscreteScheduler'
     """
-    found = _NAMED.get(name)
-    if found is None:
-        raise bad_request(
-            f"scheduler={name!r}: no solver here does what this one does; there are: "
-            f"{', '.join(_NAMED)}",
-            param="scheduler",
-        )
-    return found
+    return known(_NAMED, name, "does what this one does")
 
 
 def calls(name: str, steps: int) -> int:
@@ -107,11 +99,8 @@ class Solver:
     """A solver that begins where only so much noise is left as was added.
 
     Args:
-        name: Of the solver.
-        config: That of the model's own scheduler.
         steps: How many steps the whole way from noise has.
         last: How many of them are gone: the last ones; at least 1.
-        device: Where its numbers are kept.
 
     Attributes:
         timesteps: Those that the model is asked about, the noisiest first; some solvers ask twice
@@ -151,20 +140,15 @@ class Solver:
         return torch.cat((plain[:1], plain[1:2], plain[1:]))
 
     def noisy(self, latents: Any, noise: Any) -> Any:
-        """Latents as they are at the beginning."""
         return self._scheduler.add_noise(latents, noise, self.timesteps[:1])
 
     def scaled(self, latents: Any, timestep: Any) -> Any:
-        """Latents as the model is to see them."""
         return self._scheduler.scale_model_input(latents, timestep)
 
     def next(self, prediction: Any, timestep: Any, latents: Any, generator: Any) -> Any:
         """Latents one step further.
 
         Args:
-            prediction: What the model says.
-            timestep: About which it was asked.
-            latents: Before.
             generator: Of the noise that ancestral and stochastic solvers add.
         """
         self._done += 1

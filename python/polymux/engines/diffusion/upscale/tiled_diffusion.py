@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux.engines.diffusion import finite
+from polymux.engines.diffusion.loras import check_finite
 from polymux.engines.diffusion.upscale.plan import CELL_PX, coded_spans, painted_spans
 from polymux.engines.diffusion.upscale.schedulers import DEFAULT, Solver
 from polymux.engines.diffusion.upscale.tiles import Axis, Joiner, Tile, averaged, cut, tiles
@@ -33,8 +33,6 @@ class Painter:
     Args:
         manager: Its device, and noise from seeds.
         pipeline: The networks, on the device: ``unet``, ``controlnet``, ``vae``, ``scheduler``.
-        model: Name of the model, for people.
-        values: Of the request.
         words: What the network is told: of the negative prompt, then of the prompt; the latter
             alone where ``dynamic`` is 1.
         steps: Counts tiles; looks at the token at each.
@@ -175,7 +173,7 @@ class Painter:
             wide = torch.arange(tile.left // CELL_PX, tile.right // CELL_PX) % latents.shape[-1]
             piece = latents[..., high[:, None], wide].to(self._manager.dtype)
             made = vae.decode(piece / vae.config.scaling_factor, return_dict=False)[0]
-            finite.check(made, self._model, self._values)
+            check_finite(made, self._model, self._values)
             samples = (made[0].float() / 2 + 0.5).clamp(0, 1) * 255
             joiner.add(samples.permute(1, 2, 0).cpu().numpy(), tile)
             self._steps.step()

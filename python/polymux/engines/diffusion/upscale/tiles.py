@@ -78,7 +78,6 @@ class Tile(NamedTuple):
 
 
 def tiles(columns: Axis, rows: Axis) -> Iterator[Tile]:
-    """The tiles of a plane, row by row."""
     down = zip(rows.bounds, rows.weights, strict=True)
     across = list(zip(columns.bounds, columns.weights, strict=True))
     for ((top, bottom), high), ((left, right), wide) in itertools.product(down, across):
@@ -92,10 +91,7 @@ def averaged(
 
     Args:
         latents: A tensor of batch, channels, rows, columns.
-        columns: Their tiles.
-        rows: Theirs.
         work: Given a tile's samples and where they are; gives as many rows and columns.
-        channels: How many channels it gives.
 
     Returns:
         A tensor of rows and columns as `latents` has.
@@ -123,7 +119,6 @@ def cut(canvas: Pixels, tile: Tile, cell: int = CELL_PX) -> Pixels:
 
     Args:
         canvas: Rows, columns, colours.
-        tile: Of its cells.
         cell: Side of a cell, in pixels.
     """
     import numpy
@@ -139,7 +134,6 @@ class Joiner:
     Args:
         size: Width and height of the picture, in pixels.
         columns: Its tiles, in pixels.
-        rows: Theirs.
     """
 
     def __init__(self, size: Size, columns: Axis, rows: Axis) -> None:
@@ -164,7 +158,6 @@ class Joiner:
         self._strip[rows, tile.left : tile.right] += made * weights
 
     def joined(self) -> Pixels:
-        """The picture, when all tiles are there."""
         self._flush(self._rows.length)
         if self._rows.behind:
             self._write(0, self._head + self._strip[: self._rows.behind])

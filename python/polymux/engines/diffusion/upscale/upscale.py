@@ -8,13 +8,11 @@ they mean to the Replicate model which the variant is named after.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Output
 from polymux.engines.diffusion.image_files import picture_of
-from polymux.engines.diffusion.previews import Previews
 from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.upscale import images, models
@@ -45,7 +43,6 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         manager: Models and a device; whoever calls holds its lock. Its options may have
             ``max_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
             what ``<lora:name:weight>`` means, and what `images.Enlarger` reads.
-        request: `upscale_image`, variant A.
         sink: Told of progress at each tile of each step, and of what is left out or in the place
             of something else.
         token: Looked at as often.
@@ -59,6 +56,8 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         NoBackendError: A model is missing, or it asks for what nothing here does.
         Cancelled: `token` asked for it.
     """
+    import numpy
+
     values = request.values
     picture = picture_of(request, "image")
     if picture is None:
@@ -74,15 +73,9 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     check(plan, str(values.get("output_format", "png")), most)
     slot = models.chosen(manager, values, sink)
     work = _Work(manager, request, plan, slot, sink, token)
-    began = time.monotonic()
-    made = work.done(_samples(picture))
+    made = work.done(numpy.asarray(picture))
     file = images.produced(made, values, plan, slot.name, sink)
-    metrics = {
-        "width": float(plan.size[0]),
-        "height": float(plan.size[1]),
-        "steps": float(work.steps.done),
-        "steps_per_s": work.steps.done / max(1e-9, time.monotonic() - began),
-    }
+    metrics = {"width": float(plan.size[0]), "height": float(plan.size[1])} | work.steps.metrics
     return Output([file], slot.version, metrics)
 
 
@@ -109,7 +102,6 @@ class _Work:
         self.steps = Steps(sink, token, calls(self._values, plan))
 
     def done(self, pixels: Pixels) -> Pixels:
-        """The picture at the end."""
         pixels = images.resized(pixels, self._plan.start, around=self._around)
         if not any(one.steps for one in self._plan.passes):
             self._sink.log("creativity=0 leaves nothing to paint: the picture is enlarged alone")
@@ -128,8 +120,7 @@ class _Work:
         manager, sink = self._manager, self._sink
         with (
             models.pipeline(manager, self._member, values, wanted, sink) as pipeline,
-            self.steps.watching(pipeline),
-            Previews(manager, pipeline, sink).of(self.steps),
+            self.steps.watching(pipeline, previews=manager.shows_previews),
         ):
             guided = float(values.get("dynamic", 6)) > 1
             words = encoded(
@@ -145,7 +136,6 @@ class _Work:
         return pixels
 
     def _passed(self, pixels: Pixels, one: Pass, painter: Painter | None) -> Pixels:
-        """Larger, and with detail."""
         import numpy
 
         if painter is None or one.steps == 0:
@@ -166,15 +156,8 @@ class _Work:
 
 
 def _prompts(values: Mapping[str, Any], sink: EngineSink) -> list[Prompt]:
-    """The negative one, then the other."""
     prompts = [parsed(str(values.get(name) or "")) for name in ("negative_prompt", "prompt")]
     for prompt in prompts:
         for line in prompt.left_out:
             sink.log(line)
     return prompts
-
-
-def _samples(picture: Any) -> Pixels:
-    import numpy
-
-    return numpy.asarray(picture)

@@ -1,20 +1,26 @@
-"""Files that upstreams have made, as files of this server's store."""
+"""Files to and from upstreams: what goes there is looked at, what was made there is kept here.
+
+What is surely of another kind than its field takes is refused here, as engines do. Only first bytes
+are looked at: whoever works on a file opens it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from polymux import errors
-from polymux._util.text import printable
+from polymux._util.text import NO_TEXT, PICTURE, printable, shortened
 from polymux.client.options import NEVER, SLOW
 from polymux.engines.media.engine import write_new
 from polymux.fetch.fetcher import FetchLimits, afetch
+from polymux.service.errors import status_error
 from polymux.service.media_store import MEDIA_EXTENSIONS
-from polymux.service.model import OutputFile
+from polymux.service.model import OutputFile, Upload
 from polymux.upstreams.error_mapping import failed
 from polymux.upstreams.image_validation import BrokenPictureError, check_file
 
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.fetch.fetcher import Fetched, FetchPolicy
-    from polymux.service.model import ProgressSink
+    from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
 _MAX_FILE_BYTES = 2 << 30
@@ -34,7 +40,8 @@ _MAGIC = (
     (b"WEBP", 8, "image/webp"),
 )
 _ANY_TYPE = "application/octet-stream"
-_LOOKED_AT_BYTES = 64
+#: Of a file that was made, and of one that is sent, are looked at.
+_MADE_BYTES, _SENT_BYTES = 64, 512
 #: The most that the fetcher takes for a deadline: seven days.
 _MAX_DEADLINE_MS = 7 * 24 * 3600 * 1000
 #: What a kind of file is called in a sentence.
@@ -46,11 +53,20 @@ _OF_BRANDS = {
 }
 
 
+#: Fields of the interface that hold pictures, and what holds sound or frames.
+_PICTURES = ("image", "mask")
+_SOUNDS = ("audio", "init_video")
+#: Papers, archives and programs.
+_NO_MEDIA = re.compile(rb"%PDF-|PK[\x03\x05]|\x7fELF|MZ|\x1f\x8b|7z\xbc\xaf|Rar!")
+_PICTURE_WORDS = "this is no picture of a kind that is read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM"
+_MEDIA_WORDS = "this is a picture, a text or a page, and no recording"
+
+
 def picture_type(data: bytes) -> str | None:
     r"""The content type of a picture by its first bytes; None for what is none.
 
     Example:
-        >>> from polymux.upstreams.result_files import picture_type
+        >>> from polymux.upstreams.files import picture_type
         >>> picture_type(b"\x89PNG\r\n\x1a\n..."), picture_type(b"<html>")
         ('image/png', None)
     """
@@ -64,7 +80,7 @@ def media_type(start: bytes) -> str:
     r"""The content type of a file by its first bytes; empty for what is none of those made.
 
     Example:
-        >>> from polymux.upstreams.result_files import media_type
+        >>> from polymux.upstreams.files import media_type
         >>> media_type(b"\x00\x00\x00\x18ftypmp42"), media_type(b"<html>")
         ('video/mp4', '')
     """
@@ -86,11 +102,59 @@ def media_type(start: bytes) -> str:
     return ""
 
 
+def is_picture(start: bytes) -> bool:
+    r"""Whether a file begins as a picture of a kind that is taken.
+
+    Example:
+        >>> from polymux.upstreams.files import is_picture
+        >>> is_picture(b"GIF89a..."), is_picture(b"BMW is no picture")
+        (True, False)
+    """
+    return PICTURE.match(start) is not None
+
+
+def may_be_media(start: bytes) -> bool:
+    r"""Whether a file may hold sound or frames, by how it begins: there are many ways.
+
+    Example:
+        >>> from polymux.upstreams.files import may_be_media
+        >>> may_be_media(b"ID3\x03\0..."), may_be_media(b"%PDF-1.7"), may_be_media(b"Hello!")
+        (True, False, False)
+    """
+    if is_picture(start) or _NO_MEDIA.match(start) is not None:
+        return False
+    if start[4:8] == b"ftyp":
+        return bool(media_type(start))
+    return NO_TEXT.search(start) is not None or media_type(start) != ""
+
+
+async def refuse_files(work: OperationRequest) -> None:
+    """Raises where a file of a request is nothing that its field takes.
+
+    Raises:
+        APIStatusError: It is of another kind (415), or has nothing in it (422).
+    """
+    for name, value in work.values.items():
+        if not isinstance(value, Upload) or name not in (*_PICTURES, *_SOUNDS):
+            continue
+        start = await asyncio.to_thread(_start_of, value.path, _SENT_BYTES)
+        if is_picture(start) if name in _PICTURES else may_be_media(start):
+            continue
+        words, kind = (_PICTURE_WORDS if name in _PICTURES else _MEDIA_WORDS), errors.APIStatusError
+        code, status = "unsupported_media", 415
+        if not start and name not in _PICTURES:
+            words, kind = "the input is empty (0 bytes)", errors.UnprocessableEntityError
+            code, status = "undecodable", 422
+        said = shortened(printable(value.file_name))
+        words = f"{said}: {words}" if said else words
+        raise status_error(kind, words, code=code, status=status, param=name)
+
+
 def decoded(text: str) -> bytes | None:
     r"""Bytes of base64, in lines or behind the head of a ``data:`` URL too; None for what is none.
 
     Example:
-        >>> from polymux.upstreams.result_files import decoded
+        >>> from polymux.upstreams.files import decoded
         >>> decoded("aGVs\nbG8="), decoded("data:text/plain;base64,aGVsbG8="), decoded("?")
         (b'hello', b'hello', None)
     """
@@ -105,7 +169,6 @@ def decoded(text: str) -> bytes | None:
 
 
 async def kept(sink: ProgressSink, data: bytes, content_type: str, stem: str) -> OutputFile:
-    """Bytes as a new file."""
     draft = sink.draft(len(data))
     try:
         await asyncio.to_thread(write_new, draft.path, data)
@@ -122,9 +185,6 @@ async def fetched(
 
     Args:
         server: The upstream, from whose own host may be fetched wherever that is.
-        url: As it named it.
-        sink: Where files are made.
-        policy: What may be fetched besides.
         stem: What to save it as, where it is not told.
 
     Raises:
@@ -167,10 +227,8 @@ async def judged(server: UpstreamServer, made: OutputFile, kind: str, stem: str)
     """The same file by the type of its own bytes, whatever the upstream called it.
 
     Args:
-        server: The upstream.
         made: What was fetched or sent; it is discarded where it is of another kind.
         kind: One of `KINDS`.
-        stem: What to save it as.
 
     Raises:
         APIStatusError: It is of another kind, no medium at all, or a picture that is not whole.
@@ -188,7 +246,6 @@ async def whole(server: UpstreamServer, made: OutputFile, content_type: str) -> 
     """Looks through a picture's file; what is none has nothing to be looked at.
 
     Args:
-        server: The upstream.
         made: What was fetched or sent; it is discarded where it is not whole.
         content_type: By its first bytes.
 
@@ -209,15 +266,15 @@ async def whole(server: UpstreamServer, made: OutputFile, content_type: str) -> 
 async def type_of(made: OutputFile) -> str:
     """`media_type` of a file; it is discarded where it cannot be read."""
     try:
-        return media_type(await asyncio.to_thread(_start_of, made.draft.path))
+        return media_type(await asyncio.to_thread(_start_of, made.draft.path, _MADE_BYTES))
     except BaseException:
         made.draft.discard()
         raise
 
 
-def _start_of(path: Path) -> bytes:
+def _start_of(path: Path, count: int) -> bytes:
     with path.open("rb") as file:
-        return file.read(_LOOKED_AT_BYTES)
+        return file.read(count)
 
 
 def _limits(server: UpstreamServer) -> FetchLimits:
