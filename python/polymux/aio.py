@@ -339,6 +339,6 @@ def decode_chat_stream(
         >>> asyncio.run(read())
         ['Hello']
     """
-    from polymux.client import chat_stream
+    from polymux.client.chat_stream import AsyncChatStream, make_stream
 
-    return chat_stream.decode_async(chunks, max_event_bytes)
+    return make_stream(AsyncChatStream, chunks, max_event_bytes)
