@@ -269,11 +269,6 @@ class ConversionOutcome:
 
     def _repr_html_(self) -> str:
         """The file's player, or the error, for notebooks."""
-        return _conversion_outcome_html(self)
-
-
-def _conversion_outcome_html(outcome: ConversionOutcome) -> str:
-    """The file, or why there is none."""
-    if outcome.file is not None:
-        return outcome.file._repr_html_()
-    return f"<div>source {outcome.index}: {escaped(outcome.error)}</div>"
+        if self.file is not None:
+            return self.file._repr_html_()
+        return f"<div>source {self.index}: {escaped(self.error)}</div>"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polymux._util.html_repr import preformatted
-from polymux.client.responses._base import Response, keep, parsed, required_text
-from polymux.client.responses._members import wrong
+from polymux.client.responses._base import Response, keep, parsed, required_text, wrong
 
 
 class OcrText(Response):
