@@ -73,58 +73,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-__all__ = [
-    "APIError",
-    "APIStatusError",
-    "AnswerTooLargeError",
-    "AuthenticationError",
-    "BadRequestError",
-    "CatalogueError",
-    "ConflictError",
-    "ConnectError",
-    "ConnectionLostError",
-    "DecodeError",
-    "EncoderError",
-    "EncryptedMediaError",
-    "InputChangedError",
-    "InputError",
-    "InputNotFoundError",
-    "InputUnreadableError",
-    "InternalError",
-    "InternalServerError",
-    "InvalidRequestError",
-    "LimitExceededError",
-    "MediaError",
-    "MissingDependencyError",
-    "NoAudioError",
-    "NoBackendError",
-    "NoMatchError",
-    "NotFoundError",
-    "OperationCancelledError",
-    "OutOfMemoryError",
-    "OutputError",
-    "OutputExistsError",
-    "OutputFailedError",
-    "OutputRefusedError",
-    "OverloadedError",
-    "PermissionDeniedError",
-    "PolymuxError",
-    "PredictionFailedError",
-    "Problem",
-    "RateLimitError",
-    "RequestTimeoutError",
-    "RequestTooLargeError",
-    "StreamInterruptedError",
-    "TLSError",
-    "TransportError",
-    "URLRefusedError",
-    "UndecodableError",
-    "UnprocessableEntityError",
-    "UnsupportedEncodingError",
-    "UnsupportedMediaError",
-]
-
-
 _TELLING_CHARACTERS = 40
 
 
@@ -246,11 +194,9 @@ class Problem(tuple[str, str]):
         return self[1]
 
     def __repr__(self) -> str:
-        """Both, by name."""
         return f"Problem(field={self.field!r}, message={self.message!r})"
 
     def __getnewargs__(self) -> tuple[str, str]:
-        """For pickles."""
         return self.field, self.message
 
 
@@ -650,9 +596,3 @@ class CatalogueError(PolymuxError):
     """
 
     code = "catalogue_failed"
-
-
-# Where people find them, and import them from.
-for _name in __all__:
-    globals()[_name].__module__ = __name__
-del _name
