@@ -11,13 +11,13 @@ from polymux.client.polling import (
     Events,
     JobPoller,
     Paginator,
-    as_prediction,
     checked_answer,
     events_request,
     failures_told,
     path_of,
     prediction_request,
 )
+from polymux.client.responses import Prediction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from polymux.client.connection import Connection
     from polymux.client.methods._caller import CallArguments
     from polymux.client.options import Timeout
-    from polymux.client.responses import Prediction
     from polymux.client.settings import Settings
 
 __all__ = ["AsyncClient", "AsyncPredictions"]
@@ -51,7 +50,7 @@ class AsyncPredictions:
         timeout: float | Timeout | None = None,
     ) -> Prediction:
         """A job as it is now; see `Predictions.get`."""
-        return as_prediction(await self._ask("GET", path_of(prediction), timeout))
+        return Prediction.of_answer(await self._ask("GET", path_of(prediction), timeout))
 
     async def list(
         self,
@@ -71,7 +70,9 @@ class AsyncPredictions:
         timeout: float | Timeout | None = None,
     ) -> Prediction:
         """Asks for the end of a job; see `Predictions.cancel`."""
-        return as_prediction(await self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
+        return Prediction.of_answer(
+            await self._ask("POST", f"{path_of(prediction)}/cancel", timeout)
+        )
 
     async def events(
         self,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from polymux._native import _core
     from polymux.client.connection import Connection
-    from polymux.client.options import Retry, Timeout
+    from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.client.settings import Settings
 
@@ -31,8 +31,6 @@ _PREFERRED_WAIT_S = 50
 _WATCHED_WAIT_S = 2
 _STREAMING = ("chat", "free_chat")
 _ID_FIELDS = ("x-request-id", "idempotency-key")
-_MAX_CACHED_OPTIONS = 256
-_OPTIONS: dict[tuple[Timeout, Retry, int], _core.CallOptions] = {}
 
 
 class Plan:
@@ -48,7 +46,9 @@ class Plan:
         self.job = operation in JOBS
         self.result = RESULTS[operation]
         self.timeout = settings.timeout.over(options.SLOW if self.job else quick)
-        self.options = native_call_options(self.timeout, settings.retry, settings.max_event_bytes)
+        self.options = options.native_options(
+            self.timeout, settings.retry, settings.max_event_bytes
+        )
         self.path = dict(settings.paths).get(operation)
         self.fields = [f"{name}: {value}" for name, value in settings.headers]
         own = settings.names()
@@ -219,14 +219,3 @@ def _refuse_asynchronous(values: Mapping[str, Any]) -> None:
                 f"the file of {name!r} is an asynchronous iterable: AsyncClient reads those, and "
                 "Client an iterable of bytes"
             )
-
-
-def native_call_options(timeout: Timeout, retry: Retry, max_event_bytes: int) -> _core.CallOptions:
-    """Deadlines, retries and limits for the core; the same object for the same values."""
-    given = timeout, retry, max_event_bytes
-    found = _OPTIONS.get(given)
-    if found is None:
-        if len(_OPTIONS) >= _MAX_CACHED_OPTIONS:
-            _OPTIONS.clear()
-        found = _OPTIONS[given] = options.native_options(*given)
-    return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.html_repr import markdown
-from polymux.client.options import MAX_EVENT_BYTES, checked_limit
+from polymux.client.options import MAX_EVENT_BYTES, as_max_event_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -167,7 +167,7 @@ def make_stream(
 
     Of chunks that are made already, the bytes of ``[DONE]`` are the good end.
     """
-    stream = kind(source, checked_limit(max_event_bytes))
+    stream = kind(source, as_max_event_bytes(max_event_bytes))
     stream.response = None
     if isinstance(source, core.Exchange):
         from polymux.client.answer import Answer

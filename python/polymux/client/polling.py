@@ -10,8 +10,8 @@ from polymux._native import core
 from polymux._util.logging import log
 from polymux._util.text import shown
 from polymux.client.answer import Answer, status_error, told_error
-from polymux.client.call import SUCCESSES, native_call_options
-from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout
+from polymux.client.call import SUCCESSES
+from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout, native_options
 from polymux.client.responses import Prediction
 from polymux.client.responses._base import parsed, required_array
 from polymux.errors import (
@@ -89,7 +89,7 @@ def prediction_request(
     deadlines = settings.timeout.over(QUICK)
     # Looking at a job, and cancelling it twice, does no harm.
     retry = settings.retry._replace(repeatable=True)
-    options = native_call_options(deadlines, retry, settings.max_event_bytes)
+    options = native_options(deadlines, retry, settings.max_event_bytes)
     fields = [f"{name}: {value}" for name, value in settings.headers]
     # New for each request, the same for all its tries.
     names = [f"X-Request-ID: {os.urandom(12).hex()}"]
@@ -121,8 +121,6 @@ class Events:
     """Jobs out of the bytes of a stream of events."""
 
     def __init__(self, connection: Connection, max_event_bytes: int) -> None:
-        """Nothing has come."""
-
         self.ended = False
         # Whose files the jobs name.
         self._answer = Answer((200, b"", b"", 1, 0.0), connection)
@@ -183,21 +181,10 @@ def checked_answer(answer: Answer) -> Answer:
     return answer
 
 
-def as_prediction(answer: Answer) -> Prediction:
-    """The job that was answered.
-
-    Raises:
-        DecodeError: It is none.
-    """
-
-    return Prediction.of_answer(answer)
-
-
 class Paginator:
     """Page after page of a list."""
 
     def __init__(self) -> None:
-        """Begins with the first."""
         self._target: str | None = PATH
         self._next: object = None
         self._count = 0

@@ -11,13 +11,13 @@ from polymux.client.polling import (
     Events,
     JobPoller,
     Paginator,
-    as_prediction,
     checked_answer,
     events_request,
     failures_told,
     path_of,
     prediction_request,
 )
+from polymux.client.responses import Prediction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from polymux.client.connection import Connection
     from polymux.client.methods._caller import CallArguments
     from polymux.client.options import Timeout
-    from polymux.client.responses import Prediction
     from polymux.client.settings import Settings
 
 __all__ = ["PATH", "Client", "Predictions"]
@@ -57,7 +56,7 @@ class Predictions:
             APIStatusError: The server refuses or fails otherwise.
             DecodeError: The answer is no job.
         """
-        return as_prediction(self._ask("GET", path_of(prediction), timeout))
+        return Prediction.of_answer(self._ask("GET", path_of(prediction), timeout))
 
     def list(self, *, timeout: float | Timeout | None = None) -> Iterator[Prediction]:
         """The jobs of the client's key, newest first; further pages are asked for as they are read.
@@ -86,7 +85,7 @@ class Predictions:
             NotFoundError: The server does not know it, or not any more.
             APIStatusError: The server refuses or fails otherwise.
         """
-        return as_prediction(self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
+        return Prediction.of_answer(self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
 
     def events(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
