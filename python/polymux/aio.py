@@ -30,7 +30,7 @@ from polymux.media.conversion import (
     output_folder,
 )
 from polymux.media.options import EncodingOptions, flag, native_options
-from polymux.media.results import Progress, progress_from_native
+from polymux.media.results import Progress
 
 if TYPE_CHECKING:
     import os
@@ -107,7 +107,7 @@ async def _watch(
         with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _PROGRESS_INTERVAL_S)
             return
-        await _report(on_progress, progress_from_native(conversion.progress))
+        await _report(on_progress, Progress(**conversion.progress))
     await ended.wait()
 
 

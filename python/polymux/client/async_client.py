@@ -44,19 +44,12 @@ class AsyncPredictions:
         self._settings = settings
 
     async def get(
-        self,
-        prediction: Prediction | str,
-        *,
-        timeout: float | Timeout | None = None,
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
         """A job as it is now; see `Predictions.get`."""
         return Prediction.of_answer(await self._ask("GET", path_of(prediction), timeout))
 
-    async def list(
-        self,
-        *,
-        timeout: float | Timeout | None = None,
-    ) -> AsyncIterator[Prediction]:
+    async def list(self, *, timeout: float | Timeout | None = None) -> AsyncIterator[Prediction]:
         """The jobs of the client's key; see `Predictions.list`."""
         pages = Paginator()
         while (target := pages.target()) is not None:
@@ -64,10 +57,7 @@ class AsyncPredictions:
                 yield job
 
     async def cancel(
-        self,
-        prediction: Prediction | str,
-        *,
-        timeout: float | Timeout | None = None,
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
         """Asks for the end of a job; see `Predictions.cancel`."""
         return Prediction.of_answer(
@@ -75,10 +65,7 @@ class AsyncPredictions:
         )
 
     async def events(
-        self,
-        prediction: Prediction | str,
-        *,
-        timeout: float | Timeout | None = None,
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> AsyncIterator[Prediction]:
         """A job as it changes; see `Predictions.events`."""
         session = self._connection.session()

@@ -460,16 +460,6 @@ class Progress(HtmlReprMixin):
         return max(0.0, self.duration_s - self.position_s) / self.speed
 
 
-def progress_from_native(native: dict[str, Any]) -> Progress:
-    """The native module's dictionary as a `Progress`."""
-    return Progress(
-        position_s=native["position_s"],
-        duration_s=native["duration_s"],
-        bytes_written=native["bytes_written"],
-        elapsed_s=native["elapsed_s"],
-    )
-
-
 def _form(one: StreamInfo) -> str:
     if one.type == "audio":
         return f"{one.sample_rate_hz} Hz, {escaped(one.channel_layout or one.channels)}"
