@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from polymux.client.methods._caller import CallArguments
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetcher import FetchPolicy
-    from polymux.local.home import Intake, LocalHome
+    from polymux.local.home import LocalHome
+    from polymux.local.inputs import Intake
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
@@ -155,13 +156,14 @@ class AsyncLocal(LocalBase, AsyncOperations):
         from polymux import contract
         from polymux.client.chat_stream import AsyncChatStream, make_stream
         from polymux.local import home as calls
+        from polymux.local.inputs import Intake
         from polymux.service.model import buffered_sink
         from polymux.service.service import is_job
 
         limit_s = as_timeout(arguments.get("timeout")).total
         if limit_s == math.inf:
             limit_s = None
-        intake = calls.Intake(home.store.media)
+        intake = Intake(home.store.media)
         until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
         scope = asyncio.timeout_at(until)
         try:

@@ -24,7 +24,7 @@ from polymux.client.request import messages_of
 from polymux.engines.media.decoding_backend import refuse_addresses
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import NoMatchError, OperationCancelledError, PredictionFailedError
-from polymux.local.inputs import Intake, upload_of
+from polymux.local.inputs import upload_of
 from polymux.local.local_file import LocalFile
 from polymux.media.inputs import path_bytes
 from polymux.models.selection import remedy
@@ -42,21 +42,12 @@ if TYPE_CHECKING:
     from polymux._native._core import ChatChunk
     from polymux.client.methods._caller import CallArguments
     from polymux.client.responses import Prediction
+    from polymux.local.inputs import Intake
     from polymux.media.media_file import MediaFile
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
     from polymux.songs.catalogue import Catalogue
-
-__all__ = [
-    "Intake",
-    "LocalAnswer",
-    "LocalHome",
-    "finished",
-    "prediction_of",
-    "result_of",
-    "work_of",
-]
 
 _CAP_BYTES = 100 << 30
 _OWN_LIFE_S = 7 * 86400.0

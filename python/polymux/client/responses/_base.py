@@ -415,23 +415,6 @@ def required_array(value: dict[str, Any], name: str, path: str) -> list[Any]:
     return items
 
 
-def required_text(value: dict[str, Any], names: tuple[str, ...], path: str = "") -> str:
-    """The text of the first of these members that is there; an array of texts is joined.
-
-    Raises:
-        DecodeError: None is there, or it is something else.
-    """
-    for name in names:
-        text = value.get(name)
-        if isinstance(text, list) and all(isinstance(one, str) for one in text):
-            return "".join(text)
-        if text is not None and not isinstance(text, str):
-            raise wrong(joined(path, name), "a text", text)
-        if text is not None:
-            return text
-    raise DecodeError(f"{joined(path, names[0])}: is missing{error_of(value)}")
-
-
 def keep(result: Result, name: str, value: object) -> None:
     """Sets an attribute of a result that is being made."""
     object.__setattr__(result, name, value)

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polymux._util.html_repr import HtmlReprMixin, code, markdown
-from polymux.client.responses._base import (
-    Response,
-    Result,
-    keep,
-    member,
-    part,
-    parts,
-    required_text,
-)
+from polymux.client.responses._base import Response, Result, member, part, parts
 
 _ORDINARY_ENDS = (None, "stop", "tool_calls", "function_call")
 
@@ -210,33 +202,3 @@ class ChatCompletion(Response):
     def _repr_markdown_(self) -> str:
         """The answers as Markdown for notebooks; nothing in them is a tag or a link."""
         return "\n\n---\n\n".join(one._repr_markdown_() for one in self.choices)
-
-
-class TextResponse(Response):
-    """An answer that is a text: of the free chat and of a video's summary.
-
-    Attributes:
-        text: The text, from the member ``response``; texts in an array are joined.
-
-    Example:
-        >>> import polymux
-        >>> polymux.TextResponse.decode(b'{"response": "Hello!"}').text
-        'Hello!'
-    """
-
-    __slots__ = ("text",)
-    _also_known = frozenset({"response"})
-    _shown = ("text",)
-
-    text: str
-
-    def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
-        super().__init__(value, raw, path=path)
-        keep(self, "text", required_text(value, ("response",), path))
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_markdown_(self) -> str:
-        """The text as Markdown for notebooks; nothing in it is a tag or a link."""
-        return markdown(self.text)
