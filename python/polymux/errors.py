@@ -133,15 +133,12 @@ class PolymuxError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles by keyword, which the positional protocol of `OSError` cannot."""
-        details = {
-            "code": self.code,
-            "input_name": self.input_name,
-            "position_s": self.position_s,
-            "ffmpeg_code": self.ffmpeg_code,
-            "ffmpeg_text": self.ffmpeg_text,
-            "errno": self.errno,
-        }
+        details = {"code": self.code, **self._details()}
         return _restored, (type(self), self.message, details), dict(self.__dict__)
+
+    def _details(self) -> dict[str, Any]:
+        names = ("input_name", "position_s", "ffmpeg_code", "ffmpeg_text", "errno")
+        return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """The error as plain JSON-able values.
@@ -154,15 +151,9 @@ class PolymuxError(Exception):
             >>> polymux.NoAudioError("no sound", input_name="a.mkv").to_dict()["code"]
             'no_audio'
         """
-        details = {
-            "input_name": self.input_name,
-            "position_s": self.position_s,
-            "ffmpeg_code": self.ffmpeg_code,
-            "ffmpeg_text": self.ffmpeg_text,
-            "errno": self.errno,
-        }
         plain = {"type": type(self).__name__, "code": self.code, "message": str(self)}
-        return plain | {key: value for key, value in details.items() if value not in (None, "")}
+        details = self._details().items()
+        return plain | {key: value for key, value in details if value not in (None, "")}
 
 
 def _restored(kind: type[PolymuxError], message: str, details: dict[str, Any]) -> PolymuxError:

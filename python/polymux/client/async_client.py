@@ -10,12 +10,11 @@ from polymux.client.methods.asynchronous import AsyncOperations
 from polymux.client.polling import (
     Events,
     JobPoller,
+    JobRequests,
     Paginator,
     checked_answer,
-    events_request,
     failures_told,
     path_of,
-    prediction_request,
 )
 from polymux.client.responses import Prediction
 
@@ -26,22 +25,16 @@ if TYPE_CHECKING:
 
     from polymux._native import _core
     from polymux.client.chat_stream import AsyncChatStream
-    from polymux.client.connection import Connection
     from polymux.client.methods._caller import CallArguments
     from polymux.client.options import Timeout
-    from polymux.client.settings import Settings
 
 __all__ = ["AsyncClient", "AsyncPredictions"]
 
 
-class AsyncPredictions:
+class AsyncPredictions(JobRequests):
     """The jobs of a server; `polymux.AsyncClient.predictions`, the twin of `Predictions`."""
 
-    __slots__ = ("_connection", "_settings")
-
-    def __init__(self, connection: Connection, settings: Settings) -> None:
-        self._connection = connection
-        self._settings = settings
+    __slots__ = ()
 
     async def get(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
@@ -69,7 +62,7 @@ class AsyncPredictions:
     ) -> AsyncIterator[Prediction]:
         """A job as it changes; see `Predictions.events`."""
         session = self._connection.session()
-        request = events_request(self._connection, self._settings, prediction, timeout)
+        request = self._events_request(prediction, timeout)
         exchange = session.start(event_loop.port(), *request, "raw")
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
@@ -112,7 +105,7 @@ class AsyncPredictions:
 
     async def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
-        request = prediction_request(self._connection, self._settings, method, target, timeout)
+        request = self._request(method, target, timeout)
         with failures_told():
             exchange = session.start(event_loop.port(), *request, "buffered")
             outcome = await event_loop.outcome(exchange, None, None)

@@ -233,13 +233,9 @@ def native_options(
     timeout: Timeout, retry: Retry, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> CallOptions:
     """Both, as the native core takes them; every deadline of `timeout` is set."""
+    deadlines = timeout._values()  # noqa: SLF001 - of this module
     return core.CallOptions(
-        connect_ms=_milliseconds(timeout.connect),
-        write_ms=_milliseconds(timeout.write),
-        first_byte_ms=_milliseconds(timeout.first_byte),
-        idle_ms=_milliseconds(timeout.idle),
-        event_ms=_milliseconds(timeout.event),
-        total_ms=_milliseconds(timeout.total),
+        **{f"{name}_ms": _milliseconds(value) for name, value in deadlines.items()},
         max_retries=retry.max_retries,
         first_backoff_ms=_bounded_milliseconds(retry.first_backoff_s),
         max_backoff_ms=_bounded_milliseconds(retry.max_backoff_s),

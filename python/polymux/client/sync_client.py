@@ -10,12 +10,11 @@ from polymux.client.polling import (
     PATH,
     Events,
     JobPoller,
+    JobRequests,
     Paginator,
     checked_answer,
-    events_request,
     failures_told,
     path_of,
-    prediction_request,
 )
 from polymux.client.responses import Prediction
 
@@ -25,22 +24,16 @@ if TYPE_CHECKING:
     from typing import Any, Self, Unpack
 
     from polymux.client.chat_stream import ChatStream
-    from polymux.client.connection import Connection
     from polymux.client.methods._caller import CallArguments
     from polymux.client.options import Timeout
-    from polymux.client.settings import Settings
 
 __all__ = ["PATH", "Client", "Predictions"]
 
 
-class Predictions:
+class Predictions(JobRequests):
     """The jobs of a server; `polymux.Client.predictions`."""
 
-    __slots__ = ("_connection", "_settings")
-
-    def __init__(self, connection: Connection, settings: Settings) -> None:
-        self._connection = connection
-        self._settings = settings
+    __slots__ = ()
 
     def get(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
@@ -103,7 +96,7 @@ class Predictions:
             StreamInterruptedError: The server told no end.
         """
         session = self._connection.session()
-        request = events_request(self._connection, self._settings, prediction, timeout)
+        request = self._events_request(prediction, timeout)
         exchange = session.open(*request, "raw")
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
@@ -157,7 +150,7 @@ class Predictions:
 
     def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
-        request = prediction_request(self._connection, self._settings, method, target, timeout)
+        request = self._request(method, target, timeout)
         with failures_told():
             return checked_answer(Answer(session.perform(*request), self._connection))
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncLocal"]
 
 #: How long work may take to stop before the processes that do it are ended.
-_MAX_STOP_S = 5.0
+MAX_STOP_S = 5.0
 
 
 class LocalBase:
@@ -146,8 +146,10 @@ class AsyncLocal(LocalBase, AsyncOperations):
     async def _call(
         self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
+        from polymux.local.home import OpenCall
+
         home = await self._opened()
-        with home.calls.entered():
+        with OpenCall(home.calls):
             return await self._done(home, operation, values, arguments)
 
     async def _done(
@@ -227,7 +229,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
         async with self._opening:
             home, self._home = self._home, None
             if home is not None:
-                ending = home.end(_MAX_STOP_S)
+                ending = home.end(MAX_STOP_S)
                 self._closing = asyncio.create_task(ending, name="polymux closing")
         if self._closing is not None and not self._closing.done():
             await asyncio.shield(self._closing)

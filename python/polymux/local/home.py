@@ -96,8 +96,8 @@ class LocalStore(Store):
             super().close()
 
 
-class _OpenCall:
-    """A call in its task; ended by cancelling that, which its caller is told of by an error."""
+class OpenCall:
+    """A call in the current task; `CallTracker.end` cancels that, and an error tells its caller."""
 
     def __init__(self, calls: CallTracker) -> None:
         self._calls = calls
@@ -135,16 +135,8 @@ class CallTracker:
     """Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self.open: set[_OpenCall] = set()
+        self.open: set[OpenCall] = set()
         self._streams: WeakSet[OpenStream] = WeakSet()
-
-    def entered(self) -> _OpenCall:
-        """A scope for what a call does in the current task.
-
-        Raises:
-            OperationCancelledError: `end` was called meanwhile.
-        """
-        return _OpenCall(self)
 
     def stream(self, pieces: AsyncGenerator[ChatChunk | bytes]) -> OpenStream:
         """The pieces, which may be read as long as nobody has called `end`."""
@@ -185,7 +177,7 @@ class OpenStream:
             raise OperationCancelledError("it was closed before the stream's end")
         self._is_read = True
         try:
-            with self._calls.entered():
+            with OpenCall(self._calls):
                 return await anext(self._pieces)
         finally:
             self._is_read = False

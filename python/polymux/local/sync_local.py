@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from polymux.client.methods.synchronous import Operations
 from polymux.errors import OperationCancelledError
-from polymux.local.async_local import AsyncLocal, LocalBase
+from polymux.local.async_local import MAX_STOP_S, AsyncLocal, LocalBase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Local"]
 
-MAX_STOP_S = 5.0
 #: A signal may come just before the main thread begins to wait, or to another thread: neither
 #: would wake it.
 _LOOK_AGAIN_S = 0.1

@@ -34,8 +34,18 @@ def _fields_of(value: Any) -> dict[str, Any]:
     return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
 
 
+class _Described(HtmlReprMixin):
+    """What a file or a conversion is. Base class."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values; a cover without its bytes."""
+        return _fields_of(self)
+
+
 @dataclass(frozen=True, slots=True)
-class ConversionWarning(HtmlReprMixin):
+class ConversionWarning(_Described):
     """Something worth knowing about a conversion that succeeded.
 
     Attributes:
@@ -49,10 +59,6 @@ class ConversionWarning(HtmlReprMixin):
     message: str
     position_s: float | None = None
     count: int = 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values."""
-        return _fields_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +152,7 @@ class ConversionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamInfo(HtmlReprMixin):
+class StreamInfo(_Described):
     """One stream of a container, as its headers describe it.
 
     Attributes:
@@ -187,13 +193,9 @@ class StreamInfo(HtmlReprMixin):
     encrypted: bool
     tags: dict[str, str]
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values."""
-        return _fields_of(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Chapter(HtmlReprMixin):
+class Chapter(_Described):
     """One chapter mark.
 
     Attributes:
@@ -210,10 +212,6 @@ class Chapter(HtmlReprMixin):
     def title(self) -> str:
         """The chapter's title; empty when it has none."""
         return self.tags.get("title", "")
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values."""
-        return _fields_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +242,7 @@ class Cover:
 
 
 @dataclass(frozen=True, slots=True)
-class MediaInfo:
+class MediaInfo(_Described):
     """What a file is, as read from its headers.
 
     Attributes:
@@ -284,10 +282,6 @@ class MediaInfo:
     def audio_streams(self) -> tuple[StreamInfo, ...]:
         """The audio streams alone."""
         return tuple(stream for stream in self.streams if stream.type == "audio")
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values; the cover without its bytes."""
-        return _fields_of(self)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
