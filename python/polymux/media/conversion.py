@@ -166,11 +166,6 @@ class JobGroup:
         self.running.clear()
 
 
-def default_concurrency() -> int:
-    """Twice the cores: enough that no core waits while results are handed over."""
-    return 2 * media.available_cores()
-
-
 def checked_concurrency(concurrency: int | None) -> int:
     """The caller's number, or the default.
 
@@ -179,8 +174,8 @@ def checked_concurrency(concurrency: int | None) -> int:
         InvalidRequestError: Below 1.
     """
     if concurrency is None:
-        return default_concurrency()
-
+        # Twice the cores: enough that no core waits while results are handed over.
+        return 2 * media.available_cores()
     number = integer("concurrency", concurrency)
     if number < 1:
         raise InvalidRequestError(f"concurrency={number} is below 1")
