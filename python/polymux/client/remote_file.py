@@ -136,7 +136,7 @@ class RemoteFile(MediaFile):
         """
         from polymux.fetch.fetcher import fetch
 
-        limits = _limits(limit_bytes, timeout, most=_MAX_READ_BYTES)
+        limits = _limits(limit_bytes, timeout, _MAX_READ_BYTES)
         return _data_of(fetch(self.url, policy=self._policy(), limits=limits))
 
     async def aread(
@@ -148,7 +148,7 @@ class RemoteFile(MediaFile):
         """The same for asyncio."""
         from polymux.fetch.fetcher import afetch
 
-        limits = _limits(limit_bytes, timeout, most=_MAX_READ_BYTES)
+        limits = _limits(limit_bytes, timeout, _MAX_READ_BYTES)
         return _data_of(await afetch(self.url, policy=self._policy(), limits=limits))
 
     def save(
@@ -239,7 +239,7 @@ class RemoteFile(MediaFile):
         timeout: float | Timeout | None = None,
     ) -> dict[str, Any]:
         """Arguments of `fetch` and `afetch` for what goes to a file."""
-        limits = _limits(limit_bytes, timeout)
+        limits = _limits(limit_bytes, timeout, _MAX_SAVE_BYTES)
         return {"policy": self._policy(), "limits": limits, "destination": taking}
 
     def _policy(self) -> FetchPolicy:
@@ -322,13 +322,13 @@ def _pending(target: Path, *, overwrite: bool) -> Iterator[_Taking]:
 
 
 def _limits(
-    given_bytes: int | None, timeout: float | Timeout | None, *, most: int = _MAX_SAVE_BYTES
+    given_bytes: int | None, timeout: float | Timeout | None, usual_bytes: int
 ) -> FetchLimits:
     from polymux.client import options
     from polymux.fetch.fetcher import FetchLimits
 
     given = options.as_timeout(timeout)
-    body_bytes = most if given_bytes is None else given_bytes
+    body_bytes = usual_bytes if given_bytes is None else given_bytes
     limits = FetchLimits(body_bytes=body_bytes, total_ms=_milliseconds(_MAX_FETCH_S))
     found = {"total_ms": given.total, "connect_ms": given.connect, "idle_ms": given.idle}
     named = {name: _milliseconds(one) for name, one in found.items() if one is not None}
