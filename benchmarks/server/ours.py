@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.gc import freeze_gc
+from polymux._util.memory import freeze_gc
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.auth.api_keys import KeyFile

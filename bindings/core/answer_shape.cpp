@@ -6,7 +6,7 @@ namespace polymux::bindings {
 
 namespace {
 
-enum KindBit : long {  // As `polymux.client.responses._members` has them.
+enum KindBit : long {  // As `polymux.client.responses._base` has them.
     text = 1,
     integer = 2,
     floating = 4,

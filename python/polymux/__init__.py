@@ -263,7 +263,7 @@ class _RenamedModules:
     def find_spec(self, name: str, *_: object) -> "ModuleSpec | None":
         if not name.startswith("polymux."):
             return None
-        from polymux._util.renamed_modules import spec_of
+        from polymux._util.deprecation import spec_of
 
         return spec_of(name)
 

@@ -30,12 +30,12 @@ from polymux.media.conversion import (
     output_folder,
 )
 from polymux.media.options import EncodingOptions, flag, native_options
-from polymux.media.results import Progress, progress_from_native
+from polymux.media.results import Progress
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
-    from typing import Unpack
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable
+    from typing import Any, Unpack
 
     from _typeshed import ReadableBuffer
 
@@ -58,30 +58,11 @@ async def convert_to_mp3(
     on_progress: Callable[[Progress], object] | None = None,
     **options: Unpack[EncodingOptions],
 ) -> MediaFile:
-    """Converts any audio or video file to MP3; the twin of `polymux.convert_to_mp3`.
+    """Converts any audio or video file to MP3; see `polymux.convert_to_mp3` for the arguments.
 
-    Cancelling the task ends the conversion within milliseconds and leaves no partial file. File
-    objects are read and written from a native thread; a call of theirs that blocks delays
-    cancellation by as much.
-
-    Args:
-        source: A path, a bytes-like object, or a binary file object.
-        destination: A path, a binary file object, or None to keep the MP3 in memory.
-            Default: None.
-        overwrite: Replace an existing file. Default: True.
-        on_progress: Function or coroutine function, called on the event loop with a
-            `polymux.Progress` about ten times a second and once at the end. An exception of it
-            ends the conversion. Default: None.
-        **options: `bitrate`, `vbr_quality`, `abr`, `preset`, `sample_rate`, `channels`,
-            `audio_stream`, `start`, `end`, `tags`, `cover`, `id3v2_version`, `identical_file`,
-            `threads`, `exact`, `verify`, `strict` and `limits`, as for `polymux.convert_to_mp3`.
-
-    Returns:
-        The MP3, with a report in ``.report``.
-
-    Raises:
-        PolymuxError: As for `polymux.convert_to_mp3`.
-        asyncio.CancelledError: The task was cancelled; nothing is left behind.
+    `on_progress` is a function or a coroutine function, called on the event loop. Cancelling the
+    task ends the conversion within milliseconds and leaves no partial file. File objects are read
+    and written from a native thread; a call of theirs that blocks delays cancellation by as much.
 
     Example:
         >>> import asyncio
@@ -102,7 +83,7 @@ async def convert_to_mp3(
         await _watch(conversion, ended, on_progress)
     except BaseException:
         conversion.cancel()
-        await _uninterrupted(ended)
+        await _uninterrupted(ended.wait)
         with suppress(Exception):
             conversion.wait()
         raise
@@ -126,7 +107,7 @@ async def _watch(
         with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _PROGRESS_INTERVAL_S)
             return
-        await _report(on_progress, progress_from_native(conversion.progress))
+        await _report(on_progress, Progress(**conversion.progress))
     await ended.wait()
 
 
@@ -148,12 +129,13 @@ def _on_this_loop(function: Callable[..., object]) -> Callable[..., None]:
     return call
 
 
-async def _uninterrupted(ended: asyncio.Event) -> None:
-    """Waits for the end of something that was told to end, whatever cancels the waiting task."""
+async def _uninterrupted(step: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """Does this to its end, however often the task is cancelled meanwhile; then raises that."""
     cancelled: asyncio.CancelledError | None = None
-    while not ended.is_set():
+    while True:
         try:
-            await ended.wait()
+            await step()
+            break
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
@@ -169,25 +151,12 @@ def convert_many(
     overwrite: bool = True,
     **options: Unpack[EncodingOptions],
 ) -> AsyncGenerator[ConversionOutcome, None]:
-    """Converts many files at once; the twin of `polymux.convert_many`.
+    """Converts many files at once; see `polymux.convert_many` for the arguments.
 
-    Leave the loop early with ``async with contextlib.aclosing(...)`` around the generator: it
-    returns when everything in flight has ended and nothing partial remains. Without it the event
-    loop closes the generator when it gets to it.
-
-    Args:
-        sources: Paths, bytes-like objects or binary file objects.
-        destination_folder: Where to write. Default: None, which keeps each MP3 in memory.
-        names: Called with source and index for the output's name in the folder.
-        concurrency: Conversions in flight. Default: twice the cores.
-        overwrite: Replace existing files. Default: True.
-        **options: As for `polymux.convert_many`.
-
-    Returns:
-        An asynchronous generator of outcomes, in the order in which they are ready.
-
-    Raises:
-        PolymuxError: As for `polymux.convert_many`, at once and not at the first iteration.
+    Errors in them are raised at once and not at the first iteration. Leave the loop early with
+    ``async with contextlib.aclosing(...)`` around the generator: it returns when everything in
+    flight has ended and nothing partial remains. Without it the event loop closes the generator
+    when it gets to it.
 
     Example:
         >>> import asyncio
@@ -211,6 +180,11 @@ def convert_many(
             concurrency=places,
             notify=_on_this_loop(ended.put_nowait),
         )
+
+        async def rest() -> None:
+            while group.running:
+                group.collect(await ended.get())
+
         try:
             while True:
                 for outcome in group.fill():
@@ -219,36 +193,14 @@ def convert_many(
                     return
                 yield group.collect(await ended.get())
         finally:
-            await _closed(group, ended)
+            group.cancel()
+            await _uninterrupted(rest)
 
     return outcomes()
 
 
-async def _closed(group: JobGroup, ended: asyncio.Queue[int]) -> None:
-    """Ends everything in flight and waits for it, whatever cancels the waiting task."""
-    group.cancel()
-    cancelled: asyncio.CancelledError | None = None
-    while group.running:
-        try:
-            group.collect(await ended.get())
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-
-
 async def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:
-    """Describes a file from its headers; the twin of `polymux.probe`.
-
-    Args:
-        source: A path, a bytes-like object, or a binary file object.
-        limits: What the input may cost. Default: `polymux.Limits()`.
-
-    Returns:
-        Container, streams, duration, tags, chapters and cover.
-
-    Raises:
-        PolymuxError: As for `polymux.probe`.
+    """Describes a file from its headers; see `polymux.probe` for the arguments and the result.
 
     Example:
         >>> import asyncio
@@ -270,26 +222,10 @@ async def decode_audio(
     strict: bool = False,
     limits: Limits | None = None,
 ) -> PcmAudio:
-    """Decodes the audio of any file; the twin of `polymux.decode_audio`.
+    """Decodes the audio of any file; see `polymux.decode_audio` for the arguments and the result.
 
     Decoding occupies a thread of the event loop's executor; one that was begun goes on to its end
     when the task is cancelled, and its samples are dropped.
-
-    Args:
-        source: A path, a bytes-like object, or a binary file object.
-        sample_rate: Samples per second of the result, in Hz. Default: 16,000.
-        channels: 1 (mixed down) or 2. Default: 1.
-        audio_stream: Index of the stream as `probe` numbers. Default: ffmpeg's choice.
-        start: From this position: seconds, or ``"[HH:]MM:SS[.mmm]"``. Default: the beginning.
-        end: Up to this position, in the same forms. Default: the end.
-        strict: Damaged input is an error. Default: False.
-        limits: What the input may cost. Default: `polymux.Limits()`.
-
-    Returns:
-        The samples with their rate and channel count.
-
-    Raises:
-        PolymuxError: As for `polymux.decode_audio`.
 
     Example:
         >>> import asyncio
@@ -316,18 +252,8 @@ def decode_chat_stream(
 ) -> AsyncChatStream:
     r"""Decodes a streamed chat answer from bytes that come asynchronously.
 
-    The twin of `polymux.decode_chat_stream`. Chunks that are decoded already are given without a
-    turn of the event loop.
-
-    Args:
-        chunks: The response's body in pieces of any size: bytes, bytearray, memoryview.
-        max_event_bytes: Longest event taken, in bytes. Default: 16 MiB; at most 1 GiB.
-
-    Returns:
-        An asynchronous iterator of `ChatChunk`, read by one task at a time.
-
-    Raises:
-        PolymuxError: As for `polymux.decode_chat_stream`, most of it while iterating.
+    See `polymux.decode_chat_stream` for the arguments, the result and the errors. Chunks that are
+    decoded already are given without a turn of the event loop.
 
     Example:
         >>> import asyncio
@@ -339,6 +265,6 @@ def decode_chat_stream(
         >>> asyncio.run(read())
         ['Hello']
     """
-    from polymux.client import chat_stream
+    from polymux.client.chat_stream import AsyncChatStream, make_stream
 
-    return chat_stream.decode_async(chunks, max_event_bytes)
+    return make_stream(AsyncChatStream, chunks, max_event_bytes)

@@ -89,10 +89,13 @@ def _config_file() -> str:
     named = os.environ.get("POLYMUX_CONFIG")
     if named:
         return named
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
-        folder = os.path.expanduser("~/.config")  # noqa: PTH111
-    return os.path.join(folder, "polymux", "config.toml")  # noqa: PTH118
+    return os.path.join(_xdg_folder("XDG_CONFIG_HOME", "~/.config"), "polymux", "config.toml")  # noqa: PTH118
+
+
+def _xdg_folder(variable: str, usual: str) -> str:
+    folder = os.environ.get(variable, "")
+    # The specification has relative ones ignored.
+    return folder if os.path.isabs(folder) else os.path.expanduser(usual)  # noqa: PTH111, PTH117
 
 
 def state_folder() -> Path:
@@ -109,13 +112,11 @@ def state_folder() -> Path:
 
 
 def _state_folder() -> str:
-    folder = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
-        folder = os.path.expanduser("~/.local/state")  # noqa: PTH111
-        if not os.path.isabs(folder):  # noqa: PTH117
-            raise InvalidRequestError(
-                "this account has no home folder: say by XDG_STATE_HOME where its state is kept"
-            )
+    folder = _xdg_folder("XDG_STATE_HOME", "~/.local/state")
+    if not os.path.isabs(folder):  # noqa: PTH117
+        raise InvalidRequestError(
+            "this account has no home folder: say by XDG_STATE_HOME where its state is kept"
+        )
     return os.path.join(folder, "polymux")  # noqa: PTH118
 
 
@@ -132,10 +133,7 @@ def models_folder() -> Path:
     named = os.environ.get("POLYMUX_MODELS")
     if named:
         return Path(named).expanduser().absolute()
-    folder = os.environ.get("XDG_DATA_HOME", "")
-    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
-        folder = os.path.expanduser("~/.local/share")  # noqa: PTH111
-    return Path(folder).absolute() / "polymux" / "models"
+    return Path(_xdg_folder("XDG_DATA_HOME", "~/.local/share")).absolute() / "polymux" / "models"
 
 
 def local_key_path() -> Path:

@@ -343,13 +343,9 @@ def _field_named(fields: tuple[Field, ...], name: str) -> Field:
 
 
 def _operation(raw: Mapping[str, Any]) -> Operation:
-    plain = {key: raw[key] for key in ("name", "path", "family", "title", "summary")}
-    return Operation(
-        **plain,
-        first=raw["first"],
-        result=raw["result"],
-        variants=tuple(_variant(one) for one in raw["variants"]),
-    )
+    names = ("name", "path", "family", "title", "summary", "first", "result")
+    variants = tuple(_variant(one) for one in raw["variants"])
+    return Operation(**{name: raw[name] for name in names}, variants=variants)
 
 
 def _variant(raw: Mapping[str, Any]) -> Variant:

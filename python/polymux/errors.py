@@ -73,58 +73,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-__all__ = [
-    "APIError",
-    "APIStatusError",
-    "AnswerTooLargeError",
-    "AuthenticationError",
-    "BadRequestError",
-    "CatalogueError",
-    "ConflictError",
-    "ConnectError",
-    "ConnectionLostError",
-    "DecodeError",
-    "EncoderError",
-    "EncryptedMediaError",
-    "InputChangedError",
-    "InputError",
-    "InputNotFoundError",
-    "InputUnreadableError",
-    "InternalError",
-    "InternalServerError",
-    "InvalidRequestError",
-    "LimitExceededError",
-    "MediaError",
-    "MissingDependencyError",
-    "NoAudioError",
-    "NoBackendError",
-    "NoMatchError",
-    "NotFoundError",
-    "OperationCancelledError",
-    "OutOfMemoryError",
-    "OutputError",
-    "OutputExistsError",
-    "OutputFailedError",
-    "OutputRefusedError",
-    "OverloadedError",
-    "PermissionDeniedError",
-    "PolymuxError",
-    "PredictionFailedError",
-    "Problem",
-    "RateLimitError",
-    "RequestTimeoutError",
-    "RequestTooLargeError",
-    "StreamInterruptedError",
-    "TLSError",
-    "TransportError",
-    "URLRefusedError",
-    "UndecodableError",
-    "UnprocessableEntityError",
-    "UnsupportedEncodingError",
-    "UnsupportedMediaError",
-]
-
-
 _TELLING_CHARACTERS = 40
 
 
@@ -185,15 +133,12 @@ class PolymuxError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles by keyword, which the positional protocol of `OSError` cannot."""
-        details = {
-            "code": self.code,
-            "input_name": self.input_name,
-            "position_s": self.position_s,
-            "ffmpeg_code": self.ffmpeg_code,
-            "ffmpeg_text": self.ffmpeg_text,
-            "errno": self.errno,
-        }
+        details = {"code": self.code, **self._details()}
         return _restored, (type(self), self.message, details), dict(self.__dict__)
+
+    def _details(self) -> dict[str, Any]:
+        names = ("input_name", "position_s", "ffmpeg_code", "ffmpeg_text", "errno")
+        return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """The error as plain JSON-able values.
@@ -206,15 +151,9 @@ class PolymuxError(Exception):
             >>> polymux.NoAudioError("no sound", input_name="a.mkv").to_dict()["code"]
             'no_audio'
         """
-        details = {
-            "input_name": self.input_name,
-            "position_s": self.position_s,
-            "ffmpeg_code": self.ffmpeg_code,
-            "ffmpeg_text": self.ffmpeg_text,
-            "errno": self.errno,
-        }
         plain = {"type": type(self).__name__, "code": self.code, "message": str(self)}
-        return plain | {key: value for key, value in details.items() if value not in (None, "")}
+        details = self._details().items()
+        return plain | {key: value for key, value in details if value not in (None, "")}
 
 
 def _restored(kind: type[PolymuxError], message: str, details: dict[str, Any]) -> PolymuxError:
@@ -246,11 +185,9 @@ class Problem(tuple[str, str]):
         return self[1]
 
     def __repr__(self) -> str:
-        """Both, by name."""
         return f"Problem(field={self.field!r}, message={self.message!r})"
 
     def __getnewargs__(self) -> tuple[str, str]:
-        """For pickles."""
         return self.field, self.message
 
 
@@ -650,9 +587,3 @@ class CatalogueError(PolymuxError):
     """
 
     code = "catalogue_failed"
-
-
-# Where people find them, and import them from.
-for _name in __all__:
-    globals()[_name].__module__ = __name__
-del _name

@@ -31,10 +31,11 @@ def rows(text: str, heading: str) -> list[list[str]]:
 
 
 def public() -> dict[str, type[errors.PolymuxError]]:
-    found = {name: getattr(errors, name) for name in errors.__all__}
     return {
-        name: one for name, one in found.items() if issubclass(one, errors.PolymuxError)
-    }  # Not `Problem`, which is none.
+        name: one
+        for name, one in vars(errors).items()
+        if isinstance(one, type) and issubclass(one, errors.PolymuxError) and name[0] != "_"
+    }
 
 
 def test_the_tree_is_the_one_of_the_code() -> None:

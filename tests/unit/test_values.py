@@ -11,7 +11,6 @@ from typing import Any
 import polymux
 import pytest
 from polymux.media import results
-from polymux.media.results import progress_from_native
 
 REPORT: dict[str, Any] = {
     "duration_s": 10.0, "samples": 441_000, "frames": 385, "bytes": 161_000,
@@ -111,7 +110,5 @@ def test_pcm_audio_without_numpy_says_what_to_install(monkeypatch: pytest.Monkey
 def test_progress(
     position: float, duration: float | None, elapsed: float, expected: tuple[float | None, ...]
 ) -> None:
-    progress = progress_from_native(
-        {"position_s": position, "duration_s": duration, "bytes_written": 5, "elapsed_s": elapsed}
-    )
+    progress = polymux.Progress(position, duration, 5, elapsed)
     assert (progress.fraction, progress.speed, progress.eta_s) == expected

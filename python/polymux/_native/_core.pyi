@@ -109,7 +109,7 @@ def parse_json(body: ReadableBuffer) -> Any:
     """
 
 def fits(value: object, shape: tuple[Any, ...]) -> bool:
-    """Whether a parsed answer is as `polymux.client.responses._members.Shape` says.
+    """Whether a parsed answer is as `polymux.client.responses._base.Shape` says.
 
     False only means that it needs a second look, which tells what is wrong.
     """

@@ -1,36 +1,18 @@
 """How failures of the native modules become exceptions; called by them."""
 
+from polymux import errors
 from polymux._util.redaction import redact
 from polymux._util.text import printable
 from polymux.errors import (
-    AnswerTooLargeError,
     APIError,
-    ConnectError,
-    ConnectionLostError,
     DecodeError,
-    EncoderError,
-    EncryptedMediaError,
-    InputChangedError,
-    InputNotFoundError,
-    InputUnreadableError,
     InternalError,
     InvalidRequestError,
-    LimitExceededError,
-    NoAudioError,
-    OperationCancelledError,
-    OutOfMemoryError,
-    OutputExistsError,
-    OutputFailedError,
-    OutputRefusedError,
     PolymuxError,
     Problem,
     RequestTimeoutError,
     StreamInterruptedError,
-    TLSError,
     TransportError,
-    UndecodableError,
-    UnsupportedEncodingError,
-    UnsupportedMediaError,
     URLRefusedError,
 )
 
@@ -38,32 +20,8 @@ from polymux.errors import (
 _MAX_MESSAGE_CHARACTERS = 600
 _OF_CODE: dict[str, type[PolymuxError]] = {
     kind.code: kind
-    for kind in (
-        InvalidRequestError,
-        UnsupportedEncodingError,
-        InputNotFoundError,
-        InputUnreadableError,
-        InputChangedError,
-        UnsupportedMediaError,
-        UndecodableError,
-        NoAudioError,
-        EncryptedMediaError,
-        LimitExceededError,
-        OutputExistsError,
-        OutputRefusedError,
-        OutputFailedError,
-        OperationCancelledError,
-        EncoderError,
-        URLRefusedError,
-        ConnectError,
-        TLSError,
-        ConnectionLostError,
-        RequestTimeoutError,
-        AnswerTooLargeError,
-        DecodeError,
-        OutOfMemoryError,
-        InternalError,
-    )
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, PolymuxError)
 }
 
 

@@ -24,8 +24,7 @@ def write_atomically(path: Path, data: bytes, *, overwrite: bool) -> None:
     """
     pending = PendingFile(path, overwrite=overwrite)
     try:
-        with reported(path), open(pending.descriptor, "wb", closefd=False) as file:
-            file.write(data)
+        pending.write(data)
         pending.commit()
     finally:
         pending.discard()

@@ -1,4 +1,4 @@
-"""Old names of arguments, attributes and settings: they work, with a warning, until 0.3."""
+"""Old names of arguments, attributes, settings and modules: they work, and warn, until 0.3."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _Target = TypeVar("_Target", bound="Callable[..., Any]")
 
@@ -87,3 +89,37 @@ def with_new_keys(
             warn(notice(prefix + old, prefix + new))
             renamed[new] = found[old]
     return renamed | {name: value for name, value in found.items() if name not in new_names}
+
+
+#: Import paths of 0.1 that the documentation named.
+_MODULES = {
+    "polymux.fetching": "polymux.fetch",
+    "polymux.request": "polymux.client.request",
+    "polymux.upstreams.replicate_server": "polymux.upstreams.replicate.client",
+    "polymux.upstreams.server": "polymux.upstreams.client",
+}
+
+
+def spec_of(name: str) -> ModuleSpec | None:
+    """The spec of a renamed module by its old name; None for all others."""
+    if name not in _MODULES:
+        return None
+    from importlib.machinery import ModuleSpec
+
+    return ModuleSpec(name, _ModuleAlias())  # type: ignore[arg-type]
+
+
+class _ModuleAlias:
+    """Fills a module of the old name with what is in the new one."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leaves it to importlib."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Copies the names, and warns where the import stands."""
+        from importlib import import_module
+
+        new = _MODULES[module.__name__]
+        warnings.warn(notice(module.__name__, new), DeprecationWarning, stacklevel=2)
+        found = vars(import_module(new))
+        vars(module).update({name: one for name, one in found.items() if name[:2] != "__"})

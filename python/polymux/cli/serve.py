@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._util.gc import freeze_gc
+from polymux._util.memory import freeze_gc
 from polymux._util.settings import rules_of
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import write_line

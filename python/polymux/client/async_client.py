@@ -2,63 +2,47 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
+from polymux.client import event_loop
 from polymux.client.answer import Answer
 from polymux.client.base import ClientBase
+from polymux.client.call import Call
 from polymux.client.methods.asynchronous import AsyncOperations
 from polymux.client.polling import (
     Events,
     JobPoller,
+    JobRequests,
     Paginator,
-    as_prediction,
     checked_answer,
-    events_request,
     failures_told,
     path_of,
-    prediction_request,
 )
+from polymux.client.responses import Prediction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-    from types import TracebackType
-    from typing import Any, Self
+    from collections.abc import AsyncIterator, Callable
+    from typing import Any, Self, Unpack
 
     from polymux._native import _core
-    from polymux.client.call import Call
     from polymux.client.chat_stream import AsyncChatStream
-    from polymux.client.connection import Connection
+    from polymux.client.methods._caller import CallArguments
     from polymux.client.options import Timeout
-    from polymux.client.responses import Prediction
-    from polymux.client.settings import Settings
 
 __all__ = ["AsyncClient", "AsyncPredictions"]
 
 
-class AsyncPredictions:
+class AsyncPredictions(JobRequests):
     """The jobs of a server; `polymux.AsyncClient.predictions`, the twin of `Predictions`."""
 
-    __slots__ = ("_connection", "_settings")
-
-    def __init__(self, connection: Connection, settings: Settings) -> None:
-        self._connection = connection
-        self._settings = settings
+    __slots__ = ()
 
     async def get(
-        self,
-        prediction: Prediction | str,
-        *,
-        timeout: float | Timeout | None = None,
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
         """A job as it is now; see `Predictions.get`."""
-        return as_prediction(await self._ask("GET", path_of(prediction), timeout))
+        return Prediction.of_answer(await self._ask("GET", path_of(prediction), timeout))
 
-    async def list(
-        self,
-        *,
-        timeout: float | Timeout | None = None,
-    ) -> AsyncIterator[Prediction]:
+    async def list(self, *, timeout: float | Timeout | None = None) -> AsyncIterator[Prediction]:
         """The jobs of the client's key; see `Predictions.list`."""
         pages = Paginator()
         while (target := pages.target()) is not None:
@@ -66,25 +50,19 @@ class AsyncPredictions:
                 yield job
 
     async def cancel(
-        self,
-        prediction: Prediction | str,
-        *,
-        timeout: float | Timeout | None = None,
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
         """Asks for the end of a job; see `Predictions.cancel`."""
-        return as_prediction(await self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
+        return Prediction.of_answer(
+            await self._ask("POST", f"{path_of(prediction)}/cancel", timeout)
+        )
 
     async def events(
-        self,
-        prediction: Prediction | str,
-        *,
-        timeout: float | Timeout | None = None,
+        self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> AsyncIterator[Prediction]:
         """A job as it changes; see `Predictions.events`."""
-        from polymux.client import event_loop
-
         session = self._connection.session()
-        request = events_request(self._connection, self._settings, prediction, timeout)
+        request = self._events_request(prediction, timeout)
         exchange = session.start(event_loop.port(), *request, "raw")
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
@@ -126,27 +104,12 @@ class AsyncPredictions:
             job = await self.get(prediction, timeout=watch.rest())
 
     async def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
-        from polymux.client import event_loop
-
         session = self._connection.session()
-        request = prediction_request(self._connection, self._settings, method, target, timeout)
+        request = self._request(method, target, timeout)
         with failures_told():
             exchange = session.start(event_loop.port(), *request, "buffered")
             outcome = await event_loop.outcome(exchange, None, None)
             return checked_answer(Answer(outcome, self._connection))
-
-
-#: Loaded by the first call, as making a client costs nothing; and once, as calls come often.
-_calls: Any = None
-_loop: Any = None
-
-
-def _load() -> None:
-    global _calls, _loop
-    import polymux.client.call as calls
-    import polymux.client.event_loop as loop
-
-    _calls, _loop = calls, loop
 
 
 class AsyncClient(ClientBase, AsyncOperations):
@@ -172,67 +135,39 @@ class AsyncClient(ClientBase, AsyncOperations):
         return AsyncPredictions(self._connection, self._settings)
 
     async def _call(
-        self,
-        operation: str,
-        values: dict[str, Any],
-        *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
+        self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
-        if _calls is None:
-            _load()
-        started = monotonic()
-        session = self._connection.session()
-        call: Call = _calls.Call(
-            self._connection,
-            self._settings,
-            self._plans,
-            operation,
-            values,
-            model=model,
-            extra_body=extra_body,
-            timeout=timeout,
-            on_upload=on_upload,
-            wait=wait,
-            watched=on_progress is not None,
+        call = Call(
+            self._connection, self._settings, self._plans, operation, values, **arguments,
             awaited=True,
-        )
-        arguments = call.arguments()
+        )  # fmt: skip
         try:
+            exchange = call.session.start(
+                event_loop.port(), *call.arguments(), "chat" if call.stream else "buffered"
+            )
             if call.stream:
-                return await self._stream(
-                    call, session.start(_loop.port(), *arguments, "chat"), on_upload
-                )
-            exchange = session.start(_loop.port(), *arguments, "buffered")
-            answer = call.answer(await _loop.outcome(exchange, call.body, on_upload))
+                return await self._stream(call, exchange)
+            answer = call.answer(await event_loop.outcome(exchange, call.body, call.on_upload))
         except Exception as error:
-            call.tell_failure(error, started)
+            call.tell_failure(error)
             raise
         job = call.job(answer)
         if job is None:
             return call.result(answer)
-        if not wait and not job.finished:
+        if not call.wait and not job.finished:
             return job
-        if on_progress is not None or not job.finished:
-            rest = call.rest(started)
-            job = await self.predictions.wait(job, on_progress=on_progress, timeout=rest)
+        if call.on_progress is not None or not job.finished:
+            job = await self.predictions.wait(
+                job, on_progress=call.on_progress, timeout=call.rest()
+            )
         return call.result_of_job(job.raise_for_status())
 
-    async def _stream(
-        self,
-        call: Call,
-        exchange: _core.Exchange,
-        on_upload: Callable[[int, int | None], object] | None,
-    ) -> AsyncChatStream:
-        from polymux.client.chat_stream import opened_async_stream
+    async def _stream(self, call: Call, exchange: _core.Exchange) -> AsyncChatStream:
+        from polymux.client.chat_stream import AsyncChatStream, make_stream
 
-        await _loop.news(exchange, call.body, on_upload)
+        await event_loop.news(exchange, call.body, call.on_upload)
         call.check_begun(exchange)
-        return opened_async_stream(exchange)
+        return make_stream(AsyncChatStream, exchange)
 
     async def aclose(self) -> None:
         """Closes all connections; calls that run end with an error. Idempotent."""
@@ -241,10 +176,5 @@ class AsyncClient(ClientBase, AsyncOperations):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()

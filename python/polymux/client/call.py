@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from polymux._native import _core
     from polymux.client.connection import Connection
-    from polymux.client.options import Retry, Timeout
+    from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
     from polymux.client.settings import Settings
 
@@ -31,8 +31,6 @@ _PREFERRED_WAIT_S = 50
 _WATCHED_WAIT_S = 2
 _STREAMING = ("chat", "free_chat")
 _ID_FIELDS = ("x-request-id", "idempotency-key")
-_MAX_CACHED_OPTIONS = 256
-_OPTIONS: dict[tuple[Timeout, Retry, int], _core.CallOptions] = {}
 
 
 class Plan:
@@ -48,7 +46,9 @@ class Plan:
         self.job = operation in JOBS
         self.result = RESULTS[operation]
         self.timeout = settings.timeout.over(options.SLOW if self.job else quick)
-        self.options = native_call_options(self.timeout, settings.retry, settings.max_event_bytes)
+        self.options = options.native_options(
+            self.timeout, settings.retry, settings.max_event_bytes
+        )
         self.path = dict(settings.paths).get(operation)
         self.fields = [f"{name}: {value}" for name, value in settings.headers]
         own = settings.names()
@@ -63,7 +63,10 @@ class Plan:
 class Call:
     """One call of one operation."""
 
-    __slots__ = ("body", "connection", "operation", "plan", "stream", "target", "type")
+    __slots__ = (
+        "body", "connection", "on_progress", "on_upload", "operation", "plan", "session", "started",
+        "stream", "target", "type", "wait",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -73,19 +76,19 @@ class Call:
         operation: str,
         values: dict[str, Any],
         *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None,
-        on_upload: Callable[[int, int | None], object] | None,
-        wait: bool,
-        watched: bool,
+        model: str | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
         awaited: bool = False,
     ) -> None:
-        """Checks and builds the request; nothing is sent.
-
-        `watched`: somebody wants to know of a job's progress; `awaited`: an event loop will send.
-        """
+        """Checks and builds the request; nothing is sent. `awaited`: an event loop will send."""
+        self.started = monotonic()
         self.connection = connection
+        self.session = connection.session()
+        self.on_upload, self.on_progress, self.wait = on_upload, on_progress, wait
         if awaited and on_upload is not None:
             from polymux.media.media_file import refuse_asynchronous
 
@@ -105,7 +108,7 @@ class Call:
         self.operation = name = request.operation
         self.body, self.type, self.target = request.body, request.content_type, request.target
         self.stream = bool(values.get("stream")) and name in _STREAMING
-        wait_s = None if not wait else _WATCHED_WAIT_S if watched else _PREFERRED_WAIT_S
+        wait_s = None if not wait else _PREFERRED_WAIT_S if on_progress is None else _WATCHED_WAIT_S
         if timeout is not None:
             self.plan = Plan(
                 settings.changed(timeout=timeout), name, stream=self.stream, wait_s=wait_s
@@ -156,10 +159,10 @@ class Call:
         if exchange.ended and (head is None or head[0] not in SUCCESSES):
             self.answer(exchange.outcome())
 
-    def tell_failure(self, error: Exception, started: float) -> None:
+    def tell_failure(self, error: Exception) -> None:
         """A line for a call that came to no answer; one with a status has its line already."""
         if getattr(error, "status", None) is None:
-            name, took_s = type(error).__name__, monotonic() - started
+            name, took_s = type(error).__name__, monotonic() - self.started
             log("debug", "%s: %s after %.3f s", self.operation, name, took_s)
 
     def result(self, answer: Answer) -> Any:
@@ -177,10 +180,10 @@ class Call:
             raise NoMatchError("the server knows no song like this recording")
         return result
 
-    def rest(self, started: float) -> Timeout:
-        """What is left of the deadlines since then, on `time.monotonic`'s clock."""
+    def rest(self) -> Timeout:
+        """What is left of the deadlines."""
         timeout = self.plan.timeout
-        left = max((timeout.total or 0.0) - (monotonic() - started), 0.001)
+        left = max((timeout.total or 0.0) - (monotonic() - self.started), 0.001)
         return timeout._replace(total=left)
 
     def result_of_job(self, job: Prediction) -> Any:
@@ -216,14 +219,3 @@ def _refuse_asynchronous(values: Mapping[str, Any]) -> None:
                 f"the file of {name!r} is an asynchronous iterable: AsyncClient reads those, and "
                 "Client an iterable of bytes"
             )
-
-
-def native_call_options(timeout: Timeout, retry: Retry, max_event_bytes: int) -> _core.CallOptions:
-    """Deadlines, retries and limits for the core; the same object for the same values."""
-    given = timeout, retry, max_event_bytes
-    found = _OPTIONS.get(given)
-    if found is None:
-        if len(_OPTIONS) >= _MAX_CACHED_OPTIONS:
-            _OPTIONS.clear()
-        found = _OPTIONS[given] = options.native_options(*given)
-    return found

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.html_repr import markdown
-from polymux.client.options import MAX_EVENT_BYTES, checked_limit
+from polymux.client.options import MAX_EVENT_BYTES, as_max_event_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-    from types import TracebackType
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from _typeshed import ReadableBuffer
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncChatStream", "ChatChunk", "ChatStream", "decode_chat_stream"]
 
-
 ChatChunk = core.ChatChunk
+StreamT = TypeVar("StreamT", "ChatStream", "AsyncChatStream")
 
 
 class ChatStream(core.ChatStream):
@@ -71,12 +70,7 @@ class ChatStream(core.ChatStream):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -112,12 +106,7 @@ class AsyncChatStream(core.AsyncChatStream):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
 
@@ -168,45 +157,23 @@ def decode_chat_stream(
     """
     if isinstance(chunks, (bytes, bytearray, memoryview)):
         chunks = (chunks,)
-    stream = ChatStream(chunks, checked_limit(max_event_bytes))
+    return make_stream(ChatStream, chunks, max_event_bytes)
+
+
+def make_stream(
+    kind: type[StreamT], source: Any, max_event_bytes: int = MAX_EVENT_BYTES
+) -> StreamT:
+    """The chunks of an exchange whose answer has begun, or of a source of bytes and chunks.
+
+    Of chunks that are made already, the bytes of ``[DONE]`` are the good end.
+    """
+    stream = kind(source, as_max_event_bytes(max_event_bytes))
     stream.response = None
-    return stream
+    if isinstance(source, core.Exchange):
+        from polymux.client.answer import Answer
 
-
-def opened_stream(exchange: core.Exchange) -> ChatStream:
-    """The chunks of an exchange whose answer has begun."""
-    stream = ChatStream(exchange, MAX_EVENT_BYTES)
-    stream.response = _response(exchange)
-    return stream
-
-
-def given_stream(pieces: Iterable[ChatChunk | bytes]) -> ChatStream:
-    """A stream of chunks that are made already; the bytes of ``[DONE]`` are its good end."""
-    stream = ChatStream(pieces, MAX_EVENT_BYTES)
-    stream.response = None
-    return stream
-
-
-def opened_async_stream(exchange: core.Exchange) -> AsyncChatStream:
-    """The same for asyncio."""
-    stream = AsyncChatStream(exchange, MAX_EVENT_BYTES)
-    stream.response = _response(exchange)
-    return stream
-
-
-def _response(exchange: core.Exchange) -> Answer:
-    from polymux.client.answer import Answer
-
-    status, _, fields = exchange.head
-    return Answer((status, fields, b"", 1, 0.0))
-
-
-def decode_async(
-    chunks: AsyncIterable[ReadableBuffer | ChatChunk], max_event_bytes: int
-) -> AsyncChatStream:
-    """What `polymux.aio.decode_chat_stream` does."""
-    stream = AsyncChatStream(chunks, checked_limit(max_event_bytes))
-    stream.response = None
+        status, _, fields = source.head
+        stream.response = Answer((status, fields, b"", 1, 0.0))
     return stream
 
 

@@ -84,14 +84,13 @@ class Connection:
 
     def _open(self) -> _core.Session:
         from polymux._native.version import __version__
-        from polymux.client import connection
 
         found = configuration(*self._given)
         headers = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
         if found.api_key:
             headers.append(f"Authorization: Bearer {found.api_key}")
             register_secret(found.api_key)
-        proxy, no_proxy = connection.chosen(
+        proxy, no_proxy = chosen(
             found.base_url,
             self._options["proxy"] or found.proxy,
             trust_env=self._options["trust_env"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.frozen import Frozen
@@ -19,6 +21,7 @@ _MAX_RETRIES = 100
 #: Longest answer that is collected, and longest event of a stream.
 MAX_ANSWER_BYTES = 32 << 20
 MAX_EVENT_BYTES = 16 << 20
+_MAX_LIMIT_BYTES = 1 << 30
 #: Longest that a generation may be thought to take, where nobody says otherwise.
 MAX_GENERATION_S = 300.0
 
@@ -161,7 +164,9 @@ class Retry(Frozen):
         if isinstance(max_retries, bool) or not isinstance(max_retries, int):
             raise TypeError(f"max_retries: a whole number, not {type(max_retries).__name__}")
         if not 0 <= max_retries <= _MAX_RETRIES:
-            raise _invalid(f"max_retries={max_retries}: must be from 0 to {_MAX_RETRIES}")
+            raise InvalidRequestError(
+                f"max_retries={max_retries}: must be from 0 to {_MAX_RETRIES}"
+            )
         self._set(
             max_retries=max_retries,
             first_backoff_s=_seconds("first_backoff_s", first_backoff_s, zero=True),
@@ -171,17 +176,14 @@ class Retry(Frozen):
         )
 
 
-def _invalid(message: str) -> Exception:
-    return InvalidRequestError(message)
-
-
 def _seconds(name: str, seconds: float | None, *, zero: bool = False) -> float | None:
     if seconds is None and not zero:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise TypeError(f"{name}: a number of seconds, not {type(seconds).__name__}")
     if not (seconds > 0 or (zero and seconds == 0)):
-        raise _invalid(f"{name}={seconds}: must be {'0 s or more' if zero else 'above 0 s'}")
+        least = "0 s or more" if zero else "above 0 s"
+        raise InvalidRequestError(f"{name}={seconds}: must be {least}")
     return seconds
 
 
@@ -207,15 +209,16 @@ def as_max_event_bytes(given: int | None) -> int:
     """The longest event of a stream, in bytes; None is the default.
 
     Raises:
-        InvalidRequestError: It is none.
+        InvalidRequestError: It is out of its range.
         TypeError: No whole number.
     """
     if given is None:
         return MAX_EVENT_BYTES
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"max_event_bytes: a whole number, not {type(given).__name__}")
-
-    return checked_limit(given)
+    if not 1 <= given <= _MAX_LIMIT_BYTES:
+        raise InvalidRequestError(f"max_event_bytes={given}: must be from 1 to {_MAX_LIMIT_BYTES}")
+    return given
 
 
 #: By how long an operation usually takes.
@@ -225,17 +228,14 @@ SLOW = QUICK._replace(total=1900.0)
 STREAMED = QUICK._replace(total=NEVER, first_byte=300.0, event=60.0)
 
 
+@lru_cache(256)
 def native_options(
     timeout: Timeout, retry: Retry, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> CallOptions:
     """Both, as the native core takes them; every deadline of `timeout` is set."""
+    deadlines = timeout._values()  # noqa: SLF001 - of this module
     return core.CallOptions(
-        connect_ms=_milliseconds(timeout.connect),
-        write_ms=_milliseconds(timeout.write),
-        first_byte_ms=_milliseconds(timeout.first_byte),
-        idle_ms=_milliseconds(timeout.idle),
-        event_ms=_milliseconds(timeout.event),
-        total_ms=_milliseconds(timeout.total),
+        **{f"{name}_ms": _milliseconds(value) for name, value in deadlines.items()},
         max_retries=retry.max_retries,
         first_backoff_ms=_bounded_milliseconds(retry.first_backoff_s),
         max_backoff_ms=_bounded_milliseconds(retry.max_backoff_s),
@@ -256,15 +256,3 @@ def _milliseconds(seconds: float | None) -> int | None:
 def _bounded_milliseconds(seconds: float) -> int:
     """The same of a wait, which has no value for never: ten years are as long."""
     return _milliseconds(min(seconds, _MAX_TIMEOUT_S)) or 0
-
-
-_LARGEST_LIMIT_BYTES = 1 << 30
-
-
-def checked_limit(max_event_bytes: int) -> int:
-    """The limit, when it is one."""
-    if not 1 <= max_event_bytes <= _LARGEST_LIMIT_BYTES:
-        raise InvalidRequestError(
-            f"max_event_bytes={max_event_bytes}: must be from 1 to {_LARGEST_LIMIT_BYTES}"
-        )
-    return max_event_bytes

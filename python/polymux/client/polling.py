@@ -10,8 +10,8 @@ from polymux._native import core
 from polymux._util.logging import log
 from polymux._util.text import shown
 from polymux.client.answer import Answer, status_error, told_error
-from polymux.client.call import SUCCESSES, native_call_options
-from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout
+from polymux.client.call import SUCCESSES
+from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout, native_options
 from polymux.client.responses import Prediction
 from polymux.client.responses._base import parsed, required_array
 from polymux.errors import (
@@ -76,53 +76,50 @@ def id_of(prediction: Prediction | str) -> str | None:
     return prediction.id
 
 
-def prediction_request(
-    connection: Connection,
-    settings: Settings,
-    method: str,
-    target: str,
-    timeout: float | Timeout | None,
-) -> tuple[str, str, list[str], Any, Any]:
-    """Method, address, header fields, body and options for the native session."""
-    if timeout is not None:
-        settings = settings.changed(timeout=timeout)
-    deadlines = settings.timeout.over(QUICK)
-    # Looking at a job, and cancelling it twice, does no harm.
-    retry = settings.retry._replace(repeatable=True)
-    options = native_call_options(deadlines, retry, settings.max_event_bytes)
-    fields = [f"{name}: {value}" for name, value in settings.headers]
-    # New for each request, the same for all its tries.
-    names = [f"X-Request-ID: {os.urandom(12).hex()}"]
-    if method == "POST":
-        names.append(f"Idempotency-Key: {os.urandom(16).hex()}")
-    given = settings.names()
-    fields += [name for name in names if name.partition(":")[0].lower() not in given]
-    return method, f"{connection.base_url}{target}", fields, None, options
+class JobRequests:
+    """What both ways to the jobs of a server share: the requests that they send."""
 
+    __slots__ = ("_connection", "_settings")
 
-def events_request(
-    connection: Connection,
-    settings: Settings,
-    prediction: Prediction | str,
-    timeout: float | Timeout | None,
-) -> tuple[str, str, list[str], Any, Any]:
-    """The same for the events of a job."""
-    given = as_timeout(timeout).over(settings.timeout)
-    streamed = given.over(STREAMED)
-    method, url, fields, body, options = prediction_request(
-        connection, settings, "GET", f"{path_of(prediction)}/events", streamed
-    )
-    if "accept" not in settings.names():
-        fields.append("Accept: text/event-stream")
-    return method, url, fields, body, options
+    def __init__(self, connection: Connection, settings: Settings) -> None:
+        self._connection = connection
+        self._settings = settings
+
+    def _request(
+        self, method: str, target: str, timeout: float | Timeout | None
+    ) -> tuple[str, str, list[str], Any, Any]:
+        """Method, address, header fields, body and options for the native session."""
+        settings = self._settings
+        if timeout is not None:
+            settings = settings.changed(timeout=timeout)
+        deadlines = settings.timeout.over(QUICK)
+        # Looking at a job, and cancelling it twice, does no harm.
+        retry = settings.retry._replace(repeatable=True)
+        options = native_options(deadlines, retry, settings.max_event_bytes)
+        fields = [f"{name}: {value}" for name, value in settings.headers]
+        # New for each request, the same for all its tries.
+        names = [f"X-Request-ID: {os.urandom(12).hex()}"]
+        if method == "POST":
+            names.append(f"Idempotency-Key: {os.urandom(16).hex()}")
+        given = settings.names()
+        fields += [name for name in names if name.partition(":")[0].lower() not in given]
+        return method, f"{self._connection.base_url}{target}", fields, None, options
+
+    def _events_request(
+        self, prediction: Prediction | str, timeout: float | Timeout | None
+    ) -> tuple[str, str, list[str], Any, Any]:
+        """The same for the events of a job."""
+        streamed = as_timeout(timeout).over(self._settings.timeout).over(STREAMED)
+        request = self._request("GET", f"{path_of(prediction)}/events", streamed)
+        if "accept" not in self._settings.names():
+            request[2].append("Accept: text/event-stream")
+        return request
 
 
 class Events:
     """Jobs out of the bytes of a stream of events."""
 
     def __init__(self, connection: Connection, max_event_bytes: int) -> None:
-        """Nothing has come."""
-
         self.ended = False
         # Whose files the jobs name.
         self._answer = Answer((200, b"", b"", 1, 0.0), connection)
@@ -183,21 +180,10 @@ def checked_answer(answer: Answer) -> Answer:
     return answer
 
 
-def as_prediction(answer: Answer) -> Prediction:
-    """The job that was answered.
-
-    Raises:
-        DecodeError: It is none.
-    """
-
-    return Prediction.of_answer(answer)
-
-
 class Paginator:
     """Page after page of a list."""
 
     def __init__(self) -> None:
-        """Begins with the first."""
         self._target: str | None = PATH
         self._next: object = None
         self._count = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -76,11 +77,15 @@ class RemoteFile(MediaFile):
 
         That host's certificate is looked at only if `verified`; those of all others always are.
         """
-        for name, value in (("path", None), ("data", None), ("url", url)):
+        for name, value in (
+            ("path", None),
+            ("data", None),
+            ("url", url),
+            ("_host", host),
+            ("_certificates", certificates),
+            ("_verified", verified),
+        ):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_host", host)
-        object.__setattr__(self, "_certificates", certificates)
-        object.__setattr__(self, "_verified", verified)
 
     @property
     def report(self) -> ConversionReport:
@@ -131,9 +136,8 @@ class RemoteFile(MediaFile):
         """
         from polymux.fetch.fetcher import fetch
 
-        limits = _limits(limit_bytes, timeout, most=_MAX_READ_BYTES)
-        fetched = fetch(self.url, policy=self._policy(), limits=limits)
-        return _data_of(_checked(fetched))
+        limits = _limits(limit_bytes, timeout, _MAX_READ_BYTES)
+        return _data_of(fetch(self.url, policy=self._policy(), limits=limits))
 
     async def aread(
         self,
@@ -144,9 +148,8 @@ class RemoteFile(MediaFile):
         """The same for asyncio."""
         from polymux.fetch.fetcher import afetch
 
-        limits = _limits(limit_bytes, timeout, most=_MAX_READ_BYTES)
-        fetched = await afetch(self.url, policy=self._policy(), limits=limits)
-        return _data_of(_checked(fetched))
+        limits = _limits(limit_bytes, timeout, _MAX_READ_BYTES)
+        return _data_of(await afetch(self.url, policy=self._policy(), limits=limits))
 
     def save(
         self,
@@ -174,24 +177,12 @@ class RemoteFile(MediaFile):
             OutputError: Something is in the way, or it cannot be written.
             PolymuxError: As for `read`.
         """
-        from polymux._util.atomic_file import PendingFile
         from polymux.fetch.fetcher import fetch
 
         target = Path(os.fsdecode(path))
-        pending = PendingFile(target, overwrite=overwrite)
-        taking = _Taking(pending)
-        try:
-            fetched = fetch(
-                self.url,
-                policy=self._policy(),
-                limits=_limits(limit_bytes, timeout),
-                destination=taking,
-                on_progress=on_progress,
-            )
-            _checked(fetched, taking.beginning)
-            pending.commit()
-        finally:
-            pending.discard()
+        with _pending(target, overwrite=overwrite) as taking:
+            plan = self._plan(taking, limit_bytes, timeout)
+            _check(fetch(self.url, **plan, on_progress=on_progress), taking.beginning)
         return target
 
     async def asave(
@@ -209,25 +200,13 @@ class RemoteFile(MediaFile):
             TypeError: `on_progress` is asynchronous.
             PolymuxError: As for `save`.
         """
-        from polymux._util.atomic_file import PendingFile
         from polymux.fetch.fetcher import afetch
 
         target = Path(os.fsdecode(path))
         refuse_asynchronous("on_progress", on_progress)
-        pending = PendingFile(target, overwrite=overwrite)
-        taking = _Taking(pending)
-        try:
-            fetched = await afetch(
-                self.url,
-                policy=self._policy(),
-                limits=_limits(limit_bytes, timeout),
-                destination=taking,
-                on_progress=on_progress,
-            )
-            _checked(fetched, taking.beginning)
-            pending.commit()
-        finally:
-            pending.discard()
+        with _pending(target, overwrite=overwrite) as taking:
+            plan = self._plan(taking, limit_bytes, timeout)
+            _check(await afetch(self.url, **plan, on_progress=on_progress), taking.beginning)
         return target
 
     def __iter__(self) -> Iterator[bytes]:
@@ -238,10 +217,7 @@ class RemoteFile(MediaFile):
 
         with TemporaryFile() as file:
             taking = _Taking(file)
-            fetched = fetch(
-                self.url, policy=self._policy(), limits=_limits(None), destination=taking
-            )
-            _checked(fetched, taking.beginning)
+            _check(fetch(self.url, **self._plan(taking)), taking.beginning)
             yield from _pieces(file)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -252,12 +228,19 @@ class RemoteFile(MediaFile):
 
         with TemporaryFile() as file:
             taking = _Taking(file)
-            fetched = await afetch(
-                self.url, policy=self._policy(), limits=_limits(None), destination=taking
-            )
-            _checked(fetched, taking.beginning)
+            _check(await afetch(self.url, **self._plan(taking)), taking.beginning)
             for piece in _pieces(file):
                 yield piece
+
+    def _plan(
+        self,
+        taking: _Taking,
+        limit_bytes: int | None = None,
+        timeout: float | Timeout | None = None,
+    ) -> dict[str, Any]:
+        """Arguments of `fetch` and `afetch` for what goes to a file."""
+        limits = _limits(limit_bytes, timeout, _MAX_SAVE_BYTES)
+        return {"policy": self._policy(), "limits": limits, "destination": taking}
 
     def _policy(self) -> FetchPolicy:
         from polymux.client.connection import hosts_like
@@ -284,7 +267,6 @@ class RemoteFile(MediaFile):
         return f"<div>{embedded(tag, self.content_type, data)}</div>"
 
     def __str__(self) -> str:
-        """The address."""
         return self.url
 
     def __repr__(self) -> str:
@@ -292,15 +274,12 @@ class RemoteFile(MediaFile):
         return f"RemoteFile({redact(self.url.partition('?')[0])!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other has the same address."""
         return isinstance(other, RemoteFile) and other.url == self.url
 
     def __hash__(self) -> int:
-        """Equal files hash alike."""
         return hash((RemoteFile, self.url))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles what it was made of."""
         made = partial(
             RemoteFile,
             self.url,
@@ -329,18 +308,27 @@ class _Taking:
         return self._file.write(data)
 
 
+@contextmanager
+def _pending(target: Path, *, overwrite: bool) -> Iterator[_Taking]:
+    """A file that appears under its name unless something is raised meanwhile."""
+    from polymux._util.atomic_file import PendingFile
+
+    pending = PendingFile(target, overwrite=overwrite)
+    try:
+        yield _Taking(pending)
+        pending.commit()
+    finally:
+        pending.discard()
+
+
 def _limits(
-    given_bytes: int | None,
-    timeout: float | Timeout | None = None,
-    *,
-    most: int | None = None,
+    given_bytes: int | None, timeout: float | Timeout | None, usual_bytes: int
 ) -> FetchLimits:
     from polymux.client import options
     from polymux.fetch.fetcher import FetchLimits
 
     given = options.as_timeout(timeout)
-    usual = _MAX_SAVE_BYTES if most is None else most
-    body_bytes = usual if given_bytes is None else given_bytes
+    body_bytes = usual_bytes if given_bytes is None else given_bytes
     limits = FetchLimits(body_bytes=body_bytes, total_ms=_milliseconds(_MAX_FETCH_S))
     found = {"total_ms": given.total, "connect_ms": given.connect, "idle_ms": given.idle}
     named = {name: _milliseconds(one) for name, one in found.items() if one is not None}
@@ -352,8 +340,8 @@ def _milliseconds(seconds: float) -> int:
     return ceil(min(seconds, _MAX_TIMEOUT_S) * 1000)
 
 
-def _checked(fetched: Fetched, beginning: bytes | bytearray = b"") -> Fetched:
-    """What was fetched, when the server had it; what came begins so, where it went to a file.
+def _check(fetched: Fetched, beginning: bytes | bytearray = b"") -> None:
+    """Checks that the server had the file; what came begins so, where it went to a file.
 
     Raises:
         APIStatusError: It had not.
@@ -363,7 +351,7 @@ def _checked(fetched: Fetched, beginning: bytes | bytearray = b"") -> Fetched:
         place = shortened(printable(fetched.header("content-range") or ""))
         raise DecodeError(f"the server sent a part of the file only ({place or 'status 206'})")
     if fetched.ok:
-        return fetched
+        return
     from polymux.client.answer import Answer, status_error
 
     fields = "".join(f"{name}: {value}\r\n" for name, value in fetched.headers)
@@ -372,6 +360,7 @@ def _checked(fetched: Fetched, beginning: bytes | bytearray = b"") -> Fetched:
 
 
 def _data_of(fetched: Fetched) -> bytes:
+    _check(fetched)
     assert fetched.data is not None  # noqa: S101 - no destination was given
     return fetched.data
 

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
 from polymux.client.answer import Answer
 from polymux.client.base import ClientBase
+from polymux.client.call import Call
 from polymux.client.methods.synchronous import Operations
 from polymux.client.polling import (
     PATH,
     Events,
     JobPoller,
+    JobRequests,
     Paginator,
-    as_prediction,
     checked_answer,
-    events_request,
     failures_told,
     path_of,
-    prediction_request,
 )
+from polymux.client.responses import Prediction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
-    from typing import Any, Self
+    from collections.abc import Callable, Iterator
+    from typing import Any, Self, Unpack
 
-    from polymux.client.call import Call
     from polymux.client.chat_stream import ChatStream
-    from polymux.client.connection import Connection
+    from polymux.client.methods._caller import CallArguments
     from polymux.client.options import Timeout
-    from polymux.client.responses import Prediction
-    from polymux.client.settings import Settings
 
 __all__ = ["PATH", "Client", "Predictions"]
 
 
-class Predictions:
+class Predictions(JobRequests):
     """The jobs of a server; `polymux.Client.predictions`."""
 
-    __slots__ = ("_connection", "_settings")
-
-    def __init__(self, connection: Connection, settings: Settings) -> None:
-        self._connection = connection
-        self._settings = settings
+    __slots__ = ()
 
     def get(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
@@ -59,7 +49,7 @@ class Predictions:
             APIStatusError: The server refuses or fails otherwise.
             DecodeError: The answer is no job.
         """
-        return as_prediction(self._ask("GET", path_of(prediction), timeout))
+        return Prediction.of_answer(self._ask("GET", path_of(prediction), timeout))
 
     def list(self, *, timeout: float | Timeout | None = None) -> Iterator[Prediction]:
         """The jobs of the client's key, newest first; further pages are asked for as they are read.
@@ -88,7 +78,7 @@ class Predictions:
             NotFoundError: The server does not know it, or not any more.
             APIStatusError: The server refuses or fails otherwise.
         """
-        return as_prediction(self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
+        return Prediction.of_answer(self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
 
     def events(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
@@ -106,7 +96,7 @@ class Predictions:
             StreamInterruptedError: The server told no end.
         """
         session = self._connection.session()
-        request = events_request(self._connection, self._settings, prediction, timeout)
+        request = self._events_request(prediction, timeout)
         exchange = session.open(*request, "raw")
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
@@ -160,20 +150,9 @@ class Predictions:
 
     def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
-        request = prediction_request(self._connection, self._settings, method, target, timeout)
+        request = self._request(method, target, timeout)
         with failures_told():
             return checked_answer(Answer(session.perform(*request), self._connection))
-
-
-#: Loaded by the first call, as making a client costs nothing; and once, as calls come often.
-_calls: Any = None
-
-
-def _load() -> None:
-    global _calls
-    import polymux.client.call as loaded
-
-    _calls = loaded
 
 
 class Client(ClientBase, Operations):
@@ -223,58 +202,32 @@ class Client(ClientBase, Operations):
         return Predictions(self._connection, self._settings)
 
     def _call(
-        self,
-        operation: str,
-        values: dict[str, Any],
-        *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
+        self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
-        if _calls is None:
-            _load()
-        started = monotonic()
-        session = self._connection.session()
-        call: Call = _calls.Call(
-            self._connection,
-            self._settings,
-            self._plans,
-            operation,
-            values,
-            model=model,
-            extra_body=extra_body,
-            timeout=timeout,
-            on_upload=on_upload,
-            wait=wait,
-            watched=on_progress is not None,
-        )
-        arguments = call.arguments()
+        call = Call(self._connection, self._settings, self._plans, operation, values, **arguments)
         try:
             if call.stream:
-                return self._stream(call, session.open(*arguments, "chat"))
-            answer = call.answer(session.perform(*arguments))
+                return self._stream(call)
+            answer = call.answer(call.session.perform(*call.arguments()))
         except Exception as error:
-            call.tell_failure(error, started)
+            call.tell_failure(error)
             raise
         job = call.job(answer)
         if job is None:
             return call.result(answer)
-        if not wait and not job.finished:
+        if not call.wait and not job.finished:
             return job
-        if on_progress is not None or not job.finished:
-            rest = call.rest(started)
-            job = self.predictions.wait(job, on_progress=on_progress, timeout=rest)
+        if call.on_progress is not None or not job.finished:
+            job = self.predictions.wait(job, on_progress=call.on_progress, timeout=call.rest())
         return call.result_of_job(job.raise_for_status())
 
-    def _stream(self, call: Call, exchange: Any) -> ChatStream:
-        from polymux.client.chat_stream import opened_stream
+    def _stream(self, call: Call) -> ChatStream:
+        from polymux.client.chat_stream import ChatStream, make_stream
 
+        exchange = call.session.open(*call.arguments(), "chat")
         exchange.wait_for_news()
         call.check_begun(exchange)
-        return opened_stream(exchange)
+        return make_stream(ChatStream, exchange)
 
     def close(self) -> None:
         """Closes all connections; calls that run end with an error. Idempotent."""
@@ -283,10 +236,5 @@ class Client(ClientBase, Operations):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any
 from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.asynchronous import AsyncOperations
-from polymux.client.options import MAX_EVENT_BYTES, MAX_GENERATION_S, as_timeout
+from polymux.client.options import MAX_GENERATION_S, as_timeout
 from polymux.errors import RequestTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from typing import Self, Unpack
 
     from polymux._native._core import ChatChunk
-    from polymux.client.options import Timeout
-    from polymux.client.responses import Prediction
+    from polymux.client.methods._caller import CallArguments
     from polymux.downloads.settings import DownloadSettings
     from polymux.fetch.fetcher import FetchPolicy
-    from polymux.local.home import Intake, LocalHome
+    from polymux.local.home import LocalHome
+    from polymux.local.inputs import Intake
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
@@ -37,10 +36,47 @@ if TYPE_CHECKING:
 __all__ = ["AsyncLocal"]
 
 #: How long work may take to stop before the processes that do it are ended.
-_MAX_STOP_S = 5.0
+MAX_STOP_S = 5.0
 
 
-class AsyncLocal(AsyncOperations):
+class LocalBase:
+    """What `Local` and `AsyncLocal` were told."""
+
+    @renamed_arguments(longest_generation_s="max_generation_s")
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        engines: Mapping[str, EngineSettings] | None = None,
+        backends: Sequence[Backend] | None = None,
+        song_search: SongSearchSettings | None = None,
+        fetch: FetchPolicy | None = None,
+        catalogue: Catalogue | str | os.PathLike[str] | None = None,
+        song_recognition: SongRecognitionSettings | None = None,
+        max_generation_s: float | None = MAX_GENERATION_S,
+        download: DownloadSettings | None = None,
+        summaries: SummaryOptions | None = None,
+    ) -> None:
+        self._given: dict[str, Any] = {
+            "folder": folder,
+            "engines": engines,
+            "backends": backends,
+            "song_search": song_search,
+            "fetch": fetch,
+            "catalogue": catalogue,
+            "song_recognition": song_recognition,
+            "max_generation_s": max_generation_s,
+            "download": download,
+            "summaries": summaries,
+        }
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is open; after a fork too, as threads and engines are the parent's."""
+        raise NotImplementedError
+
+
+class AsyncLocal(LocalBase, AsyncOperations):
     """The methods of `polymux.AsyncClient`, on engines of this machine.
 
     Conversions run in this process; other engines have processes of their own, which are started
@@ -79,25 +115,7 @@ class AsyncLocal(AsyncOperations):
         audio/mpeg
     """
 
-    @renamed_arguments(longest_generation_s="max_generation_s")
-    def __init__(
-        self,
-        folder: str | os.PathLike[str] | None = None,
-        *,
-        engines: Mapping[str, EngineSettings] | None = None,
-        backends: Sequence[Backend] | None = None,
-        song_search: SongSearchSettings | None = None,
-        fetch: FetchPolicy | None = None,
-        catalogue: Catalogue | str | os.PathLike[str] | None = None,
-        song_recognition: SongRecognitionSettings | None = None,
-        max_generation_s: float | None = MAX_GENERATION_S,
-        download: DownloadSettings | None = None,
-        summaries: SummaryOptions | None = None,
-    ) -> None:
-        self._given = (
-            folder, engines, backends, song_search, fetch, catalogue, song_recognition,
-            max_generation_s, download, summaries,
-        )  # fmt: skip
+    def _begin(self) -> None:
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None
         #: Goes on where whoever closes is cancelled; nothing is opened before it is done.
@@ -105,10 +123,8 @@ class AsyncLocal(AsyncOperations):
         self._process = os.getpid()
 
     def _check_process(self) -> None:
-        """After a fork it begins anew: threads, loop and engines are the parent's."""
         if self._process != os.getpid():
-            self._process = os.getpid()
-            self._home = self._opening = self._closing = None
+            self._begin()
 
     async def _opened(self) -> LocalHome:
         self._check_process()
@@ -122,66 +138,47 @@ class AsyncLocal(AsyncOperations):
                     # What fails at it is told to who closes.
                     await asyncio.wait({self._closing})
 
-                home = LocalHome(*self._given)
+                home = LocalHome(**self._given)
                 await home.service.start()
                 self._home = home
             return self._home
 
     async def _call(
-        self,
-        operation: str,
-        values: dict[str, Any],
-        *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
+        self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
+        from polymux.local.home import OpenCall
+
         home = await self._opened()
-        with home.calls.entered():
-            return await self._done(
-                home, operation, values, model=model, extra_body=extra_body, timeout=timeout,
-                on_upload=on_upload, on_progress=on_progress, wait=wait,
-            )  # fmt: skip
+        with OpenCall(home.calls):
+            return await self._done(home, operation, values, arguments)
 
     async def _done(
-        self,
-        home: LocalHome,
-        operation: str,
-        values: dict[str, Any],
-        *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None,
-        on_upload: Callable[[int, int | None], object] | None,
-        on_progress: Callable[[Prediction], object] | None,
-        wait: bool,
+        self, home: LocalHome, operation: str, values: dict[str, Any], arguments: CallArguments
     ) -> Any:
         from polymux import contract
+        from polymux.client.chat_stream import AsyncChatStream, make_stream
         from polymux.local import home as calls
+        from polymux.local.inputs import Intake
         from polymux.service.model import buffered_sink
         from polymux.service.service import is_job
 
-        del on_upload  # Nothing is sent anywhere.
-        limit_s = as_timeout(timeout).total
+        limit_s = as_timeout(arguments.get("timeout")).total
         if limit_s == math.inf:
             limit_s = None
-        intake = calls.Intake(home.store.media)
+        intake = Intake(home.store.media)
         until = None if limit_s is None else asyncio.get_running_loop().time() + limit_s
         scope = asyncio.timeout_at(until)
         try:
             async with scope:
                 work = await intake.read(
-                    lambda: calls.work_of(
-                        operation, values, model=model, extra_body=extra_body, intake=intake
-                    )
+                    lambda: calls.work_of(operation, values, arguments, intake)
                 )
                 if work.streamed:
-                    return await self._stream(home, work, limit_s, until)
+                    # A reader takes its time between two chunks, and that counts as well.
+                    pieces = home.calls.stream(_chunks(home, work, limit_s, until))
+                    return make_stream(AsyncChatStream, pieces)
                 if is_job(work.operation):
-                    return await self._job(home, work, intake, on_progress, wait=wait)
+                    return await self._job(home, work, intake, arguments)
                 sink = buffered_sink(home.store.media.draft)
                 product = await home.service.call(work, sink)
                 answer = calls.LocalAnswer((*work.warnings, *sink.lines))
@@ -196,21 +193,16 @@ class AsyncLocal(AsyncOperations):
                 intake.discard()
 
     async def _job(
-        self,
-        home: LocalHome,
-        work: OperationRequest,
-        intake: Intake,
-        on_progress: Callable[[Prediction], object] | None,
-        *,
-        wait: bool,
+        self, home: LocalHome, work: OperationRequest, intake: Intake, arguments: CallArguments
     ) -> Any:
         from polymux.local import home as calls
 
+        on_progress = arguments.get("on_progress")
         jobs = home.service.jobs
         job, _ = await home.service.submit(work)
         intake.is_of_job = True
         jobs.when_over(job, intake.discard)
-        if not wait:
+        if not arguments.get("wait", True):
             return calls.prediction_of(job, home.store)
         try:
             async for one in jobs.events(job):
@@ -225,15 +217,6 @@ class AsyncLocal(AsyncOperations):
             raise
         return await home.store.run(calls.finished, job, home.store)
 
-    async def _stream(
-        self, home: LocalHome, work: OperationRequest, limit_s: float | None, until: float | None
-    ) -> Any:
-        from polymux.client.chat_stream import decode_async
-
-        # A reader takes its time between two chunks, and that counts as well.
-        pieces = home.calls.stream(_chunks(home, work, limit_s, until))
-        return decode_async(pieces, MAX_EVENT_BYTES)
-
     async def aclose(self) -> None:
         """Ends what runs, and the engines' processes. Idempotent.
 
@@ -246,7 +229,7 @@ class AsyncLocal(AsyncOperations):
         async with self._opening:
             home, self._home = self._home, None
             if home is not None:
-                ending = home.end(_MAX_STOP_S)
+                ending = home.end(MAX_STOP_S)
                 self._closing = asyncio.create_task(ending, name="polymux closing")
         if self._closing is not None and not self._closing.done():
             await asyncio.shield(self._closing)
@@ -254,12 +237,7 @@ class AsyncLocal(AsyncOperations):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
 

@@ -24,7 +24,7 @@ from polymux.client.request import messages_of
 from polymux.engines.media.backend import refuse_addresses
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import NoMatchError, OperationCancelledError, PredictionFailedError
-from polymux.local.inputs import Intake, upload_of
+from polymux.local.inputs import upload_of
 from polymux.local.local_file import LocalFile
 from polymux.media.inputs import path_bytes
 from polymux.models.selection import remedy
@@ -40,27 +40,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from polymux._native._core import ChatChunk
+    from polymux.client.methods._caller import CallArguments
     from polymux.client.responses import Prediction
-    from polymux.downloads.settings import DownloadSettings
-    from polymux.fetch.fetcher import FetchPolicy
+    from polymux.local.inputs import Intake
     from polymux.media.media_file import MediaFile
-    from polymux.runtime.settings import EngineSettings, ServiceSettings
+    from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
     from polymux.songs.catalogue import Catalogue
-    from polymux.summaries.settings import SummaryOptions
-    from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
-    from polymux.upstreams.song_search.settings import SongSearchSettings
-
-__all__ = [
-    "Intake",
-    "LocalAnswer",
-    "LocalHome",
-    "finished",
-    "prediction_of",
-    "result_of",
-    "work_of",
-]
 
 _CAP_BYTES = 100 << 30
 _OWN_LIFE_S = 7 * 86400.0
@@ -109,8 +96,8 @@ class LocalStore(Store):
             super().close()
 
 
-class _OpenCall:
-    """A call in its task; ended by cancelling that, which its caller is told of by an error."""
+class OpenCall:
+    """A call in the current task; `CallTracker.end` cancels that, and an error tells its caller."""
 
     def __init__(self, calls: CallTracker) -> None:
         self._calls = calls
@@ -148,16 +135,8 @@ class CallTracker:
     """Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self.open: set[_OpenCall] = set()
+        self.open: set[OpenCall] = set()
         self._streams: WeakSet[OpenStream] = WeakSet()
-
-    def entered(self) -> _OpenCall:
-        """A scope for what a call does in the current task.
-
-        Raises:
-            OperationCancelledError: `end` was called meanwhile.
-        """
-        return _OpenCall(self)
 
     def stream(self, pieces: AsyncGenerator[ChatChunk | bytes]) -> OpenStream:
         """The pieces, which may be read as long as nobody has called `end`."""
@@ -198,7 +177,7 @@ class OpenStream:
             raise OperationCancelledError("it was closed before the stream's end")
         self._is_read = True
         try:
-            with self._calls.entered():
+            with OpenCall(self._calls):
                 return await anext(self._pieces)
         finally:
             self._is_read = False
@@ -222,14 +201,10 @@ class LocalHome:
             goes with it.
         engines: Name to engine; None for what is installed.
         backends: Instead of engines.
-        song_search: Catalogues of songs that may be asked; None for none.
-        fetch: What may be fetched beyond the public Internet; None for nothing.
         catalogue: One's own songs, or the folder of their catalogue; None for the default one,
             where it has songs.
-        song_recognition: Who else may be asked for the song of a recording; None for nobody.
         max_generation_s: What a generation may be thought to take; None for no limit.
-        download: How pages are read; None for the default.
-        summaries: How videos are summarised; None for the default.
+        more: Other fields of `ServiceSettings`; None for their defaults.
 
     Raises:
         PolymuxError: It cannot be opened; nothing of it is left open then.
@@ -240,13 +215,10 @@ class LocalHome:
         folder: str | os.PathLike[str] | None,
         engines: Mapping[str, EngineSettings] | None,
         backends: Sequence[Backend] | None,
-        song_search: SongSearchSettings | None = None,
-        fetch: FetchPolicy | None = None,
+        *,
         catalogue: Catalogue | str | os.PathLike[str] | None = None,
-        song_recognition: SongRecognitionSettings | None = None,
         max_generation_s: float | None = None,
-        download: DownloadSettings | None = None,
-        summaries: SummaryOptions | None = None,
+        **more: Any,
     ) -> None:
         self.calls = CallTracker()
         given = None if folder is None else os.fsdecode(path_bytes(folder))
@@ -257,13 +229,7 @@ class LocalHome:
             try:
                 own = backends
                 if own is None:
-                    told = {
-                        "song_search": song_search, "song_recognition": song_recognition,
-                        "fetch": fetch, "download": download, "summaries": summaries,
-                    }  # fmt: skip
-                    own = _backends(
-                        _settings(self.folder, engines, told), _media(engines), catalogue
-                    )
+                    own = _backends(self.folder, engines, catalogue, more)
                 bounds = Bounds(max_generation_s=max_generation_s)
                 self.service = Service(own, self.store, queue=1000, bounds=bounds, remedy=remedy)
             except BaseException:
@@ -329,20 +295,6 @@ class _Media(InProcessBackend):
         refuse_addresses(work, "file")
 
 
-def _settings(
-    folder: Path,
-    engines: Mapping[str, EngineSettings] | None,
-    told: Mapping[str, Any],
-) -> ServiceSettings:
-    from polymux.runtime.build import installed_engines
-    from polymux.runtime.settings import ServiceSettings, StoreSettings
-
-    wanted = installed_engines() if engines is None else engines
-    others = {name: one for name, one in wanted.items() if one.family != "media"}
-    own = {name: one for name, one in told.items() if one is not None}
-    return ServiceSettings(store=StoreSettings(folder), engines=others, **own)
-
-
 def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
     """As its settings say, but in this process; without any, with all processors."""
     cores = os.cpu_count() or 1
@@ -361,16 +313,23 @@ def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
 
 
 def _backends(
-    settings: ServiceSettings,
-    media: _Media,
+    folder: Path,
+    engines: Mapping[str, EngineSettings] | None,
     catalogue: Catalogue | str | os.PathLike[str] | None,
+    more: Mapping[str, Any],
 ) -> list[Backend]:
     from polymux.downloads.url_inputs import addressed
-    from polymux.runtime.build import backends_of, pages_of, url_fetcher_of
+    from polymux.runtime.build import backends_of, installed_engines, pages_of, url_fetcher_of
+    from polymux.runtime.settings import ServiceSettings, StoreSettings
 
+    wanted = installed_engines() if engines is None else engines
+    others = {name: one for name, one in wanted.items() if one.family != "media"}
+    given = {name: one for name, one in more.items() if one is not None}
+    settings = ServiceSettings(store=StoreSettings(folder), engines=others, **given)
+    media = _media(engines)
     return [
         addressed(media, url_fetcher_of(settings, pages_of(settings))),
-        *backends_of(settings, media, _songs(catalogue, media, settings.store.folder)),
+        *backends_of(settings, media, _songs(catalogue, media, folder)),
     ]
 
 
@@ -396,12 +355,7 @@ def _songs(
 
 
 def work_of(
-    operation: str,
-    values: Mapping[str, Any],
-    *,
-    model: str | None,
-    extra_body: Mapping[str, Any] | None,
-    intake: Intake,
+    operation: str, values: Mapping[str, Any], arguments: CallArguments, intake: Intake
 ) -> OperationRequest:
     """A call as work; what `intake` has taken in for it is to be discarded when it is over.
 
@@ -410,14 +364,15 @@ def work_of(
         InputError: A file cannot be read.
     """
 
-    operation = contract.operation(operation).name
+    operation, model = contract.operation(operation).name, arguments.get("model")
     given = core.present(dict(values))
     if "messages" in given:
         given["messages"] = messages_of(given["messages"])
     if operation == "chat":
         given.setdefault("model", "default")
     if operation in ("chat", "free_chat"):
-        given |= {name: one for name, one in (extra_body or {}).items() if one is not None}
+        extra = arguments.get("extra_body") or {}
+        given |= {name: one for name, one in extra.items() if one is not None}
     name, _, variant, chosen, _ = core.choose_variant(operation, model, given)
     core.check(name, variant, given)
     described = contract.operation(name)

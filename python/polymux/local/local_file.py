@@ -33,6 +33,7 @@ class LocalFile(MediaFile):
     """
 
     __slots__ = ("_content_type", "_report")
+    path: Path
     _content_type: str
     _report: ConversionReport | None
 
@@ -63,7 +64,6 @@ class LocalFile(MediaFile):
     @property
     def size_bytes(self) -> int:
         """Size of the file in bytes."""
-        assert self.path is not None  # noqa: S101 - given to the constructor
         return self.path.stat().st_size
 
     @property
@@ -74,7 +74,6 @@ class LocalFile(MediaFile):
     @property
     def url(self) -> str:
         """The file as an address."""
-        assert self.path is not None  # noqa: S101 - given to the constructor
         return self.path.as_uri()
 
     def _repr_html_(self) -> str:
@@ -83,7 +82,6 @@ class LocalFile(MediaFile):
         A link is of use to a browser where the file lies below the notebook's folder; of others
         there are name and size alone.
         """
-        assert self.path is not None  # noqa: S101 - given to the constructor
         name = display_name(self.path.name)
         if not self.path.is_file():
             return f"<div>{escaped(name)}, no longer there</div>"

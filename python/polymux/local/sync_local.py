@@ -11,33 +11,21 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from polymux._util.deprecation import renamed_arguments
 from polymux.client.methods.synchronous import Operations
-from polymux.client.options import MAX_GENERATION_S
 from polymux.errors import OperationCancelledError
+from polymux.local.async_local import MAX_STOP_S, AsyncLocal, LocalBase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
     from concurrent.futures import Future
-    from types import TracebackType
-    from typing import Self
+    from typing import Self, Unpack
 
     from polymux._native._core import ChatChunk
-    from polymux.client.options import Timeout
+    from polymux.client.methods._caller import CallArguments
     from polymux.client.responses import Prediction
-    from polymux.downloads.settings import DownloadSettings
-    from polymux.fetch.fetcher import FetchPolicy
-    from polymux.local.async_local import AsyncLocal
-    from polymux.runtime.settings import EngineSettings
-    from polymux.service.backend import Backend
-    from polymux.songs.catalogue import Catalogue
-    from polymux.summaries.settings import SummaryOptions
-    from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
-    from polymux.upstreams.song_search.settings import SongSearchSettings
 
 __all__ = ["Local"]
 
-MAX_STOP_S = 5.0
 #: A signal may come just before the main thread begins to wait, or to another thread: neither
 #: would wake it.
 _LOOK_AGAIN_S = 0.1
@@ -47,8 +35,6 @@ class Session:
     """From the first call to `close`: an event loop on a thread, and what does the calls there."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        from polymux.local.async_local import AsyncLocal
-
         self.inner = AsyncLocal(**given)
         self.loop = asyncio.new_event_loop()
         #: Set when it has ended whole: what it had open is free for the next one.
@@ -164,24 +150,13 @@ class CallbackBridge:
             answer()
 
 
-class Local(Operations):
+class Local(LocalBase, Operations):
     """The methods of `polymux.Client`, on engines of this machine.
 
     What `AsyncLocal` is, for programs without an event loop: it has one of its own, on a thread,
     from the first call on. Any number of threads may use it; `on_progress` is called by the one
     that made the call. A process that is forked begins anew, with engines and a folder of its own.
-
-    Args:
-        folder: As for `AsyncLocal`.
-        engines: As for `AsyncLocal`.
-        backends: As for `AsyncLocal`.
-        song_search: As for `AsyncLocal`.
-        fetch: As for `AsyncLocal`.
-        catalogue: As for `AsyncLocal`.
-        song_recognition: As for `AsyncLocal`.
-        max_generation_s: As for `AsyncLocal`.
-        download: As for `AsyncLocal`.
-        summaries: As for `AsyncLocal`.
+    The arguments are those of `AsyncLocal`.
 
     Example:
         >>> import polymux
@@ -190,44 +165,12 @@ class Local(Operations):
         'audio/mpeg'
     """
 
-    @renamed_arguments(longest_generation_s="max_generation_s")
-    def __init__(
-        self,
-        folder: str | os.PathLike[str] | None = None,
-        *,
-        engines: Mapping[str, EngineSettings] | None = None,
-        backends: Sequence[Backend] | None = None,
-        song_search: SongSearchSettings | None = None,
-        fetch: FetchPolicy | None = None,
-        catalogue: Catalogue | str | os.PathLike[str] | None = None,
-        song_recognition: SongRecognitionSettings | None = None,
-        max_generation_s: float | None = MAX_GENERATION_S,
-        download: DownloadSettings | None = None,
-        summaries: SummaryOptions | None = None,
-    ) -> None:
-        self._given: dict[str, Any] = {
-            "folder": folder,
-            "engines": engines,
-            "backends": backends,
-            "song_search": song_search,
-            "fetch": fetch,
-            "catalogue": catalogue,
-            "song_recognition": song_recognition,
-            "max_generation_s": max_generation_s,
-            "download": download,
-            "summaries": summaries,
-        }
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._session: Session | None = None
         #: The one before, as long as it is not known to be over.
         self._ending: Session | None = None
         _LOCALS.add(self)
-
-    def _begin_anew(self) -> None:
-        """In a forked process, which has neither the session's thread nor who holds the lock."""
-        self._lock = threading.Lock()
-        _OF_PARENTS.extend(one for one in (self._session, self._ending) if one is not None)
-        self._session = self._ending = None
 
     def _begun(
         self, work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]], session: Session | None
@@ -297,39 +240,19 @@ class Local(Operations):
             del error, future  # Its traceback leads here.
 
     def _call(
-        self,
-        operation: str,
-        values: dict[str, Any],
-        *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
+        self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
-        bridge = CallbackBridge(on_progress)
+        bridge = CallbackBridge(arguments.get("on_progress"))
+        arguments["on_progress"] = bridge.callback
         result = self._run(
-            lambda inner: inner._call(  # noqa: SLF001 - its twin
-                operation,
-                values,
-                model=model,
-                extra_body=extra_body,
-                timeout=timeout,
-                on_upload=on_upload,
-                on_progress=bridge.callback,
-                wait=wait,
-            ),
+            lambda inner: inner._call(operation, values, **arguments),  # noqa: SLF001 - its twin
             bridge=bridge,
         )
         if values.get("stream") is True and hasattr(result, "_detach"):
-            return self._stream(result)
+            from polymux.client.chat_stream import ChatStream, make_stream
+
+            return make_stream(ChatStream, _Pieces(self, result._detach()))  # noqa: SLF001
         return result
-
-    def _stream(self, stream: Any) -> Any:
-        from polymux.client.chat_stream import given_stream
-
-        return given_stream(_Pieces(self, stream._detach()))  # noqa: SLF001
 
     def close(self) -> None:
         """Ends what runs, and the engines' processes. Idempotent.
@@ -355,12 +278,7 @@ class Local(Operations):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -376,8 +294,11 @@ _OF_PARENTS: list[Session] = []
 
 
 def _forked() -> None:
+    """The child has neither the sessions' threads nor who holds the locks."""
     for local in list(_LOCALS):
-        local._begin_anew()  # noqa: SLF001
+        sessions = (local._session, local._ending)  # noqa: SLF001
+        _OF_PARENTS.extend(one for one in sessions if one is not None)
+        local._begin()  # noqa: SLF001
 
 
 os.register_at_fork(after_in_child=_forked)

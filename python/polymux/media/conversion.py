@@ -22,20 +22,15 @@ from polymux.media.inputs import (
 )
 from polymux.media.media_file import ConversionOutcome, MediaFile
 from polymux.media.options import EncodingOptions, flag, integer, native_options
-from polymux.media.results import Progress, progress_from_native, report_from_native
+from polymux.media.results import Progress, report_from_native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Unpack
 
-    from polymux.media.inputs import Destination, Source
-    from polymux.media.options import CoverPicture, Limits, Preset, Tags, Time, Verify
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from polymux._native import _media
     from polymux.media.inputs import Destination, Source
+    from polymux.media.options import CoverPicture, Limits, Preset, Tags, Time, Verify
 
     Names: TypeAlias = Callable[[Source, int], str | os.PathLike[str]]
 
@@ -84,7 +79,7 @@ class Running:
     @property
     def progress(self) -> Progress:
         """How far it is."""
-        return progress_from_native(self.conversion.progress)
+        return Progress(**self.conversion.progress)
 
 
 class JobGroup:
@@ -171,11 +166,6 @@ class JobGroup:
         self.running.clear()
 
 
-def default_concurrency() -> int:
-    """Twice the cores: enough that no core waits while results are handed over."""
-    return 2 * media.available_cores()
-
-
 def checked_concurrency(concurrency: int | None) -> int:
     """The caller's number, or the default.
 
@@ -184,8 +174,8 @@ def checked_concurrency(concurrency: int | None) -> int:
         InvalidRequestError: Below 1.
     """
     if concurrency is None:
-        return default_concurrency()
-
+        # Twice the cores: enough that no core waits while results are handed over.
+        return 2 * media.available_cores()
     number = integer("concurrency", concurrency)
     if number < 1:
         raise InvalidRequestError(f"concurrency={number} is below 1")
@@ -400,7 +390,7 @@ def _progress_adapter(
 ) -> Callable[[dict[str, Any]], object] | None:
     if on_progress is None:
         return None
-    return lambda native: on_progress(progress_from_native(native))
+    return lambda native: on_progress(Progress(**native))
 
 
 def convert_many(

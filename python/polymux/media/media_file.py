@@ -5,13 +5,12 @@ Files that a server has made are of the same kind: `polymux.client.remote_file`.
 
 from __future__ import annotations
 
-import html
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polymux._util.html_repr import escaped
+from polymux._util.html_repr import embedded, escaped
 from polymux._util.text import clock, display_name, size
 from polymux.errors import AnswerTooLargeError, InvalidRequestError
 
@@ -200,18 +199,13 @@ class MediaFile:
 
     def _repr_html_(self) -> str:
         """A player for notebooks; large files are described instead of being put in the page."""
-        facts = html.escape(f"{clock(self.report.duration_s)}, {size(self.size_bytes)}")
-        place = html.escape(display_name(os.fspath(self.path))) if self.path else "in memory"
+        facts = f"{clock(self.report.duration_s)}, {size(self.size_bytes)}"
+        place = escaped(display_name(os.fspath(self.path))) if self.path else "in memory"
         available = self.data is not None or (self.path is not None and self.path.is_file())
         if not available or self.size_bytes > _INLINE_PLAYER_BYTES:
             return f"<div>MP3, {facts}, {place}</div>"
-        from base64 import b64encode
-
-        encoded = b64encode(self.read()).decode("ascii")
-        return (
-            f'<div><audio controls preload="metadata" src="data:{self.content_type};base64,'
-            f'{encoded}"></audio><div>{facts}, {place}</div></div>'
-        )
+        player = embedded("audio", self.content_type, self.read())
+        return f"<div>{player}<div>{facts}, {place}</div></div>"
 
 
 def refuse_asynchronous(name: str, callback: object) -> None:
@@ -269,11 +263,6 @@ class ConversionOutcome:
 
     def _repr_html_(self) -> str:
         """The file's player, or the error, for notebooks."""
-        return _conversion_outcome_html(self)
-
-
-def _conversion_outcome_html(outcome: ConversionOutcome) -> str:
-    """The file, or why there is none."""
-    if outcome.file is not None:
-        return outcome.file._repr_html_()
-    return f"<div>source {outcome.index}: {escaped(outcome.error)}</div>"
+        if self.file is not None:
+            return self.file._repr_html_()
+        return f"<div>source {self.index}: {escaped(self.error)}</div>"

@@ -9,7 +9,7 @@ from polymux._native import media
 from polymux.errors import InvalidRequestError, OperationCancelledError
 from polymux.media.inputs import native_source, path_bytes
 from polymux.media.options import flag, native_limits
-from polymux.media.results import ConversionWarning, progress_from_native
+from polymux.media.results import ConversionWarning, Progress
 
 if TYPE_CHECKING:
     import os
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from polymux.media.options import Limits
-    from polymux.media.results import Progress
 
     FilePath: TypeAlias = str | os.PathLike[str]
 
@@ -148,7 +147,7 @@ def remux(
 
     def report(progress: dict[str, Any]) -> None:
         if on_progress is not None:
-            on_progress(progress_from_native(progress))
+            on_progress(Progress(**progress))
 
     def check() -> None:
         if cancel is not None and cancel.cancelled:
@@ -164,17 +163,8 @@ def remux(
         None if on_progress is None else report,
         None if cancel is None else check,
     )
-    return _from_native(finished)
-
-
-def _from_native(native: dict[str, Any]) -> Remuxed:
-    return Remuxed(
-        container=native["container"],
-        content_type=native["content_type"],
-        extension="." + native["extension"],
-        duration_s=native["duration_s"],
-        bytes=native["bytes"],
-        streams=tuple(RemuxedStream(**stream) for stream in native["streams"]),
-        elapsed_s=native["elapsed_s"],
-        warnings=tuple(ConversionWarning(**warning) for warning in native["warnings"]),
-    )
+    lists = {
+        "streams": tuple(RemuxedStream(**one) for one in finished["streams"]),
+        "warnings": tuple(ConversionWarning(**one) for one in finished["warnings"]),
+    }
+    return Remuxed(**finished | lists | {"extension": f".{finished['extension']}"})

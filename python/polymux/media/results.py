@@ -34,8 +34,18 @@ def _fields_of(value: Any) -> dict[str, Any]:
     return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
 
 
+class _Described(HtmlReprMixin):
+    """What a file or a conversion is. Base class."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON-able values; a cover without its bytes."""
+        return _fields_of(self)
+
+
 @dataclass(frozen=True, slots=True)
-class ConversionWarning(HtmlReprMixin):
+class ConversionWarning(_Described):
     """Something worth knowing about a conversion that succeeded.
 
     Attributes:
@@ -49,10 +59,6 @@ class ConversionWarning(HtmlReprMixin):
     message: str
     position_s: float | None = None
     count: int = 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values."""
-        return _fields_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +136,23 @@ class ConversionReport:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return _conversion_report_html(self)
+        rate = f"{self.sample_rate_hz / 1000:g} kHz, {self.channels} ch"
+        rows = [
+            ("from", f"{escaped(self.codec)} in {escaped(self.container)}"),
+            ("to", f"MP3 {escaped(self.mode.upper())}, {rate}, {escaped(self.encoder)}"),
+            ("length", f"{clock(self.duration_s)}, {self.frames} frames"),
+            ("size", size(self.bytes)),
+            ("took", f"{self.elapsed_s:.2f} s, {self.speed:.0f} times real time"),
+        ]
+        for one in self.warnings:
+            where = "" if one.position_s is None else f" at {clock(one.position_s)}"
+            times = "" if one.count == 1 else f" ({one.count} times)"
+            rows.append((f"<b>{escaped(one.code)}</b>", f"{escaped(one.message)}{where}{times}"))
+        return table(rows)
 
 
 @dataclass(frozen=True, slots=True)
-class StreamInfo(HtmlReprMixin):
+class StreamInfo(_Described):
     """One stream of a container, as its headers describe it.
 
     Attributes:
@@ -175,13 +193,9 @@ class StreamInfo(HtmlReprMixin):
     encrypted: bool
     tags: dict[str, str]
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values."""
-        return _fields_of(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Chapter(HtmlReprMixin):
+class Chapter(_Described):
     """One chapter mark.
 
     Attributes:
@@ -198,10 +212,6 @@ class Chapter(HtmlReprMixin):
     def title(self) -> str:
         """The chapter's title; empty when it has none."""
         return self.tags.get("title", "")
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values."""
-        return _fields_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +242,7 @@ class Cover:
 
 
 @dataclass(frozen=True, slots=True)
-class MediaInfo:
+class MediaInfo(_Described):
     """What a file is, as read from its headers.
 
     Attributes:
@@ -273,13 +283,23 @@ class MediaInfo:
         """The audio streams alone."""
         return tuple(stream for stream in self.streams if stream.type == "audio")
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values; the cover without its bytes."""
-        return _fields_of(self)
-
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return _media_info_html(self)
+        facts = [escaped(self.container_long_name)]
+        if self.duration_s is not None:
+            facts.append(clock(self.duration_s))
+        if self.size_bytes is not None:
+            facts.append(size(self.size_bytes))
+        if self.bitrate_bps is not None:
+            facts.append(f"{self.bitrate_bps / 1000:.0f} kbit/s")
+        rows = [
+            (*map(escaped, (one.index, one.type, one.codec)), _form(one), escaped(one.language))
+            for one in self.streams
+        ]
+        streams = table(rows, ("stream", "type", "codec", "form", "language"))
+        tags = table([(escaped(name), escaped(text)) for name, text in self.tags.items()])
+        picture = "" if self.cover is None else image(self.cover.mime_type, self.cover.data)
+        return f"<div><b>{', '.join(facts)}</b>{streams}{tags if self.tags else ''}{picture}</div>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +355,13 @@ class PcmAudio:
         return array if self.channels == 1 else array.reshape(-1, self.channels)
 
     def _repr_html_(self) -> str:
-        """A player for notebooks, where it is not too long."""
-        return _pcm_audio_html(self)
+        """A player for notebooks, where it is not too long; the samples stay floats."""
+        data = self.samples.cast("B")
+        facts = f"{clock(self.duration_s)}, {self.sample_rate_hz} Hz, {self.channels} ch"
+        if not len(data) or len(data) > MAX_EMBEDDED_BYTES:
+            return f"<div>{facts}</div>"
+        player = embedded("audio", "audio/wav", _wave(self, data))
+        return f"<div>{player}<div>{facts}</div></div>"
 
 
 def report_from_native(native: dict[str, Any]) -> ConversionReport:
@@ -429,66 +454,10 @@ class Progress(HtmlReprMixin):
         return max(0.0, self.duration_s - self.position_s) / self.speed
 
 
-def progress_from_native(native: dict[str, Any]) -> Progress:
-    """The native module's dictionary as a `Progress`."""
-    return Progress(
-        position_s=native["position_s"],
-        duration_s=native["duration_s"],
-        bytes_written=native["bytes_written"],
-        elapsed_s=native["elapsed_s"],
-    )
-
-
-def _conversion_report_html(report: ConversionReport) -> str:
-    """What a conversion did, and what it warns of."""
-    rate = f"{report.sample_rate_hz / 1000:g} kHz, {report.channels} ch"
-    rows = [
-        ("from", f"{escaped(report.codec)} in {escaped(report.container)}"),
-        ("to", f"MP3 {escaped(report.mode.upper())}, {rate}, {escaped(report.encoder)}"),
-        ("length", f"{clock(report.duration_s)}, {report.frames} frames"),
-        ("size", size(report.bytes)),
-        ("took", f"{report.elapsed_s:.2f} s, {report.speed:.0f} times real time"),
-    ]
-    for one in report.warnings:
-        where = "" if one.position_s is None else f" at {clock(one.position_s)}"
-        times = "" if one.count == 1 else f" ({one.count} times)"
-        rows.append((f"<b>{escaped(one.code)}</b>", f"{escaped(one.message)}{where}{times}"))
-    return table(rows)
-
-
-def _media_info_html(info: MediaInfo) -> str:
-    """What a file is: container, streams, tags and cover."""
-    facts = [escaped(info.container_long_name)]
-    if info.duration_s is not None:
-        facts.append(clock(info.duration_s))
-    if info.size_bytes is not None:
-        facts.append(size(info.size_bytes))
-    if info.bitrate_bps is not None:
-        facts.append(f"{info.bitrate_bps / 1000:.0f} kbit/s")
-    rows = [
-        (str(one.index), escaped(one.type), escaped(one.codec), _form(one), escaped(one.language))
-        for one in info.streams
-    ]
-    streams = table(rows, ("stream", "type", "codec", "form", "language"))
-    tags = table([(escaped(name), escaped(text)) for name, text in info.tags.items()])
-    picture = "" if info.cover is None else image(info.cover.mime_type, info.cover.data)
-    return f"<div><b>{', '.join(facts)}</b>{streams}{tags if info.tags else ''}{picture}</div>"
-
-
 def _form(one: StreamInfo) -> str:
     if one.type == "audio":
         return f"{one.sample_rate_hz} Hz, {escaped(one.channel_layout or one.channels)}"
     return f"{one.width}x{one.height}" if one.width else ""
-
-
-def _pcm_audio_html(audio: PcmAudio) -> str:
-    """A player; of long sound its length alone. The samples lie in it as they are, as floats."""
-    data = audio.samples.cast("B")
-    facts = f"{clock(audio.duration_s)}, {audio.sample_rate_hz} Hz, {audio.channels} ch"
-    if not len(data) or len(data) > MAX_EMBEDDED_BYTES:
-        return f"<div>{facts}</div>"
-    player = embedded("audio", "audio/wav", _wave(audio, data))
-    return f"<div>{player}<div>{facts}</div></div>"
 
 
 def _wave(audio: PcmAudio, data: memoryview[int]) -> bytes:

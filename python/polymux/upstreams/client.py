@@ -18,7 +18,7 @@ from polymux._util.redaction import redact_json, register_secret
 from polymux.client import event_loop
 from polymux.client.answer import Answer, status_error
 from polymux.client.call import SUCCESSES
-from polymux.client.chat_stream import opened_async_stream
+from polymux.client.chat_stream import AsyncChatStream, make_stream
 from polymux.client.options import NEVER, QUICK, STREAMED, Retry, Timeout, native_options
 from polymux.config import checked_base_url, checked_key, host_of
 from polymux.downloads.proxy import GuardedProxy
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from polymux._native import _core
-    from polymux.client.chat_stream import AsyncChatStream
     from polymux.fetch.fetcher import FetchPolicy
 
 #: A gateway does not wait where its caller could, and does not ask for the same work twice.
@@ -258,7 +257,7 @@ class UpstreamServer:
                 self._breaker.count(None)
                 raise status_error(answer)
         self._breaker.count(None)
-        return opened_async_stream(exchange)
+        return make_stream(AsyncChatStream, exchange)
 
     async def events(self, operation: str, path: str) -> AsyncIterator[tuple[str, Any]]:
         """The events of a stream that is asked for by GET: their names, and their JSON.

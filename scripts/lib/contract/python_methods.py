@@ -1,4 +1,4 @@
-"""The typed methods of every operation, synchronous and asynchronous, one file a family."""
+"""The typed methods of every operation: one class with functions, and one with coroutines."""
 
 from __future__ import annotations
 
@@ -34,10 +34,8 @@ def files(contract: Contract) -> dict[str, str]:
     """Path below the repository's root to content."""
     made = {f"{FOLDER}/types.py": python_types.types_file(contract)}
     made[f"{FOLDER}/results.py"] = _results_file(contract)
-    for family in contract.families:
-        for asynchronous in (False, True):
-            name = f"async_{family}" if asynchronous else family
-            made[f"{FOLDER}/{name}.py"] = _module(contract, family, asynchronous=asynchronous)
+    made[f"{FOLDER}/synchronous.py"] = _module(contract, asynchronous=False)
+    made[f"{FOLDER}/asynchronous.py"] = _module(contract, asynchronous=True)
     return made
 
 
@@ -55,24 +53,19 @@ def _results_file(contract: Contract) -> str:
     )
 
 
-def _module(contract: Contract, family: str, *, asynchronous: bool) -> str:
-    methods = [
-        _Method(one, asynchronous=asynchronous)
-        for one in contract.operations
-        if one.family == family
-    ]
+def _module(contract: Contract, *, asynchronous: bool) -> str:
+    methods = [_Method(one, asynchronous=asynchronous) for one in contract.operations]
     kind = "Async" if asynchronous else ""
-    title = f"{family.capitalize()} operations{', asynchronous' if kind else ''}."
+    title = f"All operations as {'coroutine ' if asynchronous else ''}methods."
     signatures = "\n".join(signature for one in methods for signature in one.signatures())
-    overload = ", overload" if any(len(one.signatures()) > 1 for one in methods) else ""
     return (
         f"{python_types.HEAD.format(title=title)}\n"
         f"from __future__ import annotations\n\n"
-        f"from polymux.client.methods._caller import {kind}Caller{overload}\n\n"
+        f"from polymux.client.methods._caller import {kind}Caller, overload\n\n"
         # Not from typing, which costs more to load than a client.
         "TYPE_CHECKING = False\n"
         f"{_imports(contract, signatures)}\n\n"
-        f"class {kind}{family.capitalize()}Operations({kind}Caller):\n"
+        f"class {kind}Operations({kind}Caller):\n"
         f'    """{title}"""\n\n' + "\n".join(one.text() for one in methods)
     )
 

@@ -79,7 +79,7 @@ async def measured(work, count, awaited):
 """
 #: Where no request is made, a thousand times; of others as often as finds what each leaves.
 OBJECTS = {
-    "CallOptions": "native_options(QUICK, Retry(0))",
+    "CallOptions": "native_options.__wrapped__(QUICK, Retry(0))",
     "Session": "session()",
     "Session, closed": "session().close()",
     "LoopNotifier": "core.LoopNotifier(core)",

@@ -5,10 +5,21 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, overload
+    from typing import Any, TypedDict, Unpack, overload
 
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
+
+    class CallArguments(TypedDict, total=False):
+        """How an operation is called, beside its fields; see `Caller.request` for each."""
+
+        model: str | None
+        extra_body: Mapping[str, Any] | None
+        timeout: float | Timeout | None
+        on_upload: Callable[[int, int | None], object] | None
+        on_progress: Callable[[Prediction], object] | None
+        wait: bool
+
 else:
 
     def overload(function: object) -> object:
@@ -79,28 +90,14 @@ class Caller:
         )
 
     def _call(
-        self,
-        operation: str,
-        values: dict[str, Any],
-        *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
+        self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
         """Runs an operation.
 
         Args:
             operation: Its name in the contract.
             values: Wire name to value; None where the caller gave none.
-            model: The model selector, where the operation has one.
-            extra_body: Fields that the contract does not have.
-            timeout: Seconds that everything may take, or all deadlines.
-            on_upload: Told how much of the body was sent, and its length.
-            on_progress: Told of a job, while it goes on and of its end.
-            wait: False: a job comes back as it is.
+            arguments: Those of `request`, beside the fields.
 
         Returns:
             What the operation's contract says.
@@ -140,16 +137,7 @@ class AsyncCaller:
         )
 
     async def _call(
-        self,
-        operation: str,
-        values: dict[str, Any],
-        *,
-        model: str | None,
-        extra_body: Mapping[str, Any] | None,
-        timeout: float | Timeout | None = None,
-        on_upload: Callable[[int, int | None], object] | None = None,
-        on_progress: Callable[[Prediction], object] | None = None,
-        wait: bool = True,
+        self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
         """Runs an operation; the arguments are those of `Caller._call`."""
         raise NotImplementedError

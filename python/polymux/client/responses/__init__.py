@@ -17,14 +17,13 @@ from polymux.client.responses.chat import (
     AnswerMessage,
     ChatCompletion,
     Choice,
-    TextResponse,
     ToolCall,
     ToolFunction,
     Usage,
 )
-from polymux.client.responses.files import OcrText, media_url
 from polymux.client.responses.prediction import Prediction, TranscriptChunk
 from polymux.client.responses.songs import Song, SongList
+from polymux.client.responses.text import OcrText, TextResponse, media_url
 
 __all__ = [
     "AnswerMessage",

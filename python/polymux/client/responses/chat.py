@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polymux._util.html_repr import HtmlReprMixin, code, markdown
-from polymux.client.responses._base import Response, Result, keep, required_text
-from polymux.client.responses._members import member, part, parts
+from polymux.client.responses._base import Response, Result, member, part, parts
 
 _ORDINARY_ENDS = (None, "stop", "tool_calls", "function_call")
 
@@ -102,7 +101,11 @@ class AnswerMessage(Result):
 
     def _repr_markdown_(self) -> str:
         """The message as Markdown for notebooks; nothing in it is a tag or a link."""
-        return _message_html(self)
+        parts = [markdown(self.content)] if self.content else []
+        for call in self.tool_calls:
+            parts.append(markdown(f"Calls {call.name}:"))
+            parts.append(code(call.arguments, "json"))
+        return "\n\n".join(parts)
 
 
 class Choice(Result):
@@ -126,7 +129,10 @@ class Choice(Result):
 
     def _repr_markdown_(self) -> str:
         """The answer as Markdown for notebooks; nothing in it is a tag or a link."""
-        return _choice_html(self)
+        parts = [self.message._repr_markdown_()]
+        if self.finish_reason not in _ORDINARY_ENDS:
+            parts.append(f"*Ended by: {markdown(self.finish_reason or '')}*")
+        return "\n\n".join(part for part in parts if part)
 
 
 class ChatCompletion(Response):
@@ -195,56 +201,4 @@ class ChatCompletion(Response):
 
     def _repr_markdown_(self) -> str:
         """The answers as Markdown for notebooks; nothing in them is a tag or a link."""
-        return _chat_completion_html(self)
-
-
-class TextResponse(Response):
-    """An answer that is a text: of the free chat and of a video's summary.
-
-    Attributes:
-        text: The text, from the member ``response``; texts in an array are joined.
-
-    Example:
-        >>> import polymux
-        >>> polymux.TextResponse.decode(b'{"response": "Hello!"}').text
-        'Hello!'
-    """
-
-    __slots__ = ("text",)
-    _also_known = frozenset({"response"})
-    _shown = ("text",)
-
-    text: str
-
-    def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
-        super().__init__(value, raw, path=path)
-        keep(self, "text", required_text(value, ("response",), path))
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_markdown_(self) -> str:
-        """The text as Markdown for notebooks; nothing in it is a tag or a link."""
-        return markdown(self.text)
-
-
-def _chat_completion_html(answer: ChatCompletion) -> str:
-    """The answers, one below the other, with the calls they ask for and how they ended."""
-    return "\n\n---\n\n".join(_choice_html(one) for one in answer.choices)
-
-
-def _choice_html(one: Choice) -> str:
-    """One answer: what was written, the calls it asks for, and how it ended."""
-    parts = [_message_html(one.message)]
-    if one.finish_reason not in _ORDINARY_ENDS:
-        parts.append(f"*Ended by: {markdown(one.finish_reason or '')}*")
-    return "\n\n".join(part for part in parts if part)
-
-
-def _message_html(one: AnswerMessage) -> str:
-    """What was written, and the calls it asks for."""
-    parts = [markdown(one.content)] if one.content else []
-    for call in one.tool_calls:
-        parts.append(markdown(f"Calls {call.name}:"))
-        parts.append(code(call.arguments, "json"))
-    return "\n\n".join(parts)
+        return "\n\n---\n\n".join(one._repr_markdown_() for one in self.choices)

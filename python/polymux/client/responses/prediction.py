@@ -13,8 +13,16 @@ from polymux._util.html_repr import (
     table,
 )
 from polymux._util.text import clock, printable, shortened
-from polymux.client.responses._base import Response, Result, all_nested, keep
-from polymux.client.responses._members import is_kind, joined, member, wrong
+from polymux.client.responses._base import (
+    Response,
+    Result,
+    all_nested,
+    is_kind,
+    joined,
+    keep,
+    member,
+    wrong,
+)
 from polymux.errors import PolymuxError, PredictionFailedError
 
 if TYPE_CHECKING:
@@ -224,7 +232,22 @@ class Prediction(Response):
 
     def _repr_html_(self) -> str:
         """How it went, and pictures, players or text of what it made, for notebooks."""
-        return _prediction_html(self)
+        facts = [f"<b>{escaped(self.model or 'prediction')}</b>", escaped(self.status)]
+        took_s = (self.metrics or {}).get("predict_time")
+        if isinstance(took_s, (int, float)):
+            facts.append(f"{took_s:.1f} s")
+        if self.id is not None:
+            facts.append(escaped(self.id))
+        parts = [f"<div>{' · '.join(facts)}</div>"]
+        done = self.extra.get("progress")
+        if not self.finished and isinstance(done, (int, float)):
+            parts.append(f'<progress value="{float(done):.4f}" max="1"></progress>')
+        if self.error is not None:
+            parts.append(f"<div>{escaped(self.error)}</div>")
+        parts.append(_output_html(self))
+        if self.logs.strip():
+            parts.append(f"<details><summary>logs</summary>{preformatted(self.logs)}</details>")
+        return f"<div>{''.join(parts)}</div>"
 
     def _files(self) -> tuple[MediaFile, ...]:
         output = self._value.get("output")
@@ -249,26 +272,6 @@ class Prediction(Response):
         if not isinstance(address, (str, type(None))):
             raise wrong(joined("output", name), "an address", address)
         return None if address is None else self._file(address)
-
-
-def _prediction_html(job: Prediction) -> str:
-    """A job: how it went, and what it made."""
-    facts = [f"<b>{escaped(job.model or 'prediction')}</b>", escaped(job.status)]
-    took_s = (job.metrics or {}).get("predict_time")
-    if isinstance(took_s, (int, float)):
-        facts.append(f"{took_s:.1f} s")
-    if job.id is not None:
-        facts.append(escaped(job.id))
-    parts = [f"<div>{' · '.join(facts)}</div>"]
-    done = job.extra.get("progress")
-    if not job.finished and isinstance(done, (int, float)):
-        parts.append(f'<progress value="{float(done):.4f}" max="1"></progress>')
-    if job.error is not None:
-        parts.append(f"<div>{escaped(job.error)}</div>")
-    parts.append(_output_html(job))
-    if job.logs.strip():
-        parts.append(f"<details><summary>logs</summary>{preformatted(job.logs)}</details>")
-    return f"<div>{''.join(parts)}</div>"
 
 
 def _output_html(job: Prediction) -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from polymux._util.html_repr import embedded, is_address, link, table
 from polymux._util.text import shown
-from polymux.client.responses._base import Answered, Response, parsed, restored
-from polymux.client.responses._members import fresh, joined, member, wrong
+from polymux.client.responses._base import Response, all_nested, keep, member, wrong
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
@@ -45,10 +44,10 @@ class Song(Response):
 
     def _repr_html_(self) -> str:
         """A card for notebooks; its cover is fetched for it, by the guarded fetcher."""
-        return _song_html(self)
+        return f"<div>{_song_cover_html(self)}<div>{_song_name_html(self)}</div></div>"
 
 
-class SongList(Sequence[Song], Answered):
+class SongList(Response, Sequence[Song]):
     """Songs that were found, best first: a sequence of `Song`, immutable.
 
     Example:
@@ -58,42 +57,22 @@ class SongList(Sequence[Song], Answered):
         (1, 'Blue Danube - Strauss')
     """
 
-    __slots__ = ("_answer", "_raw", "_songs", "_value")
-    _raw: bytes
+    __slots__ = ("_songs",)
+    _copied_by = "list() makes one that can"
     _songs: tuple[Song, ...]
-    _value: list[Any]
 
-    def __init__(self, value: Any, raw: bytes = b"") -> None:
+    def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
         if not isinstance(value, list):
-            raise wrong("", "an array of songs", value)
-        songs = tuple(Song(one, path=joined("", index)) for index, one in enumerate(value))
-        object.__setattr__(self, "_value", value)
-        object.__setattr__(self, "_songs", songs)
-        object.__setattr__(self, "_raw", raw)
-        object.__setattr__(self, "_answer", None)
-
-    @classmethod
-    def decode(cls, body: bytes) -> SongList:
-        """Decodes the body of an answer.
-
-        Raises:
-            DecodeError: No JSON, no array, or a song with a member of a wrong type.
-        """
-        return cls(parsed(body), bytes(body))
-
-    @property
-    def raw(self) -> bytes:
-        """The bytes as they came; empty for a part of a list."""
-        return self._raw
+            raise wrong(path, "an array of songs", value)
+        keep(self, "_value", value)
+        keep(self, "_songs", all_nested(Song, value, path))
+        keep(self, "_raw", raw)
+        keep(self, "_answer", None)
 
     @property
     def extra(self) -> dict[str, Any]:
         """Always empty: an array has no members. Each song has an `extra` of its own."""
         return {}
-
-    def json(self) -> Any:
-        """The whole JSON as plain lists and dicts; a new copy each time."""
-        return fresh(self._value)
 
     @overload
     def __getitem__(self, index: int) -> Song: ...
@@ -110,11 +89,6 @@ class SongList(Sequence[Song], Answered):
     def __iter__(self) -> Iterator[Song]:
         return iter(self._songs)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SongList):
-            return NotImplemented
-        return self._value == other._value
-
     def __hash__(self) -> int:
         return hash(self._songs)
 
@@ -124,28 +98,9 @@ class SongList(Sequence[Song], Answered):
         return f"SongList([{names}{more}])"
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        return _song_list_html(self)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a SongList cannot be changed; list() makes one that can")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("a SongList cannot be changed; list() makes one that can")
-
-    def __copy__(self) -> SongList:
-        return self
-
-    def __deepcopy__(self, memo: object) -> SongList:
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (SongList, self._value, self._raw, self._answer)
-
-
-def _song_html(one: Song) -> str:
-    """A song with its cover, which is fetched as results are: guarded, and without a key."""
-    return f"<div>{_song_cover_html(one)}<div>{_song_name_html(one)}</div></div>"
+        """A table for notebooks; covers are not fetched, as there may be many."""
+        rows = [(str(number), _song_name_html(one)) for number, one in enumerate(self, 1)]
+        return table(rows, ("", "song")) if rows else "<div>no songs</div>"
 
 
 def _song_name_html(one: Song) -> str:
@@ -153,6 +108,7 @@ def _song_name_html(one: Song) -> str:
 
 
 def _song_cover_html(one: Song) -> str:
+    """The cover, which is fetched as results are: guarded, and without a key."""
     if not is_address(one.image_url):
         return ""
     from polymux.client.remote_file import RemoteFile
@@ -174,9 +130,3 @@ def _picture_type(data: bytes) -> str | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for first, kind in begins.items() if data.startswith(first)), None)
-
-
-def _song_list_html(songs: SongList) -> str:
-    """Songs, best first. Their covers are not fetched: there may be many."""
-    rows = [(str(number), _song_name_html(one)) for number, one in enumerate(songs, 1)]
-    return table(rows, ("", "song")) if rows else "<div>no songs</div>"

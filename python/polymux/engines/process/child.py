@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.gc import freeze_gc
+from polymux._util.memory import freeze_gc
 from polymux._util.text import display_name
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.process import egress, sandbox
