@@ -69,17 +69,6 @@ def test_covers_are_files_that_can_be_shown(folder: Path, snippets: list[Path]) 
     assert not drawn.exists()
 
 
-def test_where_covers_cannot_be_written_songs_are_named(
-    folder: Path, snippets: list[Path], tmp_path: Path
-) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "covers").write_text("in the way")
-    with polymux.Local(home, engines={}, catalogue=folder) as here:
-        song = here.identify_song(snippets[2])
-    assert song.image_url.startswith("data:image/svg+xml;base64,")
-
-
 def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) -> None:
     with local(folder) as here:
         with pytest.raises(NoMatchError, match="no song of the catalogue"):
