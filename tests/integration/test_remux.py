@@ -37,15 +37,8 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("video", "audio", "container", "extension"),
     [
         ("h264", "aac", "mp4", ".mp4"),
-        ("h264", "mp3", "mp4", ".mp4"),
         ("hevc", "eac3", "mp4", ".mp4"),
-        ("av1", "opus", "webm", ".webm"),
-        ("vp9", "flac", "mp4", ".mp4"),
-        ("vp8", "vorbis", "webm", ".webm"),
         ("vp8", "aac", "matroska", ".mkv"),
-        ("mpeg4", "ac3", "mp4", ".mp4"),
-        ("h264", "alac", "mp4", ".mp4"),
-        ("h264", "vorbis", "matroska", ".mkv"),
         ("vp9", "opus", "webm", ".webm"),
     ],
 )

@@ -122,10 +122,3 @@ def test_another_polymux_lists_at_its_door(ollama: MisbehavingServer, tmp_path: 
         assert listed(server) == listed(server) == ["fast"]
     (asked,) = ollama.requests
     assert (asked.path, asked.header("authorization")) == (LISTED, f"Bearer {CANARY}")
-
-
-def test_another_polymux_without_that_door(ollama: MisbehavingServer, tmp_path: Path) -> None:
-    ollama.script(steps.answer(404, b"{}"), path=LISTED)
-    attic = upstream(tmp_path, ollama.url, kind="polymux", operations=("chat",))
-    with gateway(tmp_path, {"attic": attic}) as server:
-        assert listed(server) == ["default"]

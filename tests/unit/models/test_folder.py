@@ -85,13 +85,6 @@ def test_own_files_are_copied(folder: ModelsFolder, tmp_path: Path) -> None:
     assert list(folder.path.iterdir()) == []
 
 
-def test_a_network_s_name_tells_no_factor(folder: ModelsFolder, tmp_path: Path) -> None:
-    for name in ("a-x2", "b-x4plus", "3x_c"):
-        path = network(tmp_path / "own", name)
-        made = import_local.add(f"m{name}", path, folder)
-        assert (made.family, made.engine_options()) == ("upscale", {"model": str(path)})
-
-
 def test_a_model_in_pieces_and_one_that_sees(folder: ModelsFolder, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
@@ -227,25 +220,6 @@ def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
     assert "assistant.gguf is missing" in folder.get("own-one").problem
     assert folder.damage(made) == ["assistant.gguf"]
     assert folder.remove("own-one") == []
-
-
-def test_a_folder_that_is_a_link_is_somebody_s(
-    folder: ModelsFolder, tmp_path: Path, gguf: Path
-) -> None:
-    other = ModelsFolder(tmp_path / "other")
-    import_local.add("own-one", gguf, other, copy=True)
-    folder.path.mkdir()
-    (folder.path / "own-one").symlink_to(other.path / "own-one")
-    assert folder.get("own-one").problem == ""
-    with pytest.raises(OutputRefusedError, match="by hand"):
-        folder.remove("own-one")
-    assert len(contents(other.path)) == 2
-
-
-def test_files_in_the_folder_of_models_are_not_linked(folder: ModelsFolder) -> None:
-    own = speech(folder.path / "whisper")
-    with pytest.raises(InvalidRequestError, match="already"):
-        import_local.add("again", own, folder)
 
 
 def test_a_copy_that_fails_leaves_nothing(folder: ModelsFolder, gguf: Path) -> None:
