@@ -199,11 +199,9 @@ def started(*words: str | Path, cwd: Path, **options: Any) -> subprocess.Popen[b
 
 
 def ended(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, bytes]:
-    """The exit code and what it says, within two seconds of a signal."""
-    began = time.monotonic()
+    """The exit code and what it says after a signal."""
     process.send_signal(number)
     code = process.wait(timeout=30)
-    assert time.monotonic() - began < 2
     _, errors = process.communicate()
     return code, errors
 

@@ -51,18 +51,18 @@ def test_slow_addresses_hold_up_no_more_than_fetches() -> None:
         queued.cancel()
         with pytest.raises(asyncio.CancelledError):
             await queued
-        assert time.monotonic() - begun < 2 * PATIENCE
+        assert time.monotonic() - begun < 10 * PATIENCE
         assert len(own_threads()) == MAX_THREADS
         assert len(server.requests) == MAX_THREADS
         # Who waits for a thread has less of the total left.
         begun = time.monotonic()
-        queued = asyncio.create_task(fetching(server, total_ms=1500))
-        await asyncio.sleep(0.8)
+        queued = asyncio.create_task(fetching(server, total_ms=3000))
+        await asyncio.sleep(2.5)
         for task in slow:
             task.cancel()
         with pytest.raises(errors.RequestTimeoutError):
             await queued
-        assert 1.4 <= time.monotonic() - begun <= 2.1 * PATIENCE
+        assert 2.9 <= time.monotonic() - begun <= 5 * PATIENCE
         await asyncio.gather(*slow, return_exceptions=True)
 
     with Server(HELD) as server:

@@ -190,7 +190,7 @@ def test_control_c(what: str) -> None:
             program.send_signal(signal.SIGINT)
             while (line := program.stdout.readline().strip()) != "interrupted":
                 assert line == "processing"
-            assert time.monotonic() - began < 0.5 * PATIENCE
+            assert time.monotonic() - began < 10 * PATIENCE
             # The program's end waits for no thread that reads.
             assert program.wait(MAX_S) == 0
         finally:

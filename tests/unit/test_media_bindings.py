@@ -79,7 +79,7 @@ def test_cancelling_ends_soon_and_calls_on_done_once(long_wav: bytes) -> None:
     conversion.cancel()
     with pytest.raises(polymux.OperationCancelledError):
         conversion.wait()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < PATIENCE_S
     conversion.cancel()
     assert called.acquire(timeout=PATIENCE_S)
     assert not called.acquire(timeout=0.05)
@@ -91,7 +91,7 @@ def test_dropping_a_conversion_cancels_it(long_wav: bytes) -> None:
     began = time.monotonic()
     del conversion
     assert done.wait(PATIENCE_S)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_on_done_sees_the_end_and_its_own_failure_is_reported(
@@ -120,7 +120,7 @@ def test_what_waits_for_a_worker_is_cancelled_at_once(
     assert queued.done
     with pytest.raises(polymux.OperationCancelledError):
         queued.wait()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < PATIENCE_S
     assert polymux.probe(SHORT).container == "wav"  # It does not queue behind conversions.
     gate.set()
     assert all(conversion.wait()["samples"] == SAMPLES for conversion in busy)
@@ -149,5 +149,5 @@ def test_what_a_check_raises_ends_the_work(what: str, gate: threading.Event) -> 
     began = time.monotonic()
     with pytest.raises(LookupError):
         getattr(_media, what)(("file", waiting(gate), "x"), *options, _media.Limits(), check)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
     assert looks[2] - looks[0] > 0.09  # Not more often than twenty times a second.

@@ -134,7 +134,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_waits(work: str, tmp_path: 
         pass
     began = time.monotonic()
     outcome(process)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert list(tmp_path.iterdir()) == []
 
 

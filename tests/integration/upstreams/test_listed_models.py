@@ -92,10 +92,11 @@ def test_one_that_does_not_answer(tmp_path: Path) -> None:
         with gateway(tmp_path, {"silent": silent}) as server:
             began = time.monotonic()
             assert listed(server) == []
-            assert time.monotonic() - began < 5
+            first_s = time.monotonic() - began
+            assert first_s < 20
             began = time.monotonic()
             assert listed(server) == []
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < first_s / 2
 
 
 def test_settings_that_name_models(ollama: MisbehavingServer, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from support.polymux_server import PolymuxServer
 
-SOON_S = 1.0
+SOON_S = 15.0
 NAME = "n1"
 CREATE, FILES = f"{BASE}/predictions", f"{BASE}/files"
 #: Known beforehand, so that nothing is asked about versions.
