@@ -233,17 +233,6 @@ def test_control_c_while_waiting_for_standard_input(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-def test_control_c_while_nobody_reads_standard_output(long_wave: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*PROGRAM, "convert-to-mp3", "-b", "320k", "--identical-file", "-o", "-", long_wave],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.read(10)
-    time.sleep(1)  # The pipe is full by now, and the encoder waits in its write.
-    assert ended(process, signal.SIGINT) == (130, b"polymux: interrupted\n")
-
-
 def test_progress_on_a_terminal(long_wave: Path, tmp_path: Path) -> None:
     one = r"\r\[[#-]{24}\] +\d+%  \d+:\d\d of 4:00:00  [\d.]+ [kM]B  [\d.]+x  "
     several = r"\r\[[#-]{24}\] +\d+%  \d of 2 files  \d running  [\d.]+x"

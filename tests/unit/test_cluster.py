@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -56,45 +55,6 @@ def orders(*keys: int, size_bytes: int = 0) -> list[Order]:
 def keys(group: tuple[Order, ...] | None) -> list[int]:
     assert group is not None
     return [one.key for one in group]
-
-
-def test_a_place_of_the_row_has_the_same_orders_each_time() -> None:
-    feed = Feed(workers=1)
-    for one in orders(*range(6)):
-        feed.add(one)
-    assert keys(feed.group(0)) == [0, 1, 2]
-    for one in orders(6, 7):
-        feed.add(one)
-    assert keys(feed.group(1)) == [3, 4]
-    feed.end(1)
-    # Read once more, as where a machine was lost: what is over is not done again.
-    assert keys(feed.group(0)) == [0, 2]
-    assert keys(feed.group(1)) == [3, 4]
-    feed.end(0)
-    feed.end(2)
-    assert keys(feed.group(0)) == []
-
-
-def test_large_orders_go_alone_and_few_go_one_by_one() -> None:
-    feed = Feed(workers=1)
-    for one in orders(*range(8), size_bytes=PIECE_BYTES):
-        feed.add(one)
-    assert keys(feed.group(0)) == [0]
-    few = Feed(workers=4)
-    for one in orders(0, 1, 2):
-        few.add(one)
-    assert [keys(few.group(place)) for place in range(3)] == [[0], [1], [2]]
-
-
-def test_the_row_waits_and_ends() -> None:
-    feed = Feed(workers=1)
-    found: list[Any] = []
-    reader = threading.Thread(target=lambda: found.extend(feed.group(place) for place in (0, 1)))
-    reader.start()
-    feed.add(orders(0)[0])
-    feed.close()
-    reader.join(60)
-    assert [None if one is None else keys(one) for one in found] == [[0], None]
 
 
 def test_files_go_in_pieces(tmp_path: Path) -> None:

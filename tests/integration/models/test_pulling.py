@@ -15,7 +15,6 @@ from polymux.errors import (
 )
 from polymux.models import catalogue, download
 from polymux.models.errors import ModelError
-from polymux.models.folder import ModelsFolder
 from support.models import (
     GGUF,
     SPEECH,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.models.catalogue import Model
+    from polymux.models.folder import ModelsFolder
 
 
 @pytest.fixture

@@ -80,18 +80,6 @@ def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) ->
             here.search_music(" \t ")
 
 
-def test_an_open_catalogue_stays_open(tmp_path: Path, music: Path, snippets: list[Path]) -> None:
-    with polymux.Catalogue(tmp_path / "own") as catalogue:
-        with local(catalogue) as here:
-            with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
-                here.identify_song(snippets[3])
-            catalogue.add(music)
-            song = here.identify_song(snippets[3])
-            assert song.name == "Title 3 - Artist 3"
-            assert [one.name for one in here.search_music("title 3", limit=1)] == [song.name]
-        assert catalogue.stats().songs == 4
-
-
 def test_a_catalogue_that_is_not_there_yet(
     folder: Path, tmp_path: Path, snippets: list[Path]
 ) -> None:

@@ -314,23 +314,3 @@ def test_a_version_that_is_not_there(service: ReplicateService, tmp_path: Path) 
     assert "no such model" in answers[1].json()["error"]
     assert "no such version" in answers[2].json()["error"]
     assert service.predictions == []
-
-
-def test_each_of_several_addresses_in_one_text(service: ReplicateService, tmp_path: Path) -> None:
-    """Behind one that may be asked, within this network and by another scheme."""
-    service.output("HOST/made/one.png")
-    path = f"{UPSCALE}?model={CLARITY}"
-    allowed = f"{service.url}/a.safetensors"
-    policy = FetchPolicy(allowed_hosts=(allowed.split("/")[2],))
-    upstreams = {"r": replicate(tmp_path, service)}
-
-    def asked(links: str) -> Answer:
-        return posted(server, path, ("image", ("a.png", PNG)), ("lora_links", links))
-
-    with gateway(tmp_path, upstreams, fetch=policy) as server:
-        good(asked(f"{allowed},{allowed}"))
-        before = len(service.requests)
-        for last in ("http://169.254.169.254/latest", "http://127.0.0.1/x", "file:///etc/passwd"):
-            told = asked(f"{allowed},{last}").json()
-            assert (told["code"], told["param"]) == ("url_refused", "lora_links")
-        assert len(service.requests) == before

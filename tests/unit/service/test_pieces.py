@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import errors
 from polymux.service import chunks, database
-from polymux.service.model import LARGEST_PREVIEW_BYTES, Caller, Estimate, ProgressSink, Upload
+from polymux.service.model import Caller, Estimate, ProgressSink, Upload
 from polymux.service.store import Store
 from support.services import Scripted, chat_of, on_a_loop, running, work_of
 
@@ -169,18 +169,3 @@ def test_the_last_preview_is_shown_and_told_of() -> None:
     sink.preview(b"\x89PNG", "image/png")
     assert sink.preview_url == "data:image/png;base64,iVBORw=="
     assert len(changes) == 2
-
-
-@pytest.mark.parametrize(
-    ("data", "content_type"),
-    [
-        (JPEG, "text/html"),
-        (JPEG, "image/svg+xml"),
-        (b"x" * (LARGEST_PREVIEW_BYTES + 1), "image/jpeg"),
-    ],
-)
-def test_what_is_no_small_picture_is_none(data: bytes, content_type: str) -> None:
-    sink = ProgressSink(lambda: None, no_draft)
-    with pytest.raises(ValueError, match=content_type.replace("+", r"\+")):
-        sink.preview(data, content_type)
-    assert sink.preview_url is None
