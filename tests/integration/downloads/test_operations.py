@@ -75,9 +75,9 @@ def test_music_and_a_summary_by_their_commands(
     server: PolymuxServer, site: Server, tmp_path: Path
 ) -> None:
     given = environment_of(server)
-    run("download-music", "Blue Danube", "-o", "music.mp3", cwd=tmp_path, **given)
-    found = polymux.probe(tmp_path / "music.mp3")
-    assert found.duration_s == pytest.approx(3.0, abs=0.2)
+    run("download-music", "Blue Danube", "--output-dir", "kept", cwd=tmp_path, **given)
+    [kept] = (tmp_path / "kept").iterdir()
+    assert polymux.probe(kept).duration_s == pytest.approx(3.0, abs=0.2)
     done = run("summarize-video", site.url("/page/low.mp4"), cwd=tmp_path, **given)
     assert done.stdout.decode().strip() == "A river carries stones."
 
