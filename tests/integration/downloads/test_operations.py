@@ -162,7 +162,7 @@ def test_a_conversion_that_is_interrupted(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     words = [sys.executable, "-c", COMMAND, site.authority, "--url", site.url("/slow/tone.wav")]
     with Shell(*words, cwd=tmp_path) as terminal:
-        terminal.wait_for("0:01  processing")
+        terminal.wait_for(r"\d  processing")
         terminal.press("\x03")
         terminal.wait_for("polymux: interrupted")
         assert terminal.end() == 130
