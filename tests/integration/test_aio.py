@@ -106,30 +106,6 @@ def test_cancelling_leaves_nothing(long_wave: Path, tmp_path: Path) -> None:
     assert positions[-1] > 0
 
 
-def test_an_exception_of_the_callback_ends_the_conversion(long_wave: Path, tmp_path: Path) -> None:
-    async def stop(_: polymux.Progress) -> None:
-        raise LookupError
-
-    async def main() -> None:
-        with pytest.raises(LookupError):
-            await aio.convert_to_mp3(long_wave, tmp_path / "a.mp3", on_progress=stop)
-        assert list(tmp_path.iterdir()) == []
-
-    asyncio.run(main())
-
-
-def test_convert_many(clip: Path, tmp_path: Path) -> None:
-    async def main() -> dict[int, polymux.ConversionOutcome]:
-        sources: list[Path | str | bytes] = [clip, "missing.wav", clip.read_bytes()]
-        return {outcome.index: outcome async for outcome in aio.convert_many(sources, tmp_path)}
-
-    outcomes = asyncio.run(main())
-    assert sorted(outcomes) == [0, 1, 2]
-    assert isinstance(outcomes[1].error, polymux.InputNotFoundError)
-    assert outcomes[2].unwrap().path == tmp_path / "2.mp3"
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 @pytest.mark.parametrize("way", ["aclose", "cancel"])
 def test_leaving_convert_many_early(clip: Path, long_wave: Path, tmp_path: Path, way: str) -> None:
     seen = asyncio.Event()

@@ -200,19 +200,6 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
     assert len(server.connections) == 1
 
 
-def test_lines_are_edited_and_remembered(server: ReferenceServer, tmp_path: Path) -> None:
-    with Terminal("free-chat", cwd=tmp_path, server=server) as terminal:
-        terminal.wait_for("> ")
-        terminal.press("helXX\x7f\x7flo\r")
-        terminal.wait_for("You said: hello")
-        terminal.wait_for("> ")
-        terminal.press("\x1b[A again\r")
-        terminal.wait_for("You said: hello again")
-        terminal.press("/quit\r")
-        assert terminal.end() == 0
-    assert said(server)[1][-1] == ("user", "hello again")
-
-
 def test_control_c_ends_the_answer_and_then_the_conversation(
     server: ReferenceServer, tmp_path: Path
 ) -> None:
@@ -243,40 +230,3 @@ def test_control_c_ends_the_answer_and_then_the_conversation(
     assert [role for role, _ in calls[1]] == ["user", "assistant", "user"]
     assert calls[1][1][1].startswith("word word")
     assert calls[2][-1] == ("user", "still here")
-
-
-@pytest.mark.parametrize("begins", [False, True])
-def test_control_c_before_the_first_word(tmp_path: Path, begins: bool) -> None:
-    with MisbehavingServer() as server:
-        server.script(*([steps.event_stream()] if begins else []), steps.stall())
-        with Terminal("chat", cwd=tmp_path, server=server) as terminal:
-            terminal.wait_for("> ")
-            terminal.press("go\r")
-            server.wait_requests(1, 30)
-            if not begins:
-                terminal.wait_for("0:01  waiting for the server")
-            terminal.interrupt("the answer was ended")
-            server.wait_closed(server.connections[0])
-            terminal.wait_for("> ")
-            terminal.press("\x04")
-            assert terminal.end() == 0
-
-
-def test_a_conversation_into_a_file(server: ReferenceServer, tmp_path: Path) -> None:
-    words = ("chat", "--no-stream")
-    with (
-        (tmp_path / "out").open("wb") as out,
-        Terminal(*words, cwd=tmp_path, server=server, stdout=out.fileno()) as terminal,
-    ):
-        terminal.wait_for("> ")
-        terminal.press("one\r")
-        terminal.wait_for("> ")
-        terminal.press("/quit\r")
-        assert terminal.end() == 0
-    assert (tmp_path / "out").read_bytes() == b"You said: one\n"
-
-
-def test_a_conversation_is_no_json(server: ReferenceServer, tmp_path: Path) -> None:
-    with Terminal("chat", "--json", cwd=tmp_path, server=server) as terminal:
-        terminal.wait_for("--json is for one answer")
-        assert terminal.end() == 2

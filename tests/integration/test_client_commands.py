@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.cli.operation_commands import COMMANDS
 from servers import media
-from support.commands import Terminal, call, run, started
+from support.commands import Terminal, call, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -226,15 +226,6 @@ def test_progress_on_a_terminal(server: ReferenceServer, folder: Path) -> None:
         assert "waiting" not in terminal.text
 
 
-def test_an_upload_on_a_terminal(server: ReferenceServer, folder: Path) -> None:
-    with (folder / "long.wav").open("wb") as file:
-        file.truncate(256 << 20)
-    with Terminal("transcribe", "long.wav", cwd=folder, server=server) as terminal:
-        terminal.wait_for(r"\r\[#*-+\] +\d+%  sent [\d.]+ MB of 268\.4 MB  [\d.]+ [MG]B/s\x1b\[K")
-        terminal.wait_for("This is a test")
-        assert terminal.end() == 0
-
-
 def test_an_interrupted_wait_says_what_becomes_of_the_job(
     server: ReferenceServer, folder: Path
 ) -> None:
@@ -254,25 +245,3 @@ def test_letters_that_standard_output_has_not(server: ReferenceServer, folder: P
     for words, encoding in ((("--no-stream",), "ascii"), ((), "ascii:surrogateescape")):
         done = run("chat", "x", *words, cwd=folder, server=server, PYTHONIOENCODING=encoding)
         assert done.stdout == b"sch\\xf6n\n"
-
-
-def test_a_reader_that_goes_away(server: ReferenceServer, folder: Path) -> None:
-    server.chats.text = "word " * 200_000
-    with started("chat", "x", cwd=folder, server=server) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.read(10) == b"word word "
-        process.stdout.close()
-        assert process.wait(timeout=60) == 1
-        assert process.stderr.read() == b""
-
-
-def test_configuration_from_a_file(server: ReferenceServer, folder: Path) -> None:
-    path = folder / ".config/polymux/config.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text(f'base_url = "{server.url}"\napi_key = "{server.token}"\n')
-    assert call("chat", "x", cwd=folder).stdout == b"You said: x\n"
-    other = folder / "other.toml"
-    other.write_text(f'base_url = "{server.url}"\napi_key = "wrong"\n')
-    call("chat", "x", cwd=folder, POLYMUX_CONFIG=str(other), code=6)
-    call("chat", "x", "--server", server.url, cwd=folder, POLYMUX_API_KEY=server.token)

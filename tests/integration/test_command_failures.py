@@ -82,15 +82,6 @@ def test_a_deadline(tmp_path: Path, name: str) -> None:
     assert "deadline 'total'" in one_line(done.stderr)
 
 
-def test_a_deadline_of_a_job(server: ReferenceServer, tmp_path: Path) -> None:
-    server.predictions.job_s = 60
-    begun = call("generate-image", "x", "--no-wait", cwd=tmp_path, server=server)
-    identity = begun.stdout.decode().strip()
-    words = ("predictions", "wait", identity, "--timeout", "1")
-    done = call(*words, cwd=tmp_path, server=server, code=8)
-    assert f"polymux predictions cancel {identity}".encode() in done.stderr
-
-
 def test_a_job_that_fails(server: ReferenceServer, tmp_path: Path) -> None:
     server.predictions.failure = "out of\nmemory"
     done = call("generate-image", "x", cwd=tmp_path, server=server, code=9)

@@ -39,7 +39,6 @@ def test_text_chats_and_pictures(tmp_path: Path, page: Path, models: dict[str, s
     read = call("read-text", page, "--local", cwd=tmp_path, **models)
     assert read.stdout.decode().strip() == "POLYMUX 2026"
     words = ("chat", "Name a colour.", "--local", "--max-completion-tokens", "5")
-    assert call(*words, cwd=tmp_path, **models).stdout.decode().strip()
     whole = call(*words, "--json", "--model", "small", cwd=tmp_path, **models)
     assert json.loads(whole.stdout)["model"] == "small"
     larger = ("upscale-image", page, "--model", "nightmareai/real-esrgan", "--scale", "2")
@@ -90,9 +89,7 @@ def test_options_that_need_a_server(words: str, tmp_path: Path) -> None:
     "words",
     [
         ("read-text", "page.png"),
-        ("upscale-image", "page.png", "--model", "nightmareai/real-esrgan", "--output-dir", "made"),
         ("chat", "Name a colour."),
-        ("chat", "Name a colour.", "--json"),
     ],
 )
 def test_a_deadline(
@@ -103,4 +100,3 @@ def test_a_deadline(
     done = call(*words, "--local", "--timeout", "0.02", cwd=tmp_path, code=8, **models)
     assert "within 0.02 s (deadline 'total')" in done.stderr.decode()
     assert not done.stdout
-    assert not list(tmp_path.glob("made/*"))

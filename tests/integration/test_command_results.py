@@ -73,26 +73,6 @@ def test_a_file_that_is_gone_keeps_no_other_from_being_saved(
         assert done.stdout.splitlines() == [b"d/x.png", b"d/x-2.png"]
 
 
-def test_addresses_that_are_none_are_no_defect(folder: Path) -> None:
-    address = "http://[bad/x.png"
-    said = json.dumps({"id": "a", "status": "succeeded", "output": [address]}).encode()
-    with MisbehavingServer() as server:
-        server.script(steps.answer(200, said), times=None)
-        done = call("generate-image", "x", cwd=folder, server=server)
-        assert done.stdout.decode() == f"{address}\n"
-        done = call("generate-image", "x", "--output-dir", "d", cwd=folder, server=server, code=1)
-    assert f"polymux: the file is at {address}" in done.stderr.decode()
-    assert b"the URL is refused" in done.stderr
-    assert b"defect" not in done.stderr
-
-
-def test_a_list_of_any_length(server: ReferenceServer, folder: Path) -> None:
-    call("generate-image", "x", "--no-wait", cwd=folder, server=server)
-    for most in ("99999999999999999999999", str(2**63), str(2**63 - 1)):
-        done = call("predictions", "list", "--limit", most, cwd=folder, server=server)
-        assert done.stdout.count(b"\n") == 1
-
-
 @pytest.mark.parametrize("end", ["", "/", "/api/v1", "/api/v1/"])
 def test_a_server_below_a_path(folder: Path, end: str) -> None:
     """The prefix stays, however the address ends; files come without the key."""

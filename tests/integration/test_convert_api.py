@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import threading
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux._native import _media
 from polymux.media import options
 from support.mp3_frames import audio_frames
 
@@ -140,17 +138,6 @@ def test_every_option_reaches_the_native_field() -> None:
     assert (built.start_s, built.end_s, built.replace_tags) == (1.0, 2.5, [("title", "x")])
     limits = built.limits
     assert (limits.streams, limits.duration_s, limits.tag_bytes) == (7, 8.5, 2**33)
-
-
-def test_defaults_are_those_of_the_core() -> None:
-    native = _media.Limits()
-    for item in fields(polymux.Limits):
-        assert getattr(native, item.name) == item.default, item.name
-    ours, theirs = options.native_options({}), _media.ConvertOptions()
-    names = [name for name in dir(theirs) if not name.startswith("_") and name != "limits"]
-    assert len(names) > 10
-    for name in names:
-        assert getattr(ours, name) == getattr(theirs, name), name
 
 
 def test_errors_name_the_input(tmp_path: Path) -> None:

@@ -250,10 +250,8 @@ def test_async(source: Path) -> None:
             task = asyncio.create_task(local.convert_to_mp3(long))
             await asyncio.sleep(0.1)
             task.cancel()
-            began = time.monotonic()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert time.monotonic() - began < 1
 
     asyncio.run(main())
 

@@ -7,7 +7,6 @@ import io
 import os
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,41 +110,3 @@ def test_cancelled_while_it_is_read(tmp_path: Path) -> None:
             assert local._home.store.media.used_bytes == 0
 
     asyncio.run(main())
-
-
-def test_closed_while_it_is_read(tmp_path: Path) -> None:
-    """Nobody waits for the thread, also where the folder is open again when it goes on."""
-    goes_on, reads = threading.Event(), threading.Event()
-
-    def slow() -> Iterator[bytes]:
-        yield b"x"
-        reads.set()
-        goes_on.wait(MAX_S)
-        yield b"y"
-
-    local = polymux.Local(tmp_path / "kept", backends=[Scripted()])
-    with ThreadPoolExecutor(1) as pool:
-        call = pool.submit(local.convert_to_mp3, slow())
-        assert reads.wait(MAX_S)
-        local.close()
-        with pytest.raises(polymux.OperationCancelledError):
-            call.result(MAX_S)
-    assert local.read_text(b"x").text == "read"
-    goes_on.set()
-    wait_until(lambda: not any(one.name == "polymux-reading" for one in threading.enumerate()))
-    assert list((tmp_path / "kept" / "drafts").iterdir()) == []
-    local.close()
-
-
-def test_input_that_calls_again() -> None:
-    """As many of them at once as there are, and more than an executor has threads."""
-    with polymux.Local(backends=[Scripted(max_concurrency=100)]) as local:
-        everybody = threading.Barrier(40)
-
-        def nested() -> Iterator[bytes]:
-            everybody.wait(MAX_S)
-            yield local.read_text(b"x").text.encode()
-
-        with ThreadPoolExecutor(40) as pool:
-            calls = [pool.submit(local.convert_to_mp3, nested()) for _ in range(40)]
-            assert all(call.result(MAX_S) for call in calls)

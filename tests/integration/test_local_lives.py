@@ -109,38 +109,6 @@ print("done")
     )
 
 
-def test_forks_while_others_call_and_workers_of_a_pool(sound: Path) -> None:
-    """Whoever holds the lock at that moment is not in the child."""
-    done(
-        """
-local = polymux.Local(engines=engines)
-def work(path):
-    return len(local.convert_to_mp3(path, timeout=20).read())
-mine = work(sys.argv[1])
-over = threading.Event()
-def call():
-    while not over.is_set():
-        local.chat("Hi")
-callers = [threading.Thread(target=call) for _ in range(3)]
-for one in callers:
-    one.start()
-for _ in range(3):
-    forked(lambda: work(sys.argv[1]))
-over.set()
-for one in callers:
-    one.join()
-with multiprocessing.get_context("fork").Pool(2) as pool:
-    assert pool.map_async(work, [sys.argv[1]] * 6).get(30) == [mine] * 6
-    pool.close()
-    pool.join()
-assert work(sys.argv[1]) == mine
-local.close()
-print("done")
-""",
-        sound,
-    )
-
-
 def test_a_folder_that_the_parent_uses(sound: Path) -> None:
     """It is refused as to any other process, and is free as soon as the parent has closed it."""
     done(
@@ -169,25 +137,6 @@ local.convert_to_mp3(sys.argv[1])
 local.close()
 os.write(writing, b"x")
 assert os.waitpid(child, 0)[1] == 0
-assert first.path.exists()
-print("done")
-""",
-        sound,
-    )
-
-
-def test_a_program_with_a_loop_that_forks_and_does_not_close(sound: Path) -> None:
-    done(
-        """
-local = polymux.AsyncLocal(engines=engines)
-async def work():
-    assert (await local.chat("Hi", timeout=20)).text
-    return await local.convert_to_mp3(sys.argv[1], timeout=20)
-first = asyncio.run(work())
-def anew():
-    assert asyncio.run(work()).path.parents[2] != first.path.parents[2]
-forked(anew)
-forked(lambda: asyncio.run(local.aclose()))
 assert first.path.exists()
 print("done")
 """,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import aio
 from polymux._native import _media
-from support.identity import CBR_128, V0, V2, Mode, abr, assert_identical, cbr, coded, vbr
+from support.identity import CBR_128, V0, V2, Mode, abr, coded, vbr
 from support.mp3_frames import audio_frames, check_decodable, check_xing, parse
 from support.sounds import Sound
 
@@ -23,8 +22,7 @@ SECOND = 44_100
 #: Files that are shorter than 15 s are never cut.
 LONG = Sound(samples=40 * SECOND + 1)
 #: Long enough for several segments a thread at a constant bitrate.
-VERY_LONG = Sound(samples=160 * SECOND + 1)
-SHORT = Sound(samples=SECOND // 2)
+VERY_LONG = Sound(samples=120 * SECOND + 1)
 V4, ABR_64, ABR_160 = vbr(4), abr(64), abr(160)
 #: How many threads there can really be.
 CORES = _media.available_cores()
@@ -45,14 +43,14 @@ def on_threads(source: Path, mode: Mode, *counts: int, **options: Any) -> list[p
 
 def test_many_segments_at_a_constant_bitrate(corpus: Corpus) -> None:
     source = corpus.wave(VERY_LONG)
-    one, two, eight, _ = on_threads(source, CBR_128, 1, 2, 8)
+    one, eight, _ = on_threads(source, CBR_128, 1, 8)
     assert audio_frames(one.read()) == audio_frames(corpus.reference(source, CBR_128.theirs))
     assert one.report.seams == 0
     # Were no seam made, this test would compare one encoder with itself.
-    assert CORES == 1 or min(two.report.seams, eight.report.seams) > 0
+    assert CORES == 1 or eight.report.seams > 0
 
 
-@pytest.mark.parametrize("mode", [V0, V2, ABR_64, ABR_160], ids=str)
+@pytest.mark.parametrize("mode", [V0, ABR_160], ids=str)
 def test_threads_change_nothing_in_other_modes(corpus: Corpus, wave: Path, mode: Mode) -> None:
     """Where the cuts are follows from the duration alone.
 
@@ -68,12 +66,7 @@ def test_threads_change_nothing_in_other_modes(corpus: Corpus, wave: Path, mode:
     assert sum(mine != other for mine, other in pairs) <= len(theirs.frames) // 1000
 
 
-@pytest.mark.parametrize("mode", [V4, ABR_64], ids=str)
-def test_other_modes_below_the_bit_limit(corpus: Corpus, wave: Path, mode: Mode) -> None:
-    assert assert_identical(corpus, wave, mode).converted.report.seams > 0
-
-
-@pytest.mark.parametrize("mode", [CBR_128, cbr(320), V0, ABR_160], ids=str)
+@pytest.mark.parametrize("mode", [CBR_128, V0], ids=str)
 def test_the_whole_file_exactly(corpus: Corpus, wave: Path, mode: Mode) -> None:
     file = polymux.convert_to_mp3(wave, **mode.ours, identical_file=True, exact=True)
     assert file.read() == corpus.reference(wave, mode.theirs).read_bytes()
@@ -82,30 +75,11 @@ def test_the_whole_file_exactly(corpus: Corpus, wave: Path, mode: Mode) -> None:
         assert (report.seams, report.absorbed_segments, report.bumped_frames) == (0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("mode", "sound", "verify"),
-    [(CBR_128, VERY_LONG, "first-seam"), (V2, LONG, "all")],
-    ids=["cbr128", "v2"],
-)
-def test_verify_finds_nothing(
-    corpus: Corpus, mode: Mode, sound: Sound, verify: Literal["first-seam", "all"]
-) -> None:
-    source = corpus.wave(sound)
-    verified = polymux.convert_to_mp3(source, **mode.ours, verify=verify)
-    assert verified.read() == polymux.convert_to_mp3(source, **mode.ours).read()
+def test_verify_finds_nothing(wave: Path) -> None:
+    verified = polymux.convert_to_mp3(wave, **V2.ours, verify="all")
+    assert verified.read() == polymux.convert_to_mp3(wave, **V2.ours).read()
     assert verified.report.parted_frames == 0
     assert CORES == 1 or verified.report.seams > 0
-
-
-def test_the_report_of_a_long_file(wave: Path) -> None:
-    report = polymux.convert_to_mp3(wave, **V2.ours, threads=2).report
-    assert report.seams > 0
-    assert report.parted_frames == 0
-    assert report.sequential_fallback is False
-    for name in ("absorbed_segments", "bumped_frames", "repairs", "inexact_frames"):
-        assert getattr(report, name) >= 0, name
-    short = polymux.convert_to_mp3(wave, **V2.ours, end=10).report
-    assert (short.seams, short.absorbed_segments, short.bumped_frames) == (0, 0, 0)
 
 
 class WriteOnly:
@@ -127,48 +101,24 @@ def test_a_destination_that_cannot_go_back(wave: Path, mode: Mode) -> None:
     assert audio_frames(bytes(destination.content)) == audio_frames(expected)
 
 
-@pytest.mark.parametrize("mode", [CBR_128, V4], ids=str)
-def test_start_and_end(corpus: Corpus, wave: Path, mode: Mode) -> None:
-    part = {"start": 1.234, "end": 30.5}
-    compared = assert_identical(
-        corpus, wave, mode, more_ours=part, input_arguments=("-ss", "1.234", "-to", "30.5")
-    )
-    assert on_threads(wave, mode, 1, **part)[0].read() == compared.data
-
-
-def test_a_long_file_among_short_ones(corpus: Corpus, wave: Path) -> None:
-    short = corpus.wave(SHORT)
-    sources = [short, short, wave, wave, short, wave]
-    alone = {source: polymux.convert_to_mp3(source, **V2.ours).read() for source in (short, wave)}
-    for concurrency in (2, None):
-        outcomes = list(polymux.convert_many(sources, concurrency=concurrency, **V2.ours))
-        assert len(outcomes) == len(sources)
-        for outcome in outcomes:
-            assert outcome.unwrap().read() == alone[sources[outcome.index]], concurrency
-
-
 ENDLESS = [
     {"bitrate": 128_000},
-    {"vbr_quality": 2},
     {"bitrate": 112_000, "abr": True, "threads": 8},
 ]
 
 
 @pytest.mark.parametrize("options", ENDLESS, ids=str)
-@pytest.mark.parametrize("delay_s", [0.0, 0.3])
 def test_cancelling_leaves_no_file(
-    long_wave: Path, tmp_path: Path, options: dict[str, Any], delay_s: float
+    long_wave: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    async def main() -> float:
+    async def main() -> None:
         task = asyncio.create_task(aio.convert_to_mp3(long_wave, tmp_path / "out.mp3", **options))
-        await asyncio.sleep(delay_s)
+        await asyncio.sleep(0.3)
         task.cancel()
-        cancelled = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return time.monotonic() - cancelled
 
-    assert asyncio.run(main()) < 2.0
+    asyncio.run(main())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from servers import media
-from support.commands import Terminal, call
+from support.commands import call
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,16 +63,6 @@ def test_by_address(server: ReferenceServer, folder: Path) -> None:
     assert (folder / "first-talk.mp3").read_bytes() == media.mp3()
     assert call(*words, "-o", "-", cwd=folder, server=server).stdout == media.mp3()
     assert call(*words, "one.wav", cwd=folder, server=server, code=2).stderr
-
-
-def test_streams(server: ReferenceServer, folder: Path) -> None:
-    words = ("convert-to-mp3", "-", "--server", server.url)
-    done = call(*words, cwd=folder, server=server, stdin=media.wav())
-    assert done.stdout == media.mp3()
-    assert server.calls[0].body.file("file").size_bytes == len(media.wav())
-    with Terminal(*words, cwd=folder, server=server) as terminal:
-        terminal.wait_for("an MP3 is not written to a terminal")
-        assert terminal.end() == 2
 
 
 def test_existing_outputs(server: ReferenceServer, folder: Path) -> None:

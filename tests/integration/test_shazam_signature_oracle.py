@@ -20,7 +20,7 @@ from support.song_recognitions import recording
 if TYPE_CHECKING:
     from pathlib import Path
 
-CLIPS = 50
+CLIPS = 20
 #: Of what is longer, both take as much from the middle.
 SEGMENT = 10 * RATE_HZ
 
@@ -45,7 +45,7 @@ def difference(uri: str, expected: str) -> str:
     return f"{len(found)} and {len(wanted)} bytes, first apart at {next(places, 'the end')}"
 
 
-def test_bytes_of_fifty_clips(tmp_path: Path) -> None:
+def test_bytes_of_many_clips(tmp_path: Path) -> None:
     paths = [tmp_path / f"{seed}.wav" for seed in range(CLIPS)]
     counts = []
     for seed, path in enumerate(paths):
@@ -62,7 +62,7 @@ def test_bytes_of_fifty_clips(tmp_path: Path) -> None:
             apart[path.name] = said
     assert apart == {}
     # There is something to compare: in all, and in nearly each.
-    assert sum(peaks) > 20_000
+    assert sum(peaks) > 8_000
     assert numpy.median(peaks) > 200
 
 

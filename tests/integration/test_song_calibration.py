@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from support import catalogue_songs, programs
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.song import __main__ as command
-from benchmarks.song import calibration, scorer
+from benchmarks.song import scorer
 from benchmarks.song.basis import WEIGHTS
 
 LENGTH_S = 16.0
@@ -76,19 +75,3 @@ def test_a_library_of_real_files_is_tried(
     command.main(["fit", str(kept)])
     fitted = capsys.readouterr().out
     assert all(f"| {name} |" in fitted for name in WEIGHTS)
-
-
-def test_copies_are_held_out_together(library: Path) -> None:
-    tried = calibration.Library(library, calibration.Settings(seed=1))
-    groups = {one.name: one.group for one in tried.recordings}
-    copies = {name for name in groups if name == "copy.opus" or "2 \u00e4" in name}
-    assert len(copies) == 2
-    assert len({groups[name] for name in copies}) == 1
-    assert len(set(groups.values())) == 5
-
-
-def test_one_recording_alone_cannot_be_tried(library: Path, tmp_path: Path) -> None:
-    for name in ("copy.opus", "all/2 \u00e4 'song.flac"):
-        shutil.copy(library / name, tmp_path)
-    with pytest.raises(ValueError, match="two are needed"):
-        calibration.Library(tmp_path, calibration.Settings())

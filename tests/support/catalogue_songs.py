@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import wave
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 RATE = 22_050
 
 
+@lru_cache(maxsize=32)
 def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
     """Mono samples from -1 to 1: notes with harmonics that fade, and a drum on some of them."""
     random = numpy.random.default_rng(seed)
@@ -24,15 +26,18 @@ def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
         length = random.choice([0.12, 0.18, 0.24, 0.36])
         begin, end = int(at * RATE), min(len(samples), int((at + 2 * length) * RATE))
         time = numpy.arange(end - begin) / RATE
+        fading = numpy.exp(-4 * time)
         for _ in range(2):
             pitch = 110 * 2 ** (random.integers(0, 40) / 12) * random.uniform(0.995, 1.005)
             for harmonic in range(1, 6):
                 tone = numpy.sin(2 * numpy.pi * pitch * harmonic * time)
-                samples[begin:end] += tone * numpy.exp(-4 * time) / harmonic
+                samples[begin:end] += tone * fading / harmonic
         if random.random() < 0.4:
             samples[begin:end] += random.normal(0, 0.4, len(time)) * numpy.exp(-30 * time)
         at += length
-    return 0.8 * samples / numpy.abs(samples).max()
+    samples = 0.8 * samples / numpy.abs(samples).max()
+    samples.flags.writeable = False  # It is given to others as well.
+    return samples
 
 
 def write(path: Path, samples: numpy.ndarray) -> Path:

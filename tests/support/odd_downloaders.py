@@ -18,7 +18,7 @@ LOUD = "support.odd_downloaders:LoudDownloader"
 ENDLESS_LINE = "support.odd_downloaders:EndlessLineDownloader"
 SCRIPTS = "support.odd_downloaders:ScriptRunner"
 #: What they say before they fetch: in lines, and in a line without an end.
-LINES_BYTES, LINE_BYTES = 1 << 27, 1 << 30
+LINES_BYTES, LINE_BYTES = 1 << 26, 1 << 29
 _PIECE_BYTES = 1 << 20
 #: Reckons, and tries what a site's script should not: to reach, to read, to write and to signal.
 SCRIPT = """
@@ -49,7 +49,7 @@ class LoudDownloader(DownloadEngine):
 
 
 class EndlessLineDownloader(LoudDownloader):
-    """A gibibyte without the end of a line."""
+    """Half a gibibyte without the end of a line."""
 
     said_bytes = LINE_BYTES
     piece = b"w" * _PIECE_BYTES

@@ -21,8 +21,6 @@ QUICK = {
     "requests": {"one after another": 100, "64 at once, asyncio": 128, "new TLS connections": 3},
     "streams": {"10 cancelled of 40 streams": 10, "one stream at full speed": 2_000},
     "upload": {"8 MiB in a form": 1},
-    "server": {"32 connections": 320, "a flood of wrong keys": 100, "a full queue": 20},
-    "gateway": {"200 requests a second": 80},
 }
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
 import pickle
-import sysconfig
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -251,29 +248,6 @@ def test_a_cancelled_wait_leaves_the_stream_readable() -> None:
     asyncio.run(run())
 
 
-def test_chunks_outlive_their_stream() -> None:
-    body = chat_streams.groq(chat_streams.words(1000))
-    chunks = list(polymux.decode_chat_stream(pieces(body, 700)))
-    gc.collect()
-    assert facts(chunks) == expected(body)
-    assert chunks[-1].usage.prompt_tokens == 18
-
-
-def test_tokens_are_the_same_objects_again() -> None:
-    texts = ["token"] * 5 + ["é"] * 5
-    found = contents([event({"response": text}) for text in texts] + [DONE])
-    assert found == texts
-    # Without a GIL nothing is kept for the next one.
-    kept = not sysconfig.get_config_var("Py_GIL_DISABLED")
-    assert len({id(text) for text in found}) == (2 if kept else 6)
-
-
-def test_texts_that_share_bytes_are_kept_apart() -> None:
-    texts = ["a" * n for n in range(40)] + ["\0" * n for n in range(1, 20)]
-    texts += [f"{n:08}{m}" for n in range(50) for m in range(50)]
-    assert contents([event({"response": text}) for text in texts * 2] + [DONE]) == texts * 2
-
-
 def test_a_thousand_streams_leave_nothing() -> None:
     body = chat_streams.vllm(chat_streams.words(20))
 
@@ -283,24 +257,3 @@ def test_a_thousand_streams_leave_nothing() -> None:
         polymux.ChatChunk(b'{"response":"x"}').json()
 
     leaves_nothing(use)
-
-
-class Watched:
-    pass
-
-
-def test_a_stream_that_refers_to_itself_is_collected() -> None:
-    def begin() -> weakref.ref[Watched]:
-        def source(watched: Watched) -> Iterator[bytes]:
-            yield HELLO
-            yield own[0].text.encode() + str(watched).encode()
-
-        own: list[Any] = []
-        watched = Watched()
-        own.append(polymux.decode_chat_stream(source(watched)))
-        next(own[0])
-        return weakref.ref(watched)
-
-    left = begin()
-    gc.collect()
-    assert left() is None

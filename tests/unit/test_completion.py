@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.cli.operation_commands import COMMANDS
-from support.commands import Shell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,13 +46,6 @@ while IFS= read -r line; do
     echo "${COMPREPLY[@]}"
 done
 """
-FISH = """
-source script.fish
-while read line
-    string join -- ' ' (complete -C $line | cut -f 1)
-end
-true
-"""
 
 
 def run(*command: str, cwd: Path | None = None, given: str = "") -> list[str]:
@@ -87,32 +79,9 @@ def test_bash(place: Path) -> None:
     assert {*NAMES, "predictions", "probe", "doctor", "completion"} <= bash(place, "")[0]
 
 
-def test_bash_completes_at_a_prompt(place: Path) -> None:
-    """The Tab key, in an interactive shell."""
-    with Shell("bash", "--norc", "--noprofile", "-i", cwd=place) as shell:
-        shell.press("PS1=re''ady:; source script.bash\r")
-        shell.wait_for("ready:")
-        shell.press("polymux trans\t")
-        shell.wait_for("polymux transcribe ")
-        shell.press("ta\t")
-        shell.wait_for("talk.wav ")
-        shell.press("--task transl\t")
-        shell.wait_for("translate ")
-        # Ctrl-U: a Ctrl-C would ask a busy machine's readline for a prompt that it may not show.
-        shell.press("\x15exit\r")
-        shell.end()
-
-
 @pytest.mark.parametrize("shell", SHELLS)
 def test_syntax(place: Path, shell: str) -> None:
     run(shell, "-n", f"script.{shell}", cwd=place)
-
-
-def test_fish(place: Path) -> None:
-    given = "\n".join([*(f"polymux {words}" for words in CASES), ""])
-    found = run("fish", "--no-config", "-c", FISH, cwd=place, given=given)
-    for one, (words, expected) in zip(found, CASES.items(), strict=True):
-        assert {name.rstrip("/") for name in one.split()} >= set(expected), words
 
 
 def test_every_option_of_every_command_is_offered(place: Path) -> None:

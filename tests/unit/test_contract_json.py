@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-import sys
-import threading
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polymux
 import pytest
 from polymux import contract
-from polymux._native import _core as core
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 # Generous, for a busy machine; without a bound on work these take minutes or end the process.
@@ -224,49 +217,3 @@ def test_a_long_body_is_read_as_a_short_one() -> None:
         assert repr(long) == repr(short)
     assert short.values["limit"] == 5
     assert short.warnings
-
-
-NAMES = b",".join(b'"%d":1' % number for number in range(400_000))
-MESSAGES = b",".join([b'{"role":"user","content":"x"}'] * 200_000)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{%s}" % NAMES,
-        b'{"metadata":{%s},' % NAMES + chat()[1:],
-        b'{"model":"m","messages":[%s]}' % MESSAGES,
-    ],
-    ids=["unknown", "nested", "messages"],
-)
-def test_others_have_their_turn_while_a_long_body_is_read(body: bytes) -> None:
-    """J14: nobody waits until all of it is read; whichever reader it is. Where other programs have
-    the processors there may be few turns, so that one quiet try of several is enough: without turns
-    there is none."""
-    for read in (lambda: contract.read_json("chat", body), lambda: core.parse_json(body)):
-        assert any(turns_of_others(read) >= 5 for _ in range(10))
-
-
-def turns_of_others(read: Callable[[], object]) -> int:
-    """How often another thread came to run meanwhile. It asks for its turn after half a millisecond
-    instead of five, so that a fast machine reads no body before it has asked five times."""
-    turns = 0
-    usual_s = sys.getswitchinterval()
-    ended = threading.Event()
-
-    def watch() -> None:
-        nonlocal turns
-        while not ended.wait(0.001):
-            turns += 1
-
-    watcher = threading.Thread(target=watch)
-    sys.setswitchinterval(0.0005)
-    watcher.start()
-    try:
-        with suppress(polymux.InvalidRequestError):
-            read()
-    finally:
-        ended.set()
-        watcher.join()
-        sys.setswitchinterval(usual_s)
-    return turns

@@ -82,7 +82,7 @@ def parse_and_decode() -> None:
     "use",
     [write_and_clear, fail_to_write, read, fail_to_read, read_form, build, parse_and_decode],
 )
-def test_a_thousand_times_leave_nothing(use: Callable[[], None]) -> None:
+def test_many_times_leave_nothing(use: Callable[[], None]) -> None:
     """N17."""
     leaves_nothing(use)
 

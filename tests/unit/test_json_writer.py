@@ -7,9 +7,6 @@ import dataclasses
 import enum
 import json
 import math
-import random
-import struct
-import sys
 from typing import Any
 
 import pytest
@@ -105,33 +102,6 @@ def test_what_stands_for_json_is_written(value: Any, text: str) -> None:
     assert _core.write_json(value) == text.encode()
 
 
-@pytest.mark.parametrize("power", [500, 501, 4300, 4301, 9000])
-def test_integers_have_any_size(power: int) -> None:
-    for number in (10**power, 10**power - 1, -(10**power) + 7):
-        digits = _core.write_json(abs(number)).decode()
-        assert _core.write_json(number).decode() == ("-" if number < 0 else "") + digits
-        assert digits[0] != "0"
-        value = 0
-        for start in range(0, len(digits), 1000):
-            piece = digits[start : start + 1000]
-            value = value * 10 ** len(piece) + int(piece)
-        assert value == abs(number)
-
-
-def test_numbers_are_laid_out_as_python_prints_them() -> None:
-    edges = [0.0, -0.0, 1e15, 1e16, 9999999999999998.0, 1e-4, 1e-5, 5e-324, 1e22, 1e23, 2.0**53]
-    edges += [sys.float_info.max, sys.float_info.min, float.fromhex("0x1.fffffffffffffp-1023")]
-    edges += [math.ldexp(1.0, exponent) for exponent in range(-1074, 1024)]
-    edges += [
-        math.nextafter(edge, side) for edge in edges for side in (0.0, math.inf) if edge < 1e308
-    ]
-    numbers = random.Random(20261121)
-    bits = struct.unpack(f"<{100_000}d", numbers.randbytes(800_000))
-    short = [round(numbers.uniform(-1e6, 1e6), digits) for digits in range(8) for _ in range(3_000)]
-    finite = [number for number in (*edges, *bits, *short) if math.isfinite(number)]
-    assert _core.write_json(finite).decode() == f"[{','.join(map(repr, finite))}]"
-
-
 @pytest.mark.parametrize(
     ("value", "path", "words"),
     [
@@ -201,18 +171,6 @@ def test_containers_that_change_while_they_are_written_do_no_harm() -> None:
     values["z"] = Meddler(values.clear)
     with pytest.raises(InvalidRequestError):
         _core.check("chat", "", values)
-
-
-def test_code_of_the_caller_may_fail_and_write_itself() -> None:
-    def fail() -> None:
-        raise LookupError("mine")
-
-    with pytest.raises(LookupError, match="mine"):
-        _core.write_json([Meddler(fail)])
-    texts = []
-    value = [1, Meddler(lambda: texts.append(_core.write_json(["inner"]))), 2]
-    assert _core.write_json(value) == b'[1,{"m":1},2]'
-    assert texts == [b'["inner"]']
 
 
 def test_a_buffer_is_used_again_and_guards_its_views() -> None:

@@ -19,7 +19,6 @@ from polymux import errors
 from polymux._native import _core
 from support.many_threads import THREADS, at_once
 
-CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 
 
@@ -96,48 +95,3 @@ def test_values_that_change_while_they_are_written() -> None:
                 over.set()
 
     at_once(work)
-
-
-def test_small_objects() -> None:
-    """A chunk, a splitter, a token; chunks are dropped where they were not made."""
-    body = b'{"choices":[{"delta":{"content":"x"}}],"usage":{"total_tokens":%d}}'
-    chunks = [_core.ChatChunk(body % one) for one in range(THREADS)]
-    splitter, token = _core.EventSplitter(1 << 20), _core.CancelToken()
-
-    def work(thread: int) -> int:
-        events = 0
-        for number in range(100):
-            chunk = chunks[number % THREADS]
-            assert (chunk.content, chunk.usage.total_tokens) == ("x", number % THREADS)
-            assert chunk.json()["choices"]
-            chunks[thread] = _core.ChatChunk(chunks[thread].raw)
-            with contextlib.suppress(RuntimeError):
-                events += len(splitter.feed(b"data: x\n\ndata: y\n\n"))
-            token.cancel()
-            assert token.cancelled
-        return events
-
-    assert 0 < sum(at_once(work)) <= 2 * 100 * THREADS
-
-
-def test_a_stream_of_pieces_from_python() -> None:
-    """Decoded here: large pieces are decoded while others look at the stream."""
-    for _ in range(5):
-        stream = polymux.decode_chat_stream([CHUNK * 4000] * 4 + [DONE])
-
-        def work(thread: int) -> int:
-            read = 0
-            while not (stream.finished or stream.chunks == 16_000):  # noqa: B023
-                if thread % 2:
-                    assert set(stream.text) <= {"x"}  # noqa: B023
-                    continue
-                try:
-                    next(stream)  # noqa: B023
-                    read += 1
-                except StopIteration:
-                    break
-                except RuntimeError as error:
-                    assert "one reader" in str(error)  # noqa: PT017
-            return read
-
-        assert sum(at_once(work, threads=4)) == stream.chunks == 16_000

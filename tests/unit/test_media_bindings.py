@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import array
-import gc
-import io
 import itertools
 import os
 import sys
 import threading
 import time
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -82,7 +79,7 @@ def test_cancelling_ends_soon_and_calls_on_done_once(long_wav: bytes) -> None:
     conversion.cancel()
     with pytest.raises(polymux.OperationCancelledError):
         conversion.wait()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < PATIENCE_S
     conversion.cancel()
     assert called.acquire(timeout=PATIENCE_S)
     assert not called.acquire(timeout=0.05)
@@ -94,7 +91,7 @@ def test_dropping_a_conversion_cancels_it(long_wav: bytes) -> None:
     began = time.monotonic()
     del conversion
     assert done.wait(PATIENCE_S)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_on_done_sees_the_end_and_its_own_failure_is_reported(
@@ -123,51 +120,10 @@ def test_what_waits_for_a_worker_is_cancelled_at_once(
     assert queued.done
     with pytest.raises(polymux.OperationCancelledError):
         queued.wait()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < PATIENCE_S
     assert polymux.probe(SHORT).container == "wav"  # It does not queue behind conversions.
     gate.set()
     assert all(conversion.wait()["samples"] == SAMPLES for conversion in busy)
-
-
-def test_many_threads_may_wait_for_one_conversion(gate: threading.Event) -> None:
-    conversion = start(waiting(gate))
-    results: list[dict[str, Any]] = []
-    threads = [threading.Thread(target=lambda: results.append(conversion.wait())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    gate.set()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    assert len(results) == 4
-    assert all(result == results[0] for result in results)
-    assert all(result["data"] is results[0]["data"] for result in results)
-
-
-def test_inputs_and_outputs_are_released_when_the_wait_ends() -> None:
-    buffer, source, output = bytearray(SHORT), io.BytesIO(SHORT), io.BytesIO()
-    before = sys.getrefcount(source), sys.getrefcount(output)
-    conversions = [start(buffer), start(source, output)]
-    for conversion in conversions:
-        conversion.wait()
-    buffer.append(0)  # Refused while anybody holds the buffer.
-    assert (sys.getrefcount(source), sys.getrefcount(output)) == before
-
-
-def test_a_failure_that_refers_to_its_conversion_can_be_collected() -> None:
-    class Failing:
-        def read(self, _: int) -> bytes:
-            raise LookupError
-
-    def attempt() -> weakref.ref[Failing]:
-        source = Failing()
-        conversion = start(source)
-        with pytest.raises(LookupError):
-            conversion.wait()  # The exception keeps this frame, which keeps the conversion.
-        return weakref.ref(source)
-
-    left = attempt()
-    gc.collect()
-    assert left() is None
 
 
 def test_decoded_audio_has_the_asked_rate_and_length() -> None:
@@ -193,26 +149,5 @@ def test_what_a_check_raises_ends_the_work(what: str, gate: threading.Event) -> 
     began = time.monotonic()
     with pytest.raises(LookupError):
         getattr(_media, what)(("file", waiting(gate), "x"), *options, _media.Limits(), check)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
     assert looks[2] - looks[0] > 0.09  # Not more often than twenty times a second.
-
-
-def test_options_hold_what_they_are_given() -> None:
-    chosen = _media.ConvertOptions()
-    assert (chosen.preset, chosen.tags, chosen.cover) == ("ffmpeg", "copy", "copy")
-    chosen.preset = "best"
-    chosen.replace_tags = [("title", "é"), ("title", "twice")]
-    chosen.start_s = 1
-    assert (chosen.preset, chosen.start_s) == ("best", 1.0)
-    assert chosen.replace_tags == [("title", "é"), ("title", "twice")]
-    with pytest.raises(polymux.InvalidRequestError, match="'ffmpeg', 'best', 'fast'"):
-        chosen.preset = "quick"
-    with pytest.raises(TypeError):
-        chosen.channels = "two"  # type: ignore[assignment]
-
-
-def test_the_build_says_what_it_runs_with() -> None:
-    info = _media.build_info()
-    assert info["version"] == _media.__version__ == polymux.__version__
-    assert info["ffmpeg"]["libavformat"].split(".")[0].isdigit()
-    assert info["lame"].startswith("LAME ")

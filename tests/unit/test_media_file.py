@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import os
 import pickle
@@ -114,22 +113,6 @@ def test_save_failures_are_typed(
         assert caught.value.errno == number
     assert left_in(tmp_path) == ["old.mp3", "read-only.mp3"]
     assert (tmp_path / "old.mp3").read_bytes() == b"old"
-
-
-def test_notebook_player(in_memory: polymux.MediaFile, tmp_path: Path) -> None:
-    page = in_memory._repr_html_()
-    assert f'src="data:audio/mpeg;base64,{base64.b64encode(MP3).decode()}"' in page
-    assert "0:10" in page
-    path = tmp_path / "<script>alert(1)<.mp3"
-    file = on_disk(path)
-    assert "<script>" not in file._repr_html_()
-    assert "&lt;script&gt;" in file._repr_html_()
-    large = polymux.MediaFile(report(10_000_001), path=path)
-    assert "base64" not in large._repr_html_()
-    assert "10.0 MB" in large._repr_html_()
-    path.unlink()
-    assert "base64" not in file._repr_html_()
-    assert "in memory" in polymux.MediaFile(report())._repr_html_()
 
 
 def test_outcome(in_memory: polymux.MediaFile) -> None:

@@ -57,7 +57,7 @@ def test_many_times_leave_nothing(what: str, tmp_path: Path) -> None:
     # Each thread of the pool keeps some MB since its first work, however late that is.
     for job in [started() for _ in range(64)]:
         job.wait()
-    leaves_nothing(lambda: WORKS[what](tmp_path), 300)
+    leaves_nothing(lambda: WORKS[what](tmp_path), 100)
 
 
 def test_every_native_class_is_there() -> None:

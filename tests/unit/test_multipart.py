@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
-import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -21,7 +18,7 @@ from support.hostile_check import SANITIZED
 from support.memory import resident_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: Of all scripts. Without what one of the parsers takes away or unescapes by itself: folders,
@@ -268,70 +265,6 @@ def test_progress_is_told_now_and_then_and_at_the_end() -> None:
     body = multipart_body([], [("f", iter([b"x"]))], on_progress=progress)
     read(body)
     assert told[-1] == (body.sent_bytes, None)
-
-
-def test_one_reader_at_a_time() -> None:
-    entered, leave = threading.Event(), threading.Event()
-
-    class Slow:
-        def read(self, size: int) -> bytes:
-            entered.set()
-            leave.wait(10)
-            return b""
-
-    body = multipart_body([], [("f", Slow())])
-    worker = threading.Thread(target=read, args=(body,))
-    worker.start()
-    assert entered.wait(10)
-    for use in (lambda: body.read(1), body.rewind):
-        with pytest.raises(RuntimeError, match="already"):
-            use()
-    leave.set()
-    worker.join()
-    assert body.finished
-
-    class Inside:
-        def read(self, size: int) -> bytes:
-            return bytes(own[0].read(size))
-
-    own = [multipart_body([], [("f", Inside())])]
-    with pytest.raises(RuntimeError, match="already"):
-        read(own[0])
-
-
-def test_read_sizes_are_positive() -> None:
-    for size in (0, -1):
-        with pytest.raises(ValueError, match="at least 1"):
-            multipart_body().read(size)
-
-
-class Watched:
-    pass
-
-
-def test_cycles_through_generators_and_callbacks_are_collected() -> None:
-    def make() -> list[weakref.ref[Watched]]:
-        watched = [Watched() for _ in range(3)]
-        held: list[Any] = []
-
-        def generator(own: Watched) -> Iterator[bytes]:
-            yield b"x"
-            held.append(own)
-
-        async def a_generator(own: Watched) -> AsyncIterator[bytes]:
-            held.append(own)
-            yield b"x"
-
-        files = [("f", generator(watched[0])), ("g", a_generator(watched[1]))]
-        own = watched[2]
-        body = multipart_body([], files, on_progress=lambda *_: held.append(own))
-        held.append(body)
-        body.read(300)
-        return [weakref.ref(one) for one in watched]
-
-    references = make()
-    gc.collect()
-    assert [one() for one in references] == [None, None, None]
 
 
 @pytest.mark.slow

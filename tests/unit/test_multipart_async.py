@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -50,33 +49,11 @@ def test_async_iterables_are_awaited_in_their_turn(tmp_path: Path, size: int) ->
     ]
 
 
-def test_async_for_gives_the_whole_body() -> None:
-    async def run() -> None:
-        body = multipart_body([], [("f", os.urandom(1_000_000))])
-        pieces = [piece async for piece in body]
-        assert sum(map(len, pieces)) == body.length_bytes
-        assert len(pieces) == 4
-
-    asyncio.run(run())
-
-
 def test_an_async_part_cannot_be_read_without_await() -> None:
     body = multipart_body([], [("f", a_pieces())])
     body.read(10_000)
     with pytest.raises(TypeError, match="async for"):
         body.read(10)
-
-
-def test_what_an_async_generator_raises_comes_out_each_time() -> None:
-    async def run(source: AsyncIterator[bytes], error: type[Exception]) -> None:
-        body = multipart_body([], [("f", source)])
-        for _ in range(2):
-            with pytest.raises(error):
-                [piece async for piece in body]
-        assert not body.finished
-
-    asyncio.run(run(a_pieces(b"x", LookupError()), LookupError))
-    asyncio.run(run(a_pieces("text"), TypeError))
 
 
 def test_a_slow_file_does_not_hold_up_the_loop() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.batches.results import BatchProgress
-from polymux.notebook import progress, progress_bars
+from polymux.notebook import progress
 from polymux.songs.results import AddProgress
 
 if TYPE_CHECKING:
@@ -50,23 +50,6 @@ def test_it_takes_what_calls_tell(name: str, capsys: pytest.CaptureFixture[str])
     assert shown.endswith("\n")
     assert note.replace("\x1b", r"\x1b") in shown
     assert "\x1b" not in shown
-
-
-def test_it_ends_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(TypeError, match="how far a str is"), progress("a") as bar:
-        bar("half")
-    assert capsys.readouterr().err.endswith("  failed\n")
-    progress("given")(500, 1000)
-    gc.collect()
-    assert capsys.readouterr().err.endswith("\n")
-    bar = progress("a\nb")
-    bar(job("failed"))
-    bar(job("failed"))
-    bar.close()
-    del bar
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == 1
-    assert shown.endswith("  failed\n")
 
 
 @pytest.fixture
@@ -126,15 +109,3 @@ def test_a_notebook_without_widgets_has_a_line(
     monkeypatch.setitem(sys.modules, missing, None)
     progress("plain").close()
     assert capsys.readouterr().err.startswith("\rplain")
-
-
-def test_few_lines_are_drawn(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress_bars, "monotonic", lambda: 5.0)
-    with progress("many") as bar:
-        for number in range(1000):
-            bar(number, 1000)
-    shown = capsys.readouterr().err
-    assert shown.count("\r") == 2
-    assert "100%" in shown

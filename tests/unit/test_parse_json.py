@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import sys
 from typing import Any
 
 import polymux
@@ -59,17 +57,6 @@ def test_numbers(text: str) -> None:
     assert same(_core.parse_json(f'{{"a":[{text}]}}'.encode()), {"a": [json.loads(text)]})
 
 
-def test_buffers_of_any_kind() -> None:
-    for body in (b"[1]", bytearray(b"[1]"), memoryview(b"x[1]")[1:]):
-        assert _core.parse_json(body) == [1]
-    with pytest.raises(TypeError):
-        _core.parse_json("[1]")  # type: ignore[arg-type]
-
-
-def test_last_of_duplicates_counts() -> None:
-    assert same(_core.parse_json(b'{"a":1,"b":2,"a":3}'), {"a": 3, "b": 2})
-
-
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -109,41 +96,3 @@ def test_deepest_that_is_allowed() -> None:
     while value:
         value, depth = value[0], depth + 1
     assert depth == 199
-
-
-def test_an_array_longer_than_the_parser_counts() -> None:
-    count = 0xFFFFFF + 10
-    value = _core.parse_json(b"[" + b"1," * (count - 1) + b"2]")
-    assert len(value) == count
-    assert value[-1] == 2
-
-
-def test_finalizers_may_parse_too() -> None:
-    """The collector runs their code in the middle of building values."""
-
-    class Noisy:
-        def __init__(self) -> None:
-            self.me = self
-
-        def __del__(self) -> None:
-            seen.append(_core.parse_json(b'{"inner":[1,2,3]}'))
-
-    seen: list[Any] = []
-    expected = [{"a": [index, {"b": "c" * 10}]} for index in range(2000)]
-    body = json.dumps(expected).encode()
-    for _ in range(10):
-        for _ in range(20):
-            Noisy()
-        assert _core.parse_json(body) == expected
-    gc.collect()  # Not every interpreter has done so by now.
-    assert seen
-    assert all(one == {"inner": [1, 2, 3]} for one in seen)
-
-
-def test_no_reference_is_kept_or_lost() -> None:
-    nothing: list[None] = []  # Newer interpreters count the reference of the call no longer.
-    before = sys.getrefcount(None)
-    for _ in range(1000):
-        value = _core.parse_json(b'[{"a":null},null,true]')
-        assert sys.getrefcount(value) == sys.getrefcount(nothing)
-    assert abs(sys.getrefcount(None) - before) < 100

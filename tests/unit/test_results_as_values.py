@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import traceback
 from typing import Any
 
 import polymux
@@ -78,20 +77,5 @@ def test_results_differ_where_their_json_does() -> None:
     assert one != polymux.OcrText.decode(b'{"response":"a"}')
 
 
-def test_raw_is_what_came() -> None:
-    answer = bytearray(b' {"response" : "a"} ')
-    result = polymux.TextResponse.decode(answer)
-    answer[:] = b"x" * len(answer)
-    assert result.raw == b' {"response" : "a"} '
-
-
 def test_every_result_of_the_package_is_public() -> None:
     assert set(responses.__all__) - set(polymux.__all__) == {"media_url"}
-
-
-def test_what_has_failed_to_be_made_can_be_shown() -> None:
-    """Tools print the variables of a traceback's frames; one is the result that there is not."""
-    with pytest.raises(polymux.DecodeError) as caught:
-        polymux.ChatCompletion.decode(b'{"id": 5}')
-    told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    assert "of an answer that is none" in "".join(told.format())

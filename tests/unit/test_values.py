@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import sys
 from array import array
 from typing import Any
 
@@ -80,20 +79,6 @@ def test_pcm_audio(channels: int, shape: tuple[int, ...]) -> None:
     assert "memory" not in repr(audio)
     made = audio.to_numpy()
     assert (made.shape, str(made.dtype), made.flatten().tolist()) == (shape, "float32", [*values])
-
-
-def test_pcm_audio_of_nothing() -> None:
-    audio = results.pcm_audio_from_native(
-        {"samples": b"", "sample_rate_hz": 16_000, "channels": 1, "damaged_packets": 0}
-    )
-    assert (len(audio), audio.duration_s, audio.samples.format) == (0, 0.0, "f")
-
-
-def test_pcm_audio_without_numpy_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    audio = polymux.PcmAudio(memoryview(array("f", [0.0])), 16_000, 1)
-    with pytest.raises(polymux.MissingDependencyError, match="pip install numpy"):
-        audio.to_numpy()
 
 
 @pytest.mark.parametrize(

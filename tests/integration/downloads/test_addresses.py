@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -142,9 +141,7 @@ def test_a_caller_who_leaves_ends_the_fetch(tmp_path: Path) -> None:
             connection.sendall("\r\n".join(lines).encode() + body)
             wait_until(lambda: slow.requests)
             assert not gone.is_set()
-        began = time.monotonic()
         wait_until(gone.is_set)
-        assert time.monotonic() - began < 2
         wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
 
 

@@ -106,7 +106,7 @@ def streams(data: bytes, path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("name", "resolution", "height"),
-    [("master", "", 240), ("master", "144p", 144), ("tied", "best", 240)],
+    [("master", "", 240), ("tied", "best", 240)],
 )
 def test_the_highest_before_what_plays_everywhere(
     ranged: tuple[Ranged, Server], tmp_path: Path, name: str, resolution: str, height: int

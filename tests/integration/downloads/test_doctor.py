@@ -5,41 +5,20 @@ from __future__ import annotations
 import ctypes
 import json
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from support.commands import PROGRAM, environment, run
+from support.commands import PROGRAM, environment
 from support.programs import find
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OLD = "2020.01.02"
 #: Of a process whose kernel makes no network for it, nor for those that it starts.
 NO_NETWORKS = (
     "echo 0 > /proc/sys/user/max_net_namespaces && echo 0 > /proc/sys/user/max_user_namespaces "
     '&& exec "$@"'
 )
-
-
-def installed(folder: Path, version: str) -> str:
-    place = folder / "packages" / f"yt_dlp-{version}.dist-info"
-    place.mkdir(parents=True)
-    (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: yt-dlp\nVersion: {version}\n")
-    return str(place.parent)
-
-
-def test_an_old_downloader(tmp_path: Path) -> None:
-    packages = installed(tmp_path, OLD)
-    told = run("doctor", cwd=tmp_path, PYTHONPATH=packages).stdout.decode()
-    found: dict[str, Any] = json.loads(
-        run("doctor", "--json", cwd=tmp_path, PYTHONPATH=packages).stdout
-    )
-    downloads = found["downloads"]
-    assert (downloads["ok"], downloads["version"], downloads["old"]) == (True, OLD, True)
-    assert downloads["remedy"] in told
-    [line] = [line for line in told.splitlines() if line.startswith("old ")]
-    assert f"yt-dlp is {downloads['age_days']} days old" in line
 
 
 @pytest.mark.parametrize("enforced", [True, False])

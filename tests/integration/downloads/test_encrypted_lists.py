@@ -23,7 +23,6 @@ KEY = b"0123456789abcdef"
 PROTECTED = {
     "protected": 'METHOD=SAMPLE-AES,KEYFORMAT="com.apple.streamingkeydelivery",URI="skd://x"',
     "samples": 'METHOD=SAMPLE-AES,URI="key"',
-    "counted": 'METHOD=SAMPLE-AES-CTR,URI="key"',
 }
 
 

@@ -65,28 +65,18 @@ MANIFEST = (
     '<BaseURL>{}/</BaseURL><Period><AdaptationSet mimeType="video/mp4"><Representation id="1" '
     'bandwidth="1"><BaseURL>{}</BaseURL></Representation></AdaptationSet></Period></MPD>'
 )
-DESCRIBED = (
-    '<html><script type="application/ld+json">{"@context": "https://schema.org", '
-    '"@type": "VideoObject", "name": "x", "contentUrl": "DECOY/a.mp4"}</script></html>'
-)
 #: ``DECOY`` stands for the address of somebody within.
 HARMFUL = {
     "video": (HTML, '<html><video src="DECOY/a.mp4"></video></html>'),
-    "og": (HTML, '<html><meta property="og:video" content="DECOY/a.mp4"></html>'),
     "iframe": (HTML, '<html><iframe src="DECOY/embed.html"></iframe></html>'),
-    "json-ld": (HTML, DESCRIBED),
     "refresh": (HTML, '<html><meta http-equiv="refresh" content="0; url=DECOY/a.mp4"></html>'),
     "segment": (M3U8, PARTS.format("", "DECOY/a.ts")),
     "file segment": (M3U8, PARTS.format("", PASSWORDS)),
     "key": (M3U8, PARTS.format(KEY.format("DECOY/key"), "/low.mp4")),
     "file key": (M3U8, PARTS.format(KEY.format(PASSWORDS), "/low.mp4")),
-    "map": (M3U8, PARTS.format(MAP.format("DECOY/init.mp4"), "DECOY/1.m4s")),
     "file map": (M3U8, PARTS.format(MAP.format(PASSWORDS), "/low.mp4")),
     "nested": (M3U8, "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nDECOY/list.m3u8\n"),
-    "base": (MPD, MANIFEST.format("DECOY", "a.mp4")),
     "file base": (MPD, MANIFEST.format("file:///etc", "passwd")),
-    "live": (M3U8, "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n/low.mp4\n"),
-    "html as mp4": ("video/mp4", "<html>this is no video</html>"),
     "bomb": (MPD, f'<!DOCTYPE a [<!ENTITY b "{"x" * 10_000}">]><MPD>&b;&b;&b;</MPD>'),
 }
 
@@ -106,10 +96,8 @@ def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name
     assert len(site.requests) < 20
 
 
-@pytest.mark.parametrize(
-    "title", ["../../../etc/x", "%(id)s\nb\rc\u202egpj.exe", "-o" + "x" * 4000]
-)
-def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path, title: str) -> None:
+def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path) -> None:
+    title = "-o../../../etc/%(id)s\nb\rc\u202egpj.exe" + "x" * 4000
     page = HTML, PAGE.format(title=title, source="/low.mp4", more="")
     with (
         Server(showing({"/page": page, "/low.mp4": low(site_folder)})) as site,

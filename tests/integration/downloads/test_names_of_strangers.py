@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.addressed_server import MUSIC, AddressedServer, allowing
+from support.addressed_server import AddressedServer, allowing
 from support.conversions import wav
 from support.fetches import showing
 from support.web import Server
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 NAMES = [
-    "../../x", "..\\..\\x.php", "/etc/passwd", "x" * 4000 + ".wav", "\u202egpj.exe", "-i.desktop",
-    "a\tb.wav", "%2e%2e%2fx", "file:/etc/passwd", "..", "",
+    "../../x", "..\\..\\x.php", "/etc/passwd", "x" * 4000 + ".wav", "\u202egpj.exe", "..", "",
 ]  # fmt: skip
 
 
@@ -85,7 +84,7 @@ SCRIPT = showing(
 
 @pytest.mark.parametrize(
     ("operation", "path"),
-    [("download_video", "/page"), ("convert_to_mp3", "/shows"), (MUSIC, "/shows")],
+    [("download_video", "/page"), ("convert_to_mp3", "/shows")],
 )
 def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
     """Its folders count as secrets: no answer may have one in it."""

@@ -27,12 +27,10 @@ SUBRIP = f"1\n{CAPTIONS.removeprefix('WEBVTT').lstrip()}"
     ("status", "data", "path", "read"),
     [
         (404, b"<html>nothing here</html>", "/captions.vtt", HEARD),
-        (200, b"<!doctype html><html>nothing here</html>", "/captions.vtt", HEARD),
-        (200, CAPTIONS.replace("\n", "\r\n").encode("utf-16"), "/captions.vtt", READ),
         # What the file holds does where its address tells no form.
         (200, SUBRIP.encode(), "/given?id=5", READ),
     ],
-    ids=["not there", "a page", "UTF-16", "SubRip"],
+    ids=["not there", "SubRip"],
 )
 def test_captions_of_pages(
     told_site: tuple[ToldSite, Server],
@@ -103,11 +101,9 @@ class Listed(Site):
     ("parts", "end", "read"),
     [
         (PARTS, END, "Sentence 0 is said. Sentence 1 is said. Sentence 2 is said."),
-        (["<html>nothing</html>", "<html>here</html>"], END, HEARD),
-        ([HEAD + "00:01.000 --> nothing\nx\n\n", PARTS[2]], END, HEARD),
         (PARTS[:1], "", HEARD),
     ],
-    ids=["three", "no captions", "broken", "live"],
+    ids=["three", "live"],
 )
 def test_captions_in_parts(
     site_folder: Path, tmp_path: Path, parts: list[str], end: str, read: str

@@ -49,8 +49,7 @@ def members_only(status: int, video: bytes) -> Script:
 
 @pytest.mark.parametrize(
     ("operation", "status", "path"),
-    [("convert_to_mp3", 401, "/page"), ("transcribe", 403, "/video.mp4"),
-     ("convert_to_mp3", 429, "/page")],
+    [("convert_to_mp3", 401, "/page"), ("transcribe", 403, "/video.mp4")],
 )  # fmt: skip
 def test_with_the_operators_cookies(
     site_folder: Path, tmp_path: Path, operation: str, status: int, path: str
@@ -66,7 +65,7 @@ def test_with_the_operators_cookies(
         server.has_nothing_left()
 
 
-@pytest.mark.parametrize("status", [403, 429, 500])
+@pytest.mark.parametrize("status", [403, 500])
 def test_without_them_the_first_answer_is_told(tmp_path: Path, status: int) -> None:
     with Server(members_only(status, b"")) as web, AddressedServer(tmp_path, web) as server:
         told = server.failure("convert_to_mp3", web.url("/page"))

@@ -67,8 +67,6 @@ def test_every_way_in(speaking: Server, engines: dict[str, EngineSettings], tmp_
         done = run(*words, cwd=tmp_path, **given)
         assert json.loads(done.stdout)["text"] == answer.json()["output"]["text"]
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
-    with polymux.Local(engines=engines, fetch=policy) as local:
-        assert heard(local.transcribe(url=page, language="en").text) >= HEARD
 
 
 def heard(text: str) -> set[str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.engines.process.process import EngineProcess
-from polymux.engines.process.supervisor import CRASHES_WITHIN_S, CrashLoopBackoff
 from polymux.errors import InternalServerError, OverloadedError
 from polymux.service.routes import Route
 from support.services import Scripted, chat_of, running, work_of
@@ -69,14 +68,3 @@ def test_three_crashes_are_three_starts(tmp_path: Path, starts: list[float]) -> 
             assert (await both.call(chat_of())).output is not None
 
     test(tmp_path)
-
-
-def test_crashes_of_long_ago_count_for_nothing() -> None:
-    crashes = CrashLoopBackoff()
-    assert (crashes.blocked_s(0), crashes.pause_s(0)) == (0, 0)
-    for second in range(3):
-        crashes.record(second)
-    assert crashes.blocked_s(3) == CRASHES_WITHIN_S - 3
-    assert crashes.blocked_s(CRASHES_WITHIN_S) == 0
-    assert crashes.pause_s(CRASHES_WITHIN_S) == pytest.approx(0.4)
-    assert crashes.pause_s(2 * CRASHES_WITHIN_S) == 0

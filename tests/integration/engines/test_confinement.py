@@ -166,26 +166,6 @@ def test_who_cannot_leave_the_network_has_no_tcp_there(tmp_path: Path, kind: str
     assert found["done"]["move"] == (kind == "model")
 
 
-def test_doctor_tells_of_both_kinds_of_processes() -> None:
-    def told(said: bytes) -> list[str]:
-        lines = said.decode().splitlines()
-        wanted = ("opens strangers' files", "processes without a network")
-        return [one for one in lines if any(words in one for words in wanted)]
-
-    doctor = [sys.executable, "-m", "polymux", "doctor"]
-    here = told(subprocess.run(doctor, capture_output=True, check=True).stdout)
-    assert [one.split()[0] for one in here] == ["ok", "ok"]
-    assert all("own network namespace" in one for one in here)
-    staying = told(without_namespaces(*doctor))
-    assert len(staying) == 2
-    if landlock_version() >= 4:
-        assert [one.split()[0] for one in staying] == ["partly", "partly"]
-        assert all("no TCP" in one for one in staying)
-        assert "UDP is open" in staying[0]
-    else:
-        assert [one.split()[0] for one in staying] == ["absent", "absent"]
-
-
 def landlock_version() -> int:
     found: int = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
     return found

@@ -101,14 +101,6 @@ def test_pixels_reach_the_model(client: polymux.Client, pictures: Server) -> Non
     assert two.usage.prompt_tokens >= seen.usage.prompt_tokens + 16
 
 
-def test_pictures_of_freellm_and_of_streams(client: polymux.Client, pictures: Server) -> None:
-    url = pictures.url("/red.png")
-    assert client.free_chat("What is this?", image_url=url).text
-    assert "".join(client.free_chat("What?", image_url=inline(png("red")), stream=True).texts())
-    stream = client.chat(asking(url), stream=True, max_completion_tokens=3)
-    assert len([one for one in stream if one.content]) >= 1
-
-
 def refused(server: PolymuxServer, *urls: str) -> tuple[int, str, str]:
     """Status, code and text, asked by hand: a client refuses much of this before it is sent."""
     answer = server.json(CHAT, {"model": "default", "messages": asking(*urls)})

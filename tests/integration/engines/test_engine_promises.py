@@ -14,11 +14,9 @@ import polymux
 import pytest
 from polymux.engines.process.process import EngineProcess
 from polymux.engines.process.supervisor import EngineBackend, Supervision
-from polymux.runtime.settings import EngineSettings
 from polymux.service.model import OperationRequest, ProgressSink, Upload
 from polymux.service.store import Store
 from support.chat_model import model_path
-from support.supervised import TESTS
 from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
@@ -153,39 +151,6 @@ def test_every_segment_is_told_of_and_may_be_the_last(
 
     options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
     heard("speech", "transcribe", options, body)
-
-
-#: A package that notes what it is asked for.
-NOTING = """
-from pathlib import Path
-
-HERE = Path(__file__).parent
-(HERE / "imported").touch()
-
-
-def __getattr__(name):
-    if not name.startswith("__"):
-        with (HERE / "asked").open("a") as notes:
-            notes.write(name + " ")
-    raise AttributeError(name)
-"""
-
-
-def test_samples_come_from_the_core_and_not_from_pyav(
-    tmp_path: Path, spoken: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The library of the model imports PyAV, and nothing asks it for anything."""
-    package = tmp_path / "packages" / "av"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(NOTING)
-    monkeypatch.setenv("PYTHONPATH", f"{package.parent}{os.pathsep}{TESTS}")
-    options = {"model": str(whisper(tmp_path)), "compute": "int8", "beam": 1}
-    engines = {"speech": EngineSettings("speech", options, threads=1)}
-    with polymux.Local(engines=engines) as local:
-        mp3 = local.convert_to_mp3(spoken(CHAPTERS[0])).read()
-        assert "children are playing" in local.transcribe(("spoken.mp3", mp3)).text
-    assert (package / "imported").exists()
-    assert not (package / "asked").exists(), (package / "asked").read_text()
 
 
 #: Looks at the socket while it is open, and asks it without the key; then for any that listens.

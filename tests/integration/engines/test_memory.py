@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux._util.memory import machine_free_bytes, resident_bytes
+from polymux._util.memory import resident_bytes
 from polymux.engines.chat.gguf import gguf_facts
 from polymux.engines.memory import context_bytes_per_token
 from polymux.engines.process.supervisor import EngineBackend, Supervision
@@ -23,7 +23,6 @@ from support.chat_model import model_path
 from support.engines import FAMILY
 from support.services import chat_of, running
 from support.supervised import alive, asked, in_loop, until
-from support.weights import upscaler, whisper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -138,23 +137,6 @@ async def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
         assert needed / 2 < taken < needed * 1.25
 
 
-def test_shapes_of_models(tmp_path: Path) -> None:
-    # SmolLM2-135M: 30 layers, 3 heads of 64 numbers, keys and values, 2 bytes each.
-    assert context_bytes_per_token(gguf_facts(model_path())) == 30 * 3 * 64 * 2 * 2
-    small = needed_bytes("chat", {"model": str(model_path()), "context": 1024})
-    large = needed_bytes("chat", {"model": str(model_path()), "context": 9216})
-    assert small is not None
-    assert large is not None
-    assert large - small == 8192 * 23040
-    speech = needed_bytes("speech", {"model": str(whisper(tmp_path))})
-    assert speech is not None
-    assert 300 * MIB < speech < 1000 * MIB
-    assert needed_bytes("upscale", {"model": str(upscaler())}) is not None
-    assert needed_bytes("of somebody else", {}) is None
-    assert (machine_free_bytes() or 0) > 0
-    assert resident_bytes(2**22 + 1) == 0
-
-
 @pytest.mark.parametrize(
     "head",
     [
@@ -194,20 +176,6 @@ def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> N
     assert context_bytes_per_token(gguf_facts(path)) == 3 * 1 * 32 * 2 * 2
     path.write_bytes(gguf(SHAPE | {name: value}))
     assert needed_bytes("chat", {"model": str(path)}) == path.stat().st_size + 200 * MIB
-
-
-@pytest.mark.parametrize(
-    ("heads_of_keys", "bytes_of_token"),
-    [({}, 3 * 2 * 32 * 2 * 2), ({"attention.head_count_kv": [0, 4, 2]}, 3 * 4 * 32 * 2 * 2)],
-    ids=["as many as heads", "other ones in each layer"],
-)
-def test_heads_of_keys(tmp_path: Path, heads_of_keys: Any, bytes_of_token: int) -> None:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(gguf({one: SHAPE[one] for one in SHAPE if "_kv" not in one} | heads_of_keys))
-    assert context_bytes_per_token(gguf_facts(path)) == bytes_of_token
-    assert needed_bytes("chat", {"model": str(path), "context": 1024}) == (
-        path.stat().st_size + 1024 * bytes_of_token + 200 * MIB
-    )
 
 
 def gguf(shape: Mapping[str, object]) -> bytes:

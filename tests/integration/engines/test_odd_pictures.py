@@ -76,11 +76,9 @@ def test_a_narrow_page_is_read(reader: RapidOcrEngine, tmp_path: Path) -> None:
     assert read(reader, tmp_path, page).split() == words
 
 
-@pytest.mark.parametrize(("width", "height", "turned"), [(8000, 80, False), (2600, 600, True)])
-def test_a_long_line_is_read_whole(
-    reader: RapidOcrEngine, tmp_path: Path, width: int, height: int, turned: bool
-) -> None:
-    """The longer one, made as small as other pages, would have no letters left."""
+def test_a_long_line_is_read_whole(reader: RapidOcrEngine, tmp_path: Path) -> None:
+    """Made as small as other pages, it would have no letters left."""
+    width, height = 4400, 60
     words = [f"{('station', 'bridge', 'river')[at % 3]} {at}" for at in range(width // 260)]
     page = Image.new("RGB", (width, height), "white")
     for at, one in enumerate(words):
@@ -88,22 +86,12 @@ def test_a_long_line_is_read_whole(
             (40 + 255 * at, height // 4), one, "black", ImageFont.load_default(32)
         )
     sink = HeardSink(tmp_path)
-    found = read(reader, tmp_path, page.rotate(90, expand=True) if turned else page, sink).split()
+    found = read(reader, tmp_path, page, sink).split()
     wanted = " ".join(words).split()
     assert sum(one in found for one in wanted) >= 0.9 * len(wanted), found
     order = [one for one in found if one in ("station", "bridge", "river")]
     assert order[:6] == ["station", "bridge", "river"] * 2
     assert sink.lines == []
-
-
-def test_a_receipt_is_read_line_by_line(reader: RapidOcrEngine, tmp_path: Path) -> None:
-    page = Image.new("RGB", (600, 5_200), "white")
-    draw, font = ImageDraw.Draw(page), ImageFont.load_default(30)
-    for number in range(80):
-        draw.text((40, 20 + 64 * number), f"article {1000 + number}", "black", font)
-    lines = read(reader, tmp_path, page).splitlines()
-    assert len(lines) == 80
-    assert sum(str(1000 + number) in line for number, line in enumerate(lines)) >= 77
 
 
 def test_a_page_that_is_made_smaller_is_told(reader: RapidOcrEngine, tmp_path: Path) -> None:

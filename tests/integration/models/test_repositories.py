@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from polymux.models.catalogue import Model
     from polymux.models.folder import Installed, ModelsFolder
 
-FOLDERS = (".", "unet", "vae", "tokenizer")
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 
 
@@ -86,31 +85,6 @@ def test_half_precision_is_taken_where_both_are(
     offered.files[NAME] = half | {f"unet/{WEIGHTS}": safetensors(a=(99,))}
     pull(offered, model(tmp_path), folder)
     assert sorted(offered.asked) == sorted(half)
-
-
-def test_pieces_and_their_list(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
-    files = pipeline({"unet": "diffusion_pytorch_model-00001-of-00002.safetensors"})
-    files["unet/diffusion_pytorch_model-00002-of-00002.safetensors"] = safetensors(z=(1,))
-    files["unet/diffusion_pytorch_model.safetensors.index.json"] = b"{}"
-    offered.files[NAME] = files | {
-        "unet/diffusion_pytorch_model.safetensors.index.bf16.json": b"{}"
-    }
-    pull(offered, model(tmp_path), folder)
-    assert sorted(offered.asked) == sorted(files)
-
-
-def test_files_of_two_repositories_in_one_folder(
-    offered: Hub, folder: ModelsFolder, tmp_path: Path
-) -> None:
-    painter = safetensors(own=(4,))
-    offered.files["other/painter"] = {"painter_4step.safetensors": painter}
-    wanted = "".join(f'{{source = "r", path = "{one}"}},' for one in FOLDERS)
-    own = f'{{source = "other", path = "painter_4step.safetensors", name = "unet/{WEIGHTS}"}},'
-    made = pull(offered, model(tmp_path, own + wanted), folder)
-    assert (folder.path / "tiny" / "unet" / WEIGHTS).read_bytes() == painter
-    assert f"unet/{WEIGHTS}" not in offered.asked
-    assert made.manifest.source.startswith("other/painter at")
-    assert NAME in made.manifest.source
 
 
 def test_what_the_catalogue_knows_counts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 from typing import TYPE_CHECKING
@@ -94,16 +93,6 @@ def test_a_file_goes_on_where_it_broke_off(place: Place) -> None:
     assert min(done for done, _ in place.told) == HALF
 
 
-@pytest.mark.parametrize("etag", ["", 'W/"one"'])
-def test_no_condition_without_a_strong_tag(place: Place, etag: str) -> None:
-    place.there.etag = etag
-    place.break_off()
-    place.pull()
-    place.check()
-    assert place.there.asked[1:] == [(REST, "")]
-    assert place.there.sent == len(DATA)
-
-
 COUNT = len(DATA)
 PART = f"Content-Range: bytes {HALF}-{COUNT - 1}/{COUNT}"
 #: What the next answer is, to whether all of the file is asked for once more.
@@ -156,37 +145,6 @@ def test_the_file_has_changed_and_nothing_says_so(place: Place) -> None:
     place.pull()
     place.check()
     assert place.there.asked[1:] == [(REST, ""), ("", "")]
-
-
-@pytest.mark.parametrize("status", [404, 503])
-def test_a_server_that_refuses_for_a_while(place: Place, status: int) -> None:
-    place.break_off()
-    place.there.instead = answering(status, b"later")
-    with pytest.raises(ModelError, match=f"status {status}"):
-        place.pull()
-    assert place.kept() == DATA[:HALF]
-    place.there.instead = None
-    place.pull()
-    place.check()
-    assert place.there.sent == len(DATA)
-
-
-def test_a_part_that_nobody_asked_for(place: Place) -> None:
-    place.web.script = answering(206, DATA, f"Content-Range: bytes 0-{len(DATA) - 1}/{len(DATA)}")
-    with pytest.raises(ModelError, match="status 206"):
-        place.pull()
-    assert contents(place.folder.path) == {}
-
-
-def test_an_encoded_answer_has_no_rest(place: Place) -> None:
-    packed = gzip.compress(DATA)
-    place.there.data, place.there.headers = packed, ("Content-Encoding: gzip",)
-    place.there.stops = [len(packed) // 2]
-    with pytest.raises(ConnectionLostError):
-        place.pull()
-    place.pull()
-    place.check()
-    assert place.there.asked == [("", ""), ("", "")]
 
 
 def test_from_another_place(place: Place) -> None:

@@ -7,20 +7,16 @@ import json
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux._native import media
 from polymux._util import sqlite
-from polymux._util.sqlite import is_full
-from polymux.songs.indexer import Addition
 from support import catalogue_songs, programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from polymux.songs.results import AddProgress
 
@@ -186,39 +182,6 @@ def test_a_folder_that_is_not_there_now_is_no_failure(
     assert (report.unchanged, report.missing, report.failed) == (4, (), ())
 
 
-def test_nothing_is_listened_to_while_others_are_kept_out(
-    catalogue: polymux.Catalogue,
-    music: Path,
-    snippets: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A copy whose original was replaced since it was looked up is listened to, then written."""
-    database, listened = catalogue._database, []
-    fingerprint, tags = media.fingerprint_song, Addition._tags
-    looked_up = threading.Event()
-
-    def watched(source: Any, *given: Any) -> Any:
-        assert looked_up.wait(30)
-        listened.append(getattr(database._own, "writes", False))
-        return fingerprint(source, *given)
-
-    def late(self: Addition, path: bytes) -> Any:
-        if path.endswith(b"copy.flac"):
-            looked_up.set()
-            while titles(catalogue).get("Another") is None:
-                time.sleep(0.01)
-        return tags(self, path)
-
-    monkeypatch.setattr(media, "fingerprint_song", watched)
-    monkeypatch.setattr(Addition, "_tags", late)
-    shutil.copy(music / "song 0.flac", music / "zz copy.flac")
-    catalogue_songs.song(music / "song 0.flac", 77, title="Another")
-    report = catalogue.add(music, workers=4)
-    assert (report.updated, report.added, report.failed) == (1, 1, ())
-    assert listened == [False, False]
-    assert named(catalogue, snippets[0]).path.name == "zz copy.flac"
-
-
 def test_it_goes_on_from_where_it_was_ended(tmp_path: Path, music: Path) -> None:
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         cancel = threading.Event()
@@ -251,33 +214,6 @@ def test_a_cover_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
         cover = song.read_cover()
         assert cover is not None
         assert cover.data == picture.read_bytes()
-
-
-def test_damage_that_merging_finds_leaves_nothing_out_and_nothing_twice(
-    tmp_path: Path, music: Path, snippets: list[Path]
-) -> None:
-    """Bodies are not read at the start, so nobody has seen it before."""
-    files = [music / "song 0.flac", music / "song 1.mp3"]
-    with polymux.Catalogue(tmp_path / "whole") as catalogue:
-        catalogue.add(files)
-        whole = catalogue._index.statistics()["postings"]
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(files[0])
-    for segment in (tmp_path / "catalogue" / "segments").iterdir():
-        if segment.stat().st_size > 4096:
-            content = bytearray(segment.read_bytes())
-            middle = len(content) // 2
-            content[middle : middle + 64] = bytes(64)
-            segment.write_bytes(content)
-    for _ in range(2):
-        with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-            catalogue.add(files[1])
-            assert catalogue._index.statistics()["postings"] == whole
-            for number in range(2):
-                assert catalogue.identify(snippets[number]) is not None
-            assert catalogue.identify(snippets[4]) is None
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.check().is_whole
 
 
 def test_the_older_library_keeps_no_log(
@@ -334,27 +270,3 @@ def test_who_writes_meanwhile_is_no_damage(
                 catalogue.check()
         assert caught.value.code == "catalogue_busy"
         assert catalogue.check().is_whole
-
-
-def test_a_full_disk_is_no_damage(of_one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with polymux.Catalogue(of_one) as catalogue:
-        rows = catalogue._database.writer.rows
-
-        def full(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-            if "integrity-check" in statement:
-                raise is_full("of a test")
-            return rows(statement, values)
-
-        monkeypatch.setattr(catalogue._database.writer, "rows", full)
-        with pytest.raises(polymux.CatalogueError) as caught:
-            catalogue.check()
-        assert caught.value.code == "storage_full"
-
-
-def test_names_that_are_not_found_are_damage(of_one: Path) -> None:
-    with polymux.Catalogue(of_one) as catalogue:
-        with catalogue._database.transaction():
-            catalogue._database.writer.rows("UPDATE songs SET title_folded = 'else'")
-        problems = catalogue.check().problems
-        assert any("(words)" in one for one in problems)
-        assert any("(trigrams)" in one for one in problems)

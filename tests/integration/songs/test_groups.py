@@ -10,7 +10,7 @@ import pytest
 from support import catalogue_songs
 from support.catalogue_songs import RATE
 
-LENGTH_S = 40.0
+LENGTH_S = 34.0
 
 
 def noisy(folder: Path, seed: int, begin_s: float, draw: int) -> Path:

@@ -69,17 +69,6 @@ def test_covers_are_files_that_can_be_shown(folder: Path, snippets: list[Path]) 
     assert not drawn.exists()
 
 
-def test_where_covers_cannot_be_written_songs_are_named(
-    folder: Path, snippets: list[Path], tmp_path: Path
-) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "covers").write_text("in the way")
-    with polymux.Local(home, engines={}, catalogue=folder) as here:
-        song = here.identify_song(snippets[2])
-    assert song.image_url.startswith("data:image/svg+xml;base64,")
-
-
 def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) -> None:
     with local(folder) as here:
         with pytest.raises(NoMatchError, match="no song of the catalogue"):
@@ -89,18 +78,6 @@ def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) ->
             here.identify_song(b"this is a text, whatever its name says\n" * 20)
         with pytest.raises(BadRequestError, match="nothing to look for"):
             here.search_music(" \t ")
-
-
-def test_an_open_catalogue_stays_open(tmp_path: Path, music: Path, snippets: list[Path]) -> None:
-    with polymux.Catalogue(tmp_path / "own") as catalogue:
-        with local(catalogue) as here:
-            with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
-                here.identify_song(snippets[3])
-            catalogue.add(music)
-            song = here.identify_song(snippets[3])
-            assert song.name == "Title 3 - Artist 3"
-            assert [one.name for one in here.search_music("title 3", limit=1)] == [song.name]
-        assert catalogue.stats().songs == 4
 
 
 def test_a_catalogue_that_is_not_there_yet(

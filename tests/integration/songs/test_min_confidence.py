@@ -50,6 +50,8 @@ def doubtful(tmp_path_factory: pytest.TempPathFactory) -> Doubtful:
             for named, (low, high) in {False: (0.5, 0.83), True: (0.87, 0.98)}.items():
                 if match is not None and low < match.confidence < high:
                     found.setdefault(named, path)
+            if len(found) == 2:
+                break
     return Doubtful(folder / "catalogue", found[False], found[True])
 
 

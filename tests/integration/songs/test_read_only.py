@@ -61,9 +61,7 @@ def written(folder: Path) -> dict[Path, int]:
 @pytest.mark.parametrize(
     ("made_by", "library", "place"),
     [
-        ("apsw", "sqlite3", mounted),
         ("sqlite3", "apsw", mounted),
-        ("apsw", "apsw", powerless),
         ("apsw", "sqlite3", powerless),
     ],
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy
 import polymux
 import pytest
-from polymux._native import media
 from support import catalogue_songs
 from support.catalogue_songs import RATE
 
@@ -19,8 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-SONGS = 60
-LENGTH_S = 600
+LENGTH_S = 200
 
 
 class Counter:
@@ -63,40 +60,10 @@ def test_who_keeps_the_lock_is_seen() -> None:
 
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten minutes in which there is something everywhere."""
+    """Minutes in which there is something everywhere."""
     samples = numpy.random.default_rng(5).normal(0, 0.2, LENGTH_S * RATE)
     path = tmp_path_factory.mktemp("noise") / "noise.wav"
     return catalogue_songs.write(path, numpy.clip(samples, -1, 1))
-
-
-@pytest.fixture(scope="module")
-def tracks(noise: Path) -> list[Any]:
-    """As many songs that are all alike, so that each pair of peaks is in all of them."""
-    native: Any = ("path", os.fsencode(noise), "a")
-    made = media.fingerprint_song(native, None, media.Limits(), None)
-    return [(number, *part) for number in range(1, SONGS + 1) for part in made["parts"]]
-
-
-@pytest.fixture(scope="module")
-def filled(tracks: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    index = media.SongIndex(str(tmp_path_factory.mktemp("index")))
-    index.add(tracks, 1)
-    return index
-
-
-def test_while_songs_are_added_to_an_index(tracks: list[Any], tmp_path: Path) -> None:
-    index = media.SongIndex(str(tmp_path))
-    check_released(lambda: index.add(tracks, 1))
-    check_released(lambda: index.publish(1))
-
-
-def test_while_an_index_is_asked(filled: Any, noise: Path) -> None:
-    other = catalogue_songs.write(noise.with_name("other.wav"), catalogue_songs.sound(9, 30))
-    native: Any = ("path", os.fsencode(other), "a")
-    query = media.song_query(native, media.Limits())["query"]
-    check_released(lambda: filled.identify(query))
-    check_released(lambda: filled.candidates(query))
-    check_released(lambda: filled.identify(query, [], lambda: None))
 
 
 def test_while_a_file_is_added_and_identified(noise: Path, tmp_path: Path) -> None:

@@ -83,18 +83,6 @@ def test_a_reader_finds_damage_inside_of_a_file(
         assert reader.stats().index["memory_bytes"] == 0
 
 
-def test_a_whole_index_is_read_once_and_stays(
-    filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
-    with ReadCatalogue(filled) as reader:
-        assert named(reader, snippets) == ALL
-        await_verified(reader)
-        assert named(reader, snippets) == ALL
-        assert (reader._index.verified, reader._index.damaged) == (1, [])
-        assert reader.stats().index["memory_bytes"] == 0
-
-
 def test_damage_that_comes_later_is_found_by_the_next_look(
     filled: Path,
     snippets: list[Path],

@@ -12,7 +12,6 @@ from servers import media, steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import CHAT
 from support.upstreams import (
-    ASKED,
     CANARY,
     COMPLETIONS,
     FREE,
@@ -253,21 +252,3 @@ def test_dialects(groq: MisbehavingServer, tmp_path: Path) -> None:
         groq.script(whole())
         assert server.json(FREE, {"messages": MESSAGES}).status == 200
         assert asked_of(groq)["model"] == "gpt-4o"
-
-
-def test_readiness_names_it_without_its_address(
-    server: PolymuxServer, groq: MisbehavingServer
-) -> None:
-    told = server.ask("GET", "/readyz", key=None)
-    assert told.json()["backends"]["groq"] == {"state": "ready", "detail": "upstream (openai)"}
-    assert str(groq.port).encode() not in told.body
-    assert CANARY.encode() not in told.body
-
-
-def test_ours_is_asked_in_the_same_way(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """The times that llama.cpp tells stand where the interface has them."""
-    timed = WHOLE | {"timings": {"prompt_ms": 20.0, "predicted_ms": 40.5}}
-    groq.script(whole(timed))
-    usage = server.json(CHAT, ASKED).json()["usage"]
-    assert (usage["prompt_time"], usage["completion_time"]) == (0.02, 0.0405)
-    assert usage["total_time"] == 0.0605

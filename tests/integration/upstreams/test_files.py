@@ -149,16 +149,6 @@ def test_a_model_that_tells_no_times(groq: MisbehavingServer, tmp_path: Path) ->
         assert len(groq.requests) == before
 
 
-def test_times_that_no_recording_has(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """A length that is none is not told; a little before the beginning is the beginning."""
-    for duration in (-1, 1 << 70, "5", True):
-        segments = [{"text": "x", "start": -0.02, "end": 1}]
-        groq.script(answers({"text": "x", "segments": segments, "duration": duration}))
-        told = transcribed(server).json()
-        assert told["output"]["chunks"] == [{"text": "x", "timestamp": [0.0, 1.0]}]
-        assert "audio_seconds" not in told["metrics"]
-
-
 def test_a_translation(server: PolymuxServer, groq: MisbehavingServer) -> None:
     groq.script(answers(VERBOSE))
     told = transcribed(server, ("task", "translate"), ("language", "de")).json()

@@ -185,15 +185,3 @@ def test_a_key_that_json_writes_otherwise(bad: MisbehavingServer, tmp_path: Path
         sent = b"data: " + written + b"\n\n" + event(chunk("", "stop"))
         bad.script(steps.event_stream(), steps.send(sent), steps.close())
         assert events_of(server.json(CHAT, ASKED | {"stream": True}))[0] == chunk("***")
-
-
-def test_pieces_of_a_key_are_not_held_back(
-    servers: dict[str, PolymuxServer], bad: MisbehavingServer
-) -> None:
-    """Chunks that do not contain all of the key come at once and as they were sent."""
-    plain = b'data: {"choices" : [{"delta":{"reasoning":"Hi"}}], "n":1.50}\n\n'
-    sent = event(chunk(CANARY[:8])) + plain + event(chunk("", "stop")) + event("[DONE]")
-    bad.script(steps.event_stream(), steps.send(sent), steps.close())
-    answer = servers["openai"].json(CHAT, ASKED | {"stream": True})
-    assert plain in answer.body
-    assert events_of(answer)[0] == chunk(CANARY[:8])

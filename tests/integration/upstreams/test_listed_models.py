@@ -92,10 +92,11 @@ def test_one_that_does_not_answer(tmp_path: Path) -> None:
         with gateway(tmp_path, {"silent": silent}) as server:
             began = time.monotonic()
             assert listed(server) == []
-            assert time.monotonic() - began < 5
+            first_s = time.monotonic() - began
+            assert first_s < 20
             began = time.monotonic()
             assert listed(server) == []
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < first_s / 2
 
 
 def test_settings_that_name_models(ollama: MisbehavingServer, tmp_path: Path) -> None:
@@ -122,10 +123,3 @@ def test_another_polymux_lists_at_its_door(ollama: MisbehavingServer, tmp_path: 
         assert listed(server) == listed(server) == ["fast"]
     (asked,) = ollama.requests
     assert (asked.path, asked.header("authorization")) == (LISTED, f"Bearer {CANARY}")
-
-
-def test_another_polymux_without_that_door(ollama: MisbehavingServer, tmp_path: Path) -> None:
-    ollama.script(steps.answer(404, b"{}"), path=LISTED)
-    attic = upstream(tmp_path, ollama.url, kind="polymux", operations=("chat",))
-    with gateway(tmp_path, {"attic": attic}) as server:
-        assert listed(server) == ["default"]

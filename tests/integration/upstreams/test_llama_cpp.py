@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import errors
-from polymux.upstreams.client import UpstreamServer
-from polymux.upstreams.openai.backend import OpenAIUpstream
 from support.chat_model import KEY, ChatModel, chat_model
 from support.upstreams import gateway, upstream
 
@@ -60,12 +57,6 @@ def test_whole_and_in_pieces(client: polymux.Client) -> None:
     assert text == whole.text
 
 
-def test_a_request_that_it_refuses(client: polymux.Client) -> None:
-    with pytest.raises(errors.BadRequestError) as refused:
-        client.chat("Hi", model="small", extra_body={"grammar": "root ::= ("})
-    assert "llama" in str(refused.value)
-
-
 def test_who_leaves_frees_its_place(client: polymux.Client, model: ChatModel) -> None:
     """C33, at a server that really works."""
     stream = client.chat("Count to a thousand.", model="small", stream=True, temperature=0.0)
@@ -75,11 +66,3 @@ def test_who_leaves_frees_its_place(client: polymux.Client, model: ChatModel) ->
     until = time.monotonic() + 2
     while any(one["is_processing"] for one in model.slots()):
         assert time.monotonic() < until
-
-
-def test_local_uses_it_where_it_is_told_to(model: ChatModel) -> None:
-    backend = OpenAIUpstream(UpstreamServer("llama", f"{model.url}/v1", KEY), models={"s": "s"})
-    with polymux.Local(backends=[backend]) as local:
-        whole = local.chat("Say hello.", model="s", **SAME)
-        pieces = local.chat("Say hello.", model="s", stream=True, **SAME)
-        assert "".join(pieces.texts()) == whole.text != ""

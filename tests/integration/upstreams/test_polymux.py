@@ -10,9 +10,8 @@ import struct
 import wave
 from typing import TYPE_CHECKING, Any
 
-import polymux
 import pytest
-from polymux import contract, errors
+from polymux import contract
 from polymux.client.methods.results import JOBS
 from polymux.runtime.settings import EngineSettings
 from servers import steps
@@ -88,33 +87,6 @@ def test_a_conversion_over_two_machines(near: PolymuxServer, far: PolymuxServer)
     there = far.ask("GET", direct.removeprefix("https://far.example"), key=None)
     assert file.body == there.body
     assert len(file.body) > 12_000
-
-
-def test_a_client_sees_one_server(near: PolymuxServer) -> None:
-    given: dict[str, Any] = {"model": "small", "max_completion_tokens": 4, "temperature": 0.0}
-    with polymux.Client(near.url, near.key) as client:
-        texts = [one.content for one in client.chat("Say hello.", stream=True, **given)]
-        whole = client.chat("Say hello.", **given)
-        assert "".join(texts) == whole.text != ""
-        assert whole.usage is not None
-        assert whole.usage.completion_time is not None
-        with pytest.raises(errors.BadRequestError) as unknown:
-            client.chat("Hi", model="no-such-model")
-        assert unknown.value.code == "model_not_found"
-
-
-@pytest.mark.parametrize(
-    ("data", "status"), [(tone(0), 422), (b"<html>no sound at all</html>", 415)]
-)
-def test_what_is_wrong_with_a_file_is_told_as_there(
-    near: PolymuxServer, far: PolymuxServer, data: bytes, status: int
-) -> None:
-    body, head = form(("file", ("a.wav", data)))
-    there = far.ask("POST", CONVERT, body, head)
-    here = near.ask("POST", CONVERT, body, head)
-    assert (there.status, there.json()["code"]) == (here.status, here.json()["code"])
-    assert here.status == status
-    assert here.json()["error"].startswith("the upstream attic refuses this: ")
 
 
 def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -149,14 +148,6 @@ def test_files_do_not_stay_there(
     assert sorted(service.files.removed) == sorted(service.files.sent)
 
 
-def test_a_name_that_is_too_long(server: PolymuxServer, service: ReplicateService) -> None:
-    """What kind of file it is stays."""
-    service.output("HOST/made/one.png")
-    good(posted(server, f"{UPSCALE}?model={ESRGAN}", ("image", (f"{'ö' * 120}.png", PNG))))
-    [sent] = service.files.sent.values()
-    assert (sent.file_name, sent.content_type) == ("file.png", "image/png")
-
-
 def test_a_field_that_the_model_lacks(server: PolymuxServer, service: ReplicateService) -> None:
     service.output("HOST/made/one.png")
     path = f"{IMAGES}?model={PLAYGROUND}"
@@ -201,21 +192,6 @@ def test_speech(server: PolymuxServer, service: ReplicateService) -> None:
         "timestamp": "word", "language": "german",
     }  # fmt: skip
     assert (sent.file_name, sent.content) == ("Rede.mp3", SOUND)
-
-
-def test_speech_in_other_forms(server: PolymuxServer, service: ReplicateService) -> None:
-    """The parts alone, and a text without parts."""
-    parts = [{"text": " a", "timestamp": [0, 1], "speaker": "S1"}, {"text": " b"}]
-    service.output(parts)
-    told = good(posted(server, STT, ("audio", ("a.wav", SOUND))))
-    assert told["output"] == {
-        "text": "a b",
-        "chunks": [{"text": " a", "timestamp": [0, 1]}, {"text": " b", "timestamp": [None, None]}],
-    }
-    service.output({"text": "Hello"})
-    told = good(posted(server, STT, ("audio", ("a.wav", SOUND))))
-    assert told["output"]["chunks"] == [{"text": "Hello", "timestamp": [0.0, None]}]
-    assert "tells no times" in told["logs"]
 
 
 def test_a_recording_at_an_address(service: ReplicateService, tmp_path: Path) -> None:
@@ -267,14 +243,6 @@ def test_music(server: PolymuxServer, service: ReplicateService) -> None:
     # By its bytes: the service calls it audio/x-wav, as many do.
     assert file_of(server, told["output"]["audio"]) == ("audio/wav", MADE["one.wav"][1])
     assert file_of(server, told["output"]["spectrogram"]) == MADE["one.png"]
-
-
-def test_fewer_pictures_than_asked_for(server: PolymuxServer, service: ReplicateService) -> None:
-    """The model drops what its checker does not like."""
-    service.output(["HOST/made/one.png"])
-    told = good(drawn(server, num_outputs=3))
-    assert len(told["output"]) == 1
-    assert "num_outputs: the upstream made 1 of 3" in told["logs"]
 
 
 def test_what_a_prediction_tells_of_itself(
@@ -346,75 +314,3 @@ def test_a_version_that_is_not_there(service: ReplicateService, tmp_path: Path) 
     assert "no such model" in answers[1].json()["error"]
     assert "no such version" in answers[2].json()["error"]
     assert service.predictions == []
-
-
-def test_each_of_several_addresses_in_one_text(service: ReplicateService, tmp_path: Path) -> None:
-    """Behind one that may be asked, within this network and by another scheme."""
-    service.output("HOST/made/one.png")
-    path = f"{UPSCALE}?model={CLARITY}"
-    allowed = f"{service.url}/a.safetensors"
-    policy = FetchPolicy(allowed_hosts=(allowed.split("/")[2],))
-    upstreams = {"r": replicate(tmp_path, service)}
-
-    def asked(links: str) -> Answer:
-        return posted(server, path, ("image", ("a.png", PNG)), ("lora_links", links))
-
-    with gateway(tmp_path, upstreams, fetch=policy) as server:
-        good(asked(f"{allowed},{allowed}"))
-        before = len(service.requests)
-        for last in ("http://169.254.169.254/latest", "http://127.0.0.1/x", "file:///etc/passwd"):
-            told = asked(f"{allowed},{last}").json()
-            assert (told["code"], told["param"]) == ("url_refused", "lora_links")
-        assert len(service.requests) == before
-
-
-@pytest.mark.parametrize(
-    ("sound", "content_type"),
-    [
-        (b"fLaC\0\0\0\x22" + bytes(60), "audio/flac"),
-        (b"OggS\0\x02" + bytes(22) + b"\x01\x13OpusHead" + bytes(30), "audio/ogg"),
-    ],
-)
-def test_music_of_other_kinds(
-    server: PolymuxServer, service: ReplicateService, sound: bytes, content_type: str
-) -> None:
-    """No kind is asked for."""
-    service.output({"audio": f"data:;base64,{base64.b64encode(sound).decode()}"})
-    answer = posted(server, SONGS, ("prompt_a", "jazz"))
-    assert answer.status == 200, answer.body
-    address = answer.json()["output"]["audio"].removeprefix(server.url)
-    file = server.ask("GET", address, key=None)
-    assert (file.headers["content-type"], file.body) == (content_type, sound)
-    assert address.partition("?")[0].endswith(f".{content_type.removeprefix('audio/')}")
-
-
-@pytest.mark.parametrize("sent", [b"no picture", media.wav()])
-def test_what_is_no_picture_is_not_sent(
-    server: PolymuxServer, service: ReplicateService, sent: bytes
-) -> None:
-    """As the engine here refuses it."""
-    answer = posted(server, f"{UPSCALE}?model={ESRGAN}", ("image", ("a.png", sent)))
-    told = answer.json()
-    assert (answer.status, told["code"], told["param"]) == (415, "unsupported_media", "image")
-    assert told["error"].startswith("a.png: this is no picture of a kind that is read")
-    fields = [("prompt", "a boat"), ("image", ("a.png", PNG)), ("mask", ("m.png", sent))]
-    answer = posted(server, f"{IMAGES}?model={ASTRA}", *fields)
-    assert (answer.status, answer.json()["param"]) == (415, "mask")
-    answer = posted(server, STT, ("audio", ("a.wav", PNG)))
-    assert (answer.status, answer.json()["param"]) == (415, "audio")
-    assert service.predictions == []
-    assert service.files.sent == {}
-
-
-@pytest.mark.parametrize("data", [PNG[:-20], media.jpeg()[:-2], PNG[:40] + b"\0" + PNG[41:]])
-def test_pictures_that_are_not_whole(
-    server: PolymuxServer, service: ReplicateService, data: bytes
-) -> None:
-    """In the answer and at an address: nothing of them is kept."""
-    service.script(steps.answer(200, data, content_type="image/png"), path="/cut", times=None)
-    for output in (f"data:;base64,{base64.b64encode(data).decode()}", "HOST/cut"):
-        service.output(output)
-        answer = posted(server, f"{UPSCALE}?model={ESRGAN}", ("image", ("a.png", PNG)))
-        assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
-        assert "a picture that is none" in answer.json()["error"]
-    assert list(server.settings.store.folder.glob("drafts/*")) == []

@@ -190,14 +190,6 @@ def tokens(server: PolymuxServer) -> list[str]:
     return [one for one in lines if one.startswith("polymux_key_tokens_total") and "input" in one]
 
 
-def test_times_of_llama_cpp_that_are_none(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    for timings in ({"prompt_ms": HUGE, "predicted_ms": 1}, {"prompt_ms": True, "predicted_ms": 1}):
-        bad.script(steps.answer(200, json.dumps(WHOLE | {"timings": timings}).encode()))
-        usage = chat(server).json()["usage"]
-        assert usage["total_time"] < 60
-        assert "prompt_time" not in usage
-
-
 def test_numbers_of_a_job_that_are_none(attic: PolymuxServer, bad: MisbehavingServer) -> None:
     """Of another polymux: its progress and what it has measured."""
     begun = {"id": "job1", "status": "processing"}
@@ -216,16 +208,3 @@ def test_numbers_of_a_job_that_are_none(attic: PolymuxServer, bad: MisbehavingSe
     told = answer.json()["metrics"]
     assert told["audio_seconds"] == 2
     assert not {"a", "b", "c", "d"} & set(told)
-
-
-def test_news_that_cannot_be_told_on(attic: PolymuxServer, bad: MisbehavingServer) -> None:
-    bad.script(steps.answer(202, b'{"id": "job1", "status": "processing"}'), path=STT)
-    news = b'data: {"id": "job1", "status": "succeeded", "output": {"text": "a", "n": 1e999}}\n\n'
-    bad.script(
-        steps.event_stream(), steps.send(news), steps.close(),
-        path="/api/v1/predictions/job1/events", times=None,
-    )  # fmt: skip
-    bad.script(steps.answer(200, b"{}"), path="/api/v1/predictions/job1/cancel")
-    answer = attic.ask("POST", STT, *form(("audio", ("a.wav", media.wav()))))
-    assert (answer.status, answer.json()["code"]) == FAILED
-    bad.forget("/api/v1/predictions/job1/events")

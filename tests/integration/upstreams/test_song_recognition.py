@@ -16,11 +16,10 @@ import pytest
 from polymux.errors import (
     InternalServerError,
     NoMatchError,
-    RateLimitError,
 )
 from polymux.fetch.fetcher import FetchPolicy
 from servers import song_catalogues as said
-from servers.song_recogniser import NO_MATCH, SONG, TRACK, SongRecogniser
+from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
 from support.commands import run
 from support.polymux_server import form
 from support.song_recognitions import (
@@ -160,46 +159,6 @@ def test_what_a_caller_is_told(
         assert len(text) < 500
         assert len(recogniser.asked) == number + 1
         assert server.key not in caplog.text
-
-
-def test_it_asks_for_time(tmp_path: Path, recogniser: SongRecogniser) -> None:
-    recogniser.instead = said.status(429, "Retry-After: 40")
-    with served(tmp_path, recogniser.settings()) as server:
-        for _ in range(2):
-            answer = ask(server)
-            assert answer.status == 429
-            assert 0 < int(answer.headers["retry-after"]) <= 40
-        ready = server.ask("GET", "/readyz").json()["backends"]["song_recognition"]
-        with (
-            polymux.Client(server.url, server.key, retry=0) as client,
-            pytest.raises(RateLimitError) as caught,
-        ):
-            client.identify_song(MUSIC)
-    with local(recogniser.settings()) as here, pytest.raises(RateLimitError) as at_once:
-        here.identify_song(MUSIC)
-    assert (caught.value.code, at_once.value.code) == ("rate_limited", "rate_limited")
-    assert at_once.value.headers["retry-after"] == "40"
-    assert len(recogniser.asked) == 2
-    assert ready["state"] == "ready"
-    assert ready["detail"].startswith("shazam is left alone for ")
-
-
-@pytest.mark.parametrize(
-    ("track", "expected"),
-    [
-        ({"title": "A"}, ("A", "", "")),
-        ({"title": "A", "url": "https://a.example/"}, ("A", "https://a.example/", "")),
-        ({"title": "A", "subtitle": "B", "images": TRACK["images"]},
-         ("A - B", "", SONG["song_image"])),
-    ],
-)  # fmt: skip
-def test_answers_with_less(
-    recogniser: SongRecogniser, track: dict[str, Any], expected: tuple[str, str, str]
-) -> None:
-    recogniser.answer = {"matches": [{}], "track": track}
-    with local(recogniser.settings()) as here:
-        song = here.identify_song(MUSIC)
-    assert (song.name, song.url, song.image_url) == expected
 
 
 def test_the_guard_lets_nobody_into_this_network(

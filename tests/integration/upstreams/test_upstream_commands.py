@@ -48,14 +48,11 @@ def test_told_of_without_being_asked(tmp_path: Path) -> None:
         told = run(tmp_path, "doctor", "--config", "polymux.toml")
         assert "ok       the upstream groq (openai, with a key): chat, free_chat" in told.stdout
         assert "ok       the upstream attic (polymux, without a key): read_text" in told.stdout
-        found = json.loads(run(tmp_path, "doctor", "--json", "--config", "polymux.toml").stdout)
-        assert [one["name"] for one in found["upstreams"]] == ["groq", "attic"]
-        assert CANARY not in told.stdout + json.dumps(found)
+        assert CANARY not in told.stdout
         assert server.connections == []
     settings.write_text(TABLE.format(url=server.url, key='key_file = "gone.key"'))
     told = run(tmp_path, "doctor", "--config", "polymux.toml")
     assert "missing  upstreams.groq.key_file: cannot read gone.key" in told.stdout
-    assert json.loads(run(tmp_path, "doctor", "--json").stdout)["upstreams"] == []
 
 
 @pytest.mark.parametrize("line", [f'key = "{CANARY}"', f'key_environment = "{CANARY}"'])

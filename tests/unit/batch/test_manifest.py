@@ -11,11 +11,8 @@ from polymux.batches.records import Found, Staged, StagedResult
 from polymux.errors import OutputFailedError
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator
     from pathlib import Path
-
-MANY = 20_000
 
 
 @pytest.fixture
@@ -33,33 +30,6 @@ def found(number: int, stem: str = "") -> Found:
 def made(manifest: Manifest, ending: str = ".mp3") -> StagedResult:
     (task,) = manifest.next_ones(1, ())
     return StagedResult(task, (Staged(ending, 3, b"hash"),), b"identity", 10, 1, None, 0.5)
-
-
-def steps_of(manifest: Manifest, work: object) -> int:
-    """How much a query makes SQLite do, in hundreds of its steps."""
-    steps = [0]
-
-    def count() -> int:
-        steps[0] += 1
-        return 0
-
-    connection: sqlite3.Connection = manifest._database._connection
-    connection.set_progress_handler(count, 100)
-    work()  # type: ignore[operator]
-    connection.set_progress_handler(None, 100)
-    return steps[0]
-
-
-def test_the_next_ones_are_found_without_looking_at_all_that_are_done(manifest: Manifest) -> None:
-    assert manifest.add(map(found, range(MANY))) == (MANY, 10 * MANY, 0)
-    with manifest._database.change() as connection:
-        connection.execute(
-            "UPDATE items SET state = 'done', identity = CAST(id AS BLOB) WHERE id < ?", (MANY - 5,)
-        )
-    assert steps_of(manifest, lambda: manifest.next_ones(4, range(MANY - 5, MANY))) < 20
-    assert [task.id for task in manifest.next_ones(4, range(MANY - 5, MANY))] == [MANY]
-    assert steps_of(manifest, lambda: manifest.done_like(b"77", 0)) < 20
-    assert manifest.done_like(b"77", 0) == (77, [])
 
 
 def test_numbered_files_leave_the_names_of_others_alone(manifest: Manifest, tmp_path: Path) -> None:

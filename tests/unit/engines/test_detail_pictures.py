@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 from PIL import Image
-from polymux.engines.diffusion.upscale.images import kept, resized, sharpened
+from polymux.engines.diffusion.upscale.images import kept, sharpened
 from polymux.engines.diffusion.upscale.plan import spans
 from polymux.engines.diffusion.upscale.tiles import Axis, Joiner, Tile, cut, tiles
 
@@ -36,19 +36,6 @@ def test_a_picture_in_tiles_is_the_picture(size: tuple[int, int], *, around: boo
     assert numpy.array_equal(joiner.joined(), picture)
 
 
-@pytest.mark.parametrize("around", [False, True])
-def test_tiles_that_differ_make_a_slope(*, around: bool) -> None:
-    """Black and white ones, in turn: what neighbours share goes from the one to the other."""
-    columns, rows = (Axis(side, spans(side, 16, 4, around=around), 8) for side in (40, 16))
-    joiner = Joiner((320, 128), columns, rows)
-    for number, tile in enumerate(tiles(columns, rows)):
-        shape = (tile.bottom - tile.top, tile.right - tile.left, 3)
-        joiner.add(numpy.full(shape, 255.0 * (number % 2), numpy.float32), tile)
-    found = joiner.joined().astype(float)
-    behind = found[:, :1] if around else found[:, -1:]
-    assert 0 < abs(numpy.diff(found, axis=1, append=behind)).max() < 0.1 * 255
-
-
 def test_a_tile_goes_on_at_the_other_edge() -> None:
     weights = numpy.ones(2, numpy.float32)
     picture = noise(8, 8)
@@ -70,13 +57,6 @@ def test_sharpening_is_the_kernel(amount: float, size: tuple[int, int], *, aroun
     # Halves are rounded to either side.
     assert abs(found - exact).max() < 0.501
     assert sharpened(picture, 0) is picture
-
-
-def test_a_pattern_is_enlarged_like_its_repetition() -> None:
-    picture = noise(24, 24)
-    field = resized(numpy.tile(picture, (3, 3, 1)), (144, 144))
-    assert numpy.array_equal(resized(picture, (48, 48), around=True), field[48:96, 48:96])
-    assert not numpy.array_equal(resized(picture, (48, 48)), field[48:96, 48:96])
 
 
 def test_what_a_mask_keeps_is_as_it_was() -> None:

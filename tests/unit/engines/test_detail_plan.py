@@ -7,7 +7,7 @@ import itertools
 import pytest
 from polymux import errors
 from polymux.engines.diffusion.upscale import plan as upscale_plan
-from polymux.engines.diffusion.upscale.plan import factors, planned, spans, units
+from polymux.engines.diffusion.upscale.plan import factors, planned, spans
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,6 @@ def test_the_size_is_the_factor_rounded(factor: float, size: tuple[int, int]) ->
     for one in plan.passes:
         assert all(side % 64 == 0 for side in one.canvas)
         assert all(0 <= a - b < 64 for a, b in zip(one.canvas, one.size, strict=True))
-
-
-def test_each_pass_invents_less_and_has_another_seed() -> None:
-    values = {"scale_factor": 8, "creativity": 0.5, "multistep_factor": 0.8, "seed": 7}
-    passes = planned(values, 10, 10).passes
-    assert [one.creativity for one in passes] == pytest.approx([0.5, 0.4, 0.32])
-    assert [one.steps for one in passes] == [9, 7, 5]
-    assert [one.seed for one in passes] == [7, 8, 9]
-    # More than all is not invented.
-    more = {"scale_factor": 4, "creativity": 0.9, "multistep_factor": 2}
-    assert [one.steps for one in planned(more, 10, 10).passes] == [16, 18]
 
 
 @pytest.mark.parametrize(
@@ -96,23 +85,3 @@ def test_a_solver_that_nothing_does_is_refused_with_those_that_there_are() -> No
     with pytest.raises(errors.BadRequestError, match=words) as caught:
         planned({"scheduler": "Restart"}, 10, 10)
     assert (caught.value.status, caught.value.param) == (400, "scheduler")
-
-
-def test_units_are_what_goes_through_the_network() -> None:
-    # One tile of 512 x 512, six steps, each with the prompt and without.
-    values = {"scale_factor": 2, "creativity": 0.5, "num_inference_steps": 12, "scheduler": "Euler"}
-    assert units(values, 256, 256) == pytest.approx(6 * 2 * 0.262144)
-    assert units(values | {"dynamic": 1}, 256, 256) == pytest.approx(6 * 0.262144)
-    assert units(values | {"scheduler": "Heun"}, 256, 256) == pytest.approx(11 * 2 * 0.262144)
-    assert units(values | {"creativity": 0}, 256, 256) == 0
-    twice = units(values | {"scale_factor": 4, "multistep_factor": 1}, 256, 256)
-    assert twice > 4.9 * units(values, 256, 256)
-
-
-def test_what_tiles_share_costs_twice() -> None:
-    values = {"scale_factor": 1, "creativity": 1, "num_inference_steps": 1, "dynamic": 1}
-    one = units(values | {"tiling_width": 64, "tiling_height": 64, "scheduler": "Euler"}, 512, 512)
-    many = units(values | {"tiling_width": 16, "tiling_height": 16, "scheduler": "Euler"}, 512, 512)
-    assert one == pytest.approx(0.262144)
-    # Five tiles of 16 cells along 64 cells.
-    assert many == pytest.approx((5 * 16 * 8) ** 2 / 1e6)

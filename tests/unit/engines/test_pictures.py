@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import polymux
 import pytest
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageOps
 from polymux.engines.base import Token
 from polymux.engines.media.images import load_pictures, measured
 from polymux.service.model import Upload
@@ -146,33 +146,12 @@ def test_grey_of_which_0_is_white(tmp_path: Path, orientation: int, compression:
     is_small(tmp_path, data, found)
 
 
-def test_floats_of_which_0_is_white(tmp_path: Path) -> None:
-    values = np.linspace(-0.5, 1, 24, dtype=np.float32).reshape(SIZE)
-    data = saved(Image.fromarray(values), "TIFF", tiffinfo={262: 0})
-    found, told = loaded(tmp_path, data)
-    assert np.abs(found[:, :, 0] - (1 - np.clip(values, 0, 1)) * WHITE).max() <= 1
-    assert told == ["samples of 32 bits become 16: 1 is black and what is below 0 white"]
-
-
 @pytest.mark.parametrize("orientation", [1, 4, 6, 7])
 def test_grey_of_8_bits_is_turned_once(tmp_path: Path, orientation: int) -> None:
     samples = slope(1)
     plane = Image.fromarray((samples[:, :, 0] >> 8).astype(np.uint8))
     found, _ = loaded(tmp_path, saved(plane, "TIFF", exif=turned(orientation)))
     assert np.array_equal(found, upright(samples, orientation) >> 8)
-
-
-@pytest.mark.parametrize(("kind", "most"), [("P6", WHITE), ("P6", 40_000), ("P3", 1023)])
-def test_portable_pixmaps_keep_16_bits(tmp_path: Path, kind: str, most: int) -> None:
-    samples = np.round(slope(3) * (most / WHITE)).astype(np.uint16)
-    head = f"{kind} {SIZE[1]} {SIZE[0]} {most}\n".encode()
-    text = " ".join(map(str, samples.ravel())).encode() + b"\n"
-    found, told = loaded(
-        tmp_path, head + (samples.astype(">u2").tobytes() if kind == "P6" else text)
-    )
-    assert found.dtype == np.uint16
-    assert np.array_equal(found, np.round(samples * (WHITE / most)))
-    assert told == []
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -190,33 +169,6 @@ def test_a_colour_that_is_transparent_stays_so(tmp_path: Path, channels: int) ->
         small, _ = loaded(tmp_path, data, "rgb")
         assert small[2, 3].tolist() == [255, 255, 255]
         assert small[2, 2].max() < 255
-
-
-@pytest.mark.parametrize(
-    ("values", "white", "words"),
-    [
-        (np.linspace(0, 1, 24, dtype=np.float32), 1, "1 is white"),
-        (np.linspace(0, 200, 24, dtype=np.float32), 255, "255 is white"),
-        (np.linspace(0, 60_000, 24, dtype=np.float32), WHITE, "65535 is white"),
-        (np.linspace(0, 1e6, 24, dtype=np.float32), 1e6, "1e+06 is white"),
-        (np.linspace(-1, 1, 24, dtype=np.float32), 1, "what is below 0 black"),
-        (np.array([0.5, np.nan, np.inf, -np.inf] * 6, np.float32), 1, "1 is white"),
-        (np.zeros(24, np.float32), 1, "1 is white"),
-        (np.arange(24, dtype=np.int32) * 1_000_000, 23_000_000, "2.3e+07 is white"),
-        (np.arange(24, dtype=np.int32) - 5, WHITE, "what is below 0 black"),
-        (np.arange(24, dtype=np.int32) * 2000, WHITE, ""),
-    ],
-)
-def test_samples_of_32_bits(tmp_path: Path, values: NDArray[Any], white: float, words: str) -> None:
-    data = saved(Image.fromarray(values.reshape(SIZE)), "TIFF")
-    found, told = loaded(tmp_path, data)
-    known = np.nan_to_num(values.reshape(SIZE).astype(float), nan=0, posinf=white, neginf=0)
-    expected = np.clip(known / white, 0, 1) * WHITE
-    assert found.dtype == np.uint16
-    assert np.abs(found[:, :, 0] - expected).max() <= 1
-    assert (words in told[0]) if words else told == []
-    small, _ = loaded(tmp_path, data, "rgb")
-    assert np.abs(small[:, :, 0] - expected / 256).max() <= 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -238,15 +190,6 @@ def test_a_picture_cut_short_is_broken(tmp_path: Path, kind: str) -> None:
 def test_what_is_no_picture(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(polymux.UnsupportedMediaError, match="no picture of a kind that is read"):
         loaded(tmp_path, data)
-
-
-def test_smaller_pictures_of_a_photograph_are_no_pages(tmp_path: Path) -> None:
-    """Cameras write a preview behind it, which others cut off and leave what tells of it."""
-    photograph, preview = Image.new("RGB", (40, 30), "red"), Image.new("RGB", (20, 15), "red")
-    data = saved(photograph, "MPO", save_all=True, append_images=[preview])
-    for one in (data, data[: data.rindex(b"\xff\xd8\xff")]):
-        (page,), told = pages_of(tmp_path, one, "rgb", 200)
-        assert (page.shape, told) == ((30, 40, 3), [])
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
@@ -314,21 +257,3 @@ def test_colours_of_a_profile_with_transparency_or_a_palette(tmp_path: Path) -> 
         samples, _ = loaded(tmp_path, saved(picture, "PNG", icc_profile=display_p3()))
         assert np.abs(samples[8, 8, :3].astype(int) - PURE_RED).max() <= 4
         assert picture.mode == "P" or samples[8, 8, 3] == 77
-
-
-def test_profiles_that_change_nothing(tmp_path: Path) -> None:
-    """Of sRGB itself, broken ones, and those of other samples than the picture has."""
-    noise = np.random.default_rng(1).integers(0, 255, (16, 16, 3), np.uint8)
-    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    whole = display_p3()
-    broken = [b"no profile", whole[:200], whole[:128] + b"\xff" * 200]
-    for profile in (srgb, *broken):
-        data = saved(Image.fromarray(noise), "PNG", icc_profile=profile)
-        samples, told = loaded(tmp_path, data)
-        assert np.array_equal(samples, noise)
-        assert any("profile is broken" in line for line in told) is (profile != srgb)
-    samples, told = loaded(
-        tmp_path, saved(Image.fromarray(noise[:, :, 0]), "PNG", icc_profile=whole)
-    )
-    assert np.array_equal(samples[:, :, 0], noise[:, :, 0])
-    assert told == []

@@ -134,23 +134,6 @@ def test_schedulers_of_detail(name: str) -> None:
     assert made.config["steps_offset"] == 1
 
 
-def test_a_model_s_own_solver_is_none_of_another_one_s() -> None:
-    own = SDXL | {
-        "solver_order": 3, "solver_type": "heun", "algorithm_type": "sde-dpmsolver",
-        "use_karras_sigmas": True,
-    }  # fmt: skip
-    assert told(schedulers.of_pictures("DPMSolverMultistep", own))[2:5] == (PP, "midpoint", 2)
-    assert told(upscale_schedulers.Solver("DPM++ 2M", own, 18, 6, "cpu")._scheduler)[:5] == (
-        MULTI, False, PP, "midpoint", 2,
-    )  # fmt: skip
-
-
-def test_few_steps_lie_at_the_end_of_each_stretch_of_noise() -> None:
-    made = schedulers.of_pictures("K_EULER", SDXL, timestep_spacing="trailing")
-    made.set_timesteps(4)
-    assert made.timesteps.tolist() == [999.0, 749.0, 499.0, 249.0]
-
-
 @pytest.mark.parametrize("variant", ["A", "B", "C"])
 def test_no_choice_of_pictures_is_missing(variant: str) -> None:
     assert choices("generate_image", variant) <= set(OF_SDXL)

@@ -60,11 +60,3 @@ def test_pages_with_longer_sides_than_it_reads_are_refused(tmp_path: Path, turne
     with pytest.raises(polymux.RequestTooLargeError, match=f"{words} pixels.*32,767") as refused:
         read(32_768)
     assert refused.value.status == 413
-
-
-def test_it_has_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two OpenMP threads of it are many times slower than one; its engine may have more."""
-    for name in ("OMP_THREAD_LIMIT", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, "4")
-    made = loaded(tmp_path).run(asked(tmp_path, 4, 2), HeardSink(tmp_path), Token())
-    assert made.value == {"text": "limit 1, threads 1"}

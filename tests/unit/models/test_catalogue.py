@@ -34,18 +34,12 @@ FORMS = {
 }
 #: Of SPDX's list, those that models in the catalogue are under.
 LICENSES = {"Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-NC-4.0"}
-#: Those that SPDX has no name for.
-OTHER_LICENSES = {
-    "CreativeML Open RAIL++-M", "CreativeML Open RAIL-M", "OpenRAIL",
-    "Playground v2.5 Community License", "Stability AI Community License",
-}  # fmt: skip
 #: What engines take for a model beside its paths.
 OPTIONS = {
     "chat": set(), "speech": set(), "upscale": {"factor", "input", "output"}, "diffusion": set(),
 }  # fmt: skip
 #: Models that come in packages, which the tests have.
 PACKAGED = [name for name, one in MODELS.items() if one.family != "diffusion"]
-PAINTERS = [name for name, one in MODELS.items() if one.family == "diffusion"]
 
 
 @pytest.mark.parametrize("name", PACKAGED)
@@ -95,32 +89,6 @@ def test_each_role_has_a_model() -> None:
     for role in ROLES.values():
         model = MODELS[role.model]
         assert (model.family, model.paths) == ("diffusion", {"model": "."})
-
-
-@pytest.mark.parametrize("name", PAINTERS)
-def test_what_it_says_of_a_model_of_diffusion(name: str) -> None:
-    """Its own commit where all is pinned; where not, the repository's list will tell."""
-    model = MODELS[name]
-    assert model.license in LICENSES | OTHER_LICENSES
-    assert model.license_source
-    assert model.title
-    assert (model.bytes or 0) > 1_000_000
-    revisions = {one.revision for one in model.sources if one.repository and not model.wanted}
-    assert all(re.fullmatch("[0-9a-f]{40}", one) for one in revisions)
-    names = [file.name for file in model.files]
-    assert not any(one.endswith((".bin", ".ckpt", ".onnx", ".msgpack")) for one in names)
-    if not model.wanted:
-        assert sum(one.bytes or 0 for one in model.files) == model.bytes
-    # What may not be used in trade says so, for the engine's own check.
-    assert ("-NC" in model.license) == ("non_commercial" in model.license_note)
-
-
-def test_families_are_said_once() -> None:
-    for name, one in FAMILIES.items():
-        recommended = catalogue.recommended(name)
-        assert recommended is not None
-        assert recommended.family == name
-        assert f"\n{one.extra} = [" in (ROOT / "pyproject.toml").read_text()
 
 
 GOOD = f"""

@@ -54,14 +54,6 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
     assert chosen("upscale", model="net", factor=4, tile=64) == {**net, "factor": 4, "tile": 64}
 
 
-def test_a_name_that_ends_as_a_file_s_does(folder: ModelsFolder, tmp_path: Path) -> None:
-    import_local.add("a.gguf", tmp_path / "m.gguf", folder)
-    folder.remove("a")
-    for options in ({}, {"model": "a.gguf"}):
-        found = selection.chosen("chat", options)
-        assert found == ({"model": str(tmp_path / "m.gguf"), "aliases": ["a.gguf"]}, "")
-
-
 @pytest.mark.parametrize("path", ["/models/m.gguf", "~/m.gguf", "./b", "models/b", 5])
 def test_paths_are_left_to_the_engine(folder: ModelsFolder, path: object) -> None:
     assert selection.chosen("chat", {"model": path}) == ({"model": path}, "")
@@ -74,11 +66,6 @@ def test_a_file_of_the_current_folder_comes_second(
     assert selection.chosen("chat", {"model": "m.gguf"}) == ({"model": "m.gguf"}, "")
     Path("b").write_bytes(b"a stranger's")
     assert selection.chosen("chat", {"model": "b"}).options["model"].startswith(str(folder.path))
-
-
-def test_other_engines_have_no_models(folder: ModelsFolder) -> None:
-    for family in ("media", "rapidocr", "support.engines:FaultyEngine"):
-        assert selection.chosen(family, {"x": 1}) == ({"x": 1}, "")
 
 
 @pytest.mark.parametrize(

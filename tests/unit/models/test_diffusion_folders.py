@@ -158,16 +158,6 @@ def test_a_folder_is_linked_copied_and_removed(tmp_path: Path, folder: ModelsFol
     assert (place / "unet" / WEIGHTS).is_file()
 
 
-def test_a_folder_that_was_put_there_by_hand(folder: ModelsFolder) -> None:
-    write(folder.path / "painter", pipeline())
-    (found,) = folder.installed()
-    assert (found.name, found.kind, found.family, found.problem) == (
-        "painter", "found", "diffusion", "",
-    )  # fmt: skip
-    # Roles decide who is used, and not the alphabet.
-    assert folder.default("diffusion") is None
-
-
 def test_links_out_of_the_folder(tmp_path: Path, folder: ModelsFolder) -> None:
     """As other programs keep models: what they lead to can be copied, and is never removed."""
     place = write(tmp_path / "mine", pipeline())

@@ -16,7 +16,7 @@ from polymux.errors import (
 )
 from polymux.models import import_local, manifest
 from polymux.models.errors import ModelError
-from polymux.models.families import is_name, layout_of
+from polymux.models.families import is_name
 from polymux.models.folder import ModelsFolder
 from support.models import GGUF, contents, sha256
 
@@ -69,27 +69,6 @@ def test_own_files_are_named_and_stay(folder: ModelsFolder, gguf: Path) -> None:
     assert list(folder.path.iterdir()) == []
     with pytest.raises(InputNotFoundError, match="models list"):
         folder.remove("own-one")
-
-
-def test_own_files_are_copied(folder: ModelsFolder, tmp_path: Path) -> None:
-    told: list[Any] = []
-    own = speech(tmp_path / "own")
-    made = import_local.add("w", own, folder, copy=True, on_progress=lambda *one: told.append(one))
-    kept = contents(folder.path / "w")
-    assert set(kept) == {"config.json", "model.bin", "tokenizer.json", "vocabulary.txt", MANIFEST}
-    assert (made.family, made.kind) == ("speech", "owned")
-    assert made.engine_options() == {"model": str(folder.path / "w")}
-    assert told[0] == ("config.json", 11, 11)
-    assert folder.remove("w") == []
-    assert len(contents(own)) == 5
-    assert list(folder.path.iterdir()) == []
-
-
-def test_a_network_s_name_tells_no_factor(folder: ModelsFolder, tmp_path: Path) -> None:
-    for name in ("a-x2", "b-x4plus", "3x_c"):
-        path = network(tmp_path / "own", name)
-        made = import_local.add(f"m{name}", path, folder)
-        assert (made.family, made.engine_options()) == ("upscale", {"model": str(path)})
 
 
 def test_a_model_in_pieces_and_one_that_sees(folder: ModelsFolder, tmp_path: Path) -> None:
@@ -229,25 +208,6 @@ def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
     assert folder.remove("own-one") == []
 
 
-def test_a_folder_that_is_a_link_is_somebody_s(
-    folder: ModelsFolder, tmp_path: Path, gguf: Path
-) -> None:
-    other = ModelsFolder(tmp_path / "other")
-    import_local.add("own-one", gguf, other, copy=True)
-    folder.path.mkdir()
-    (folder.path / "own-one").symlink_to(other.path / "own-one")
-    assert folder.get("own-one").problem == ""
-    with pytest.raises(OutputRefusedError, match="by hand"):
-        folder.remove("own-one")
-    assert len(contents(other.path)) == 2
-
-
-def test_files_in_the_folder_of_models_are_not_linked(folder: ModelsFolder) -> None:
-    own = speech(folder.path / "whisper")
-    with pytest.raises(InvalidRequestError, match="already"):
-        import_local.add("again", own, folder)
-
-
 def test_a_copy_that_fails_leaves_nothing(folder: ModelsFolder, gguf: Path) -> None:
     def fail(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -306,14 +266,3 @@ def test_a_manifest_that_is_none(folder: ModelsFolder, change: dict[str, Any] | 
     assert str(folder.path) not in found.problem
     assert folder.default("chat") is None
     assert folder.remove("m") == [place / "m.gguf"]
-
-
-def test_a_folder_that_may_not_be_read(folder: ModelsFolder, gguf: Path) -> None:
-    import_local.add("own-one", gguf, folder, copy=True)
-    place = folder.path / "own-one"
-    (place / MANIFEST).unlink()
-    (place / MANIFEST).mkdir()  # Not even root can read that.
-    (found,) = folder.installed()
-    assert "cannot read" in found.problem
-    assert layout_of(place).family == "chat"
-    assert [one.name for one in folder.path.iterdir()] == ["own-one"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,38 +60,6 @@ def test_without_models_and_without_the_package(
     assert "pip install 'polymux[diffusion]'" in line
 
 
-def test_the_device_is_found_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its version and the driver say most; only where there may be a card torch itself is asked."""
-    monkeypatch.setattr(torch_device, "version", lambda name: "2.13.0+cpu")
-    assert torch_device.device().why == "this torch was built for processors alone"
-    assert not torch_device.might_have_cuda()
-    monkeypatch.setattr(torch_device, "version", lambda name: "2.13.0")
-    monkeypatch.setattr(torch_device, "_DRIVER", tmp_path / "driver")
-    assert torch_device.device().why == "there is no driver of NVIDIA's"
-    assert torch_device.number_bytes("auto", "auto") == 4
-    (tmp_path / "driver").touch()
-    assert torch_device.might_have_cuda()
-    assert torch_device.number_bytes("auto", "auto") == 2
-    assert torch_device.number_bytes("cpu", "auto") == 4
-    assert torch_device.number_bytes("cuda:1", "float32") == 4
-    said = {"cuda": True, "names": ["NVIDIA Quick"], "bfloat16": False}
-    for ask, cuda, why in (
-        (f"print('''{json.dumps(said)}''')", True, ""),
-        (f"print('''{json.dumps(said | {'cuda': False})}''')", False, "torch sees no CUDA device"),
-        ("1 / 0", False, "torch did not answer"),
-    ):
-        monkeypatch.setattr(torch_device, "_ASK", ask)
-        found = torch_device.device()
-        assert (found.cuda, found.why) == (cuda, why)
-        assert found.dtype == ("float16" if cuda else "float32")
-
-    def missing(name: str) -> str:
-        raise torch_device.PackageNotFoundError(name)
-
-    monkeypatch.setattr(torch_device, "version", missing)
-    assert torch_device.device().why == "torch is not installed"
-
-
 def test_memory_that_it_will_take(folder: ModelsFolder, tmp_path: Path) -> None:
     """The largest model as it is loaded, with what works beside it, and the libraries."""
 
@@ -113,18 +78,3 @@ def test_memory_that_it_will_take(folder: ModelsFolder, tmp_path: Path) -> None:
     (tmp_path / "own" / "unet" / "diffusion_pytorch_model.safetensors").write_bytes(b"cut")
     models = {"music": {"path": str(tmp_path / "own"), "name": "own"}}
     assert needed_bytes("diffusion", {"models": models}) is None
-
-
-def test_nothing_heavy_is_imported(folder: ModelsFolder) -> None:
-    """What servers and commands ask before an engine runs needs neither torch nor diffusers."""
-    program = (
-        "import sys; from polymux.models import health; "
-        "from polymux.models import selection; health.generation(); "
-        "selection.available(); print([one for one in ('torch', 'diffusers', 'numpy') "
-        "if one in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
-    assert importlib.util.find_spec("polymux") is not None

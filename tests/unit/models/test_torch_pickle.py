@@ -79,10 +79,9 @@ def test_a_small_file_does_not_become_a_large_one(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("cut", [0, 200])
-def test_a_damaged_file(tmp_path: Path, cut: int) -> None:
+def test_a_damaged_file(tmp_path: Path) -> None:
     source = saved(tmp_path / "w", {"a": torch.zeros(100)})
-    source.write_bytes(source.read_bytes()[:cut])
+    source.write_bytes(source.read_bytes()[:200])
     with pytest.raises(ModelError, match="it is damaged"):
         convert(source, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -203,13 +203,6 @@ def test_nobody_locks_themselves_out(server: PolymuxServer) -> None:
     assert server.ask("GET", KEYS, key=rotated["key"]).status == 200
 
 
-def test_a_name_that_is_another_key_s_id(server: PolymuxServer) -> None:
-    first = made(server)
-    second = made(server, name=first["id"])
-    assert server.ask("DELETE", f"{KEYS}/{first['id']}").status == 204
-    assert second["id"] in {one["id"] for one in listed(server)}
-
-
 def test_beside_the_command(server: PolymuxServer) -> None:
     """Both change one file at once, and nothing that either did is lost."""
     file = KeyFile(server.settings.key_file)
@@ -228,15 +221,6 @@ def test_beside_the_command(server: PolymuxServer) -> None:
     assert names == {"test"} | {f"{one} {n}" for one in ("a", "b", "command") for n in range(8)}
 
 
-def test_after_a_reload(server: PolymuxServer) -> None:
-    found = made(server)
-    server.loop.call_soon_threadsafe(server.state.reload)
-    assert server.json(CHAT, HELLO, key=found["key"]).status == 200
-    assert made(server, name="later")["name"] == "later"
-    assert server.ask("DELETE", f"{KEYS}/{found['id']}").status == 204
-    assert server.json(CHAT, HELLO, key=found["key"]).status == 401
-
-
 def test_a_file_that_cannot_be_changed(
     server: PolymuxServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -250,17 +234,6 @@ def test_a_file_that_cannot_be_changed(
     assert str(server.settings.key_file) not in answer.body.decode()
     assert "No space left" in caplog.text
     assert len(listed(server)) == 1
-
-
-def test_a_file_is_never_more_than_is_read(tmp_path: Path) -> None:
-    from polymux.errors import InvalidRequestError
-
-    file = KeyFile(tmp_path / "keys.json")
-    file.add("first")
-    with pytest.raises(InvalidRequestError, match="holds as many keys as it can"):
-        file.add("x" * (4 << 20))
-    (kept,) = file.keys()
-    assert kept.name == "first"
 
 
 def test_a_key_counts_when_its_owner_has_it(tmp_path: Path) -> None:
@@ -336,28 +309,3 @@ def test_keys_are_told_by_what_they_may(server: PolymuxServer) -> None:
     assert site["requests"] == 2
     assert site["created_at"].endswith("Z")
     assert site["expires_at"] is None
-
-
-def test_requests_are_counted(server: PolymuxServer) -> None:
-    server.json(CHAT, HELLO)
-    server.json(CHAT, b"{")
-    chats = next(one for one in told(server)["requests"] if one["operation"] == "chat")
-    assert (chats["requests"], chats["failures"]) == (2, 1)
-    assert chats["mean_s"] >= 0
-
-
-def test_models_memory_and_store(
-    server: PolymuxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("POLYMUX_MODELS", str(tmp_path / "models"))
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "small.gguf").write_bytes(b"GGUF" + bytes(996))
-    found = told(server)
-    [model] = found["models"]
-    assert (model["name"], model["family"], model["bytes"]) == ("small", "chat", 1000)
-    assert found["memory"]["server_bytes"] > 1 << 20
-    assert found["memory"]["free_bytes"] > 1 << 20
-    assert found["memory"]["engines_limit_bytes"] is None
-    assert found["store"]["used_bytes"] == 0
-    assert found["store"]["limit_bytes"] == server.settings.store.bytes
-    assert found["store"]["jobs_running"] == 0

@@ -41,7 +41,7 @@ def test_what_waited_comes_in_order() -> None:
     began = time.monotonic()
     for number in range(5000):
         handler.handle(record(f"line {number} {'x' * 50}"))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     data = read_all(reader, b"line 4999 ")
     assert list(numbers(data)) == list(range(5000))
     os.close(reader)
@@ -87,4 +87,4 @@ def test_nobody_can_read_any_more() -> None:
                 handler.handle(record(f"line {number}"))
             began = time.monotonic()
             handler.flush()
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 10

@@ -64,21 +64,6 @@ def test_missing_times_are_found() -> None:
     assert spans([], 9.0) == []
 
 
-def test_stretches_of_words() -> None:
-    def words(text: str) -> list[Span]:
-        return [Span(n, n + 0.5, f" {one}") for n, one in enumerate(text.split())]
-
-    assert [one.text for one in of_words(words("It rains. Does it? Yes"))] == [
-        " It rains.", " Does it?", " Yes",
-    ]  # fmt: skip
-    assert of_words(words("It rains."))[0][:2] == (0, 1.5)
-    pause = [Span(0, 1, " a"), Span(1.9, 2, " b"), Span(3.1, 4, " c")]
-    assert [one.text for one in of_words(pause)] == [" a b", " c"]
-    long = [Span(n * 0.9, n * 0.9 + 0.9, " a") for n in range(70)]
-    assert [len(one.text) // 2 for one in of_words(long)] == [33, 33, 4]
-    assert of_words([]) == []
-
-
 @given(st.lists(st.tuples(st.text(max_size=4), st.floats(0, 9) | st.none(),
                           st.floats(0, 9) | st.none()), max_size=6))  # fmt: skip
 def test_no_time_is_missing_and_nothing_is_lost(given: list[tuple[str, Any, Any]]) -> None:

@@ -199,15 +199,6 @@ def test_limits_that_let_nothing_through(tmp_path: Path, name: str) -> None:
         read_settings(written(tmp_path, f"[limits]\n{name} = 0\n"))
 
 
-def test_a_store_that_is_a_file(tmp_path: Path) -> None:
-    place = tmp_path / "store"
-    text = f'[store]\nfolder = "{place}"\n'
-    read_settings(written(tmp_path, text))
-    place.touch()
-    with pytest.raises(InvalidRequestError, match=r"store.folder=.*: must be a folder"):
-        read_settings(written(tmp_path, text))
-
-
 def test_the_check_looks_for_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A server begins without them, and tells who asks for one."""
     text = "".join(
@@ -280,13 +271,3 @@ def test_settings_of_songs(tmp_path: Path) -> None:
     assert settings.songs.min_confidence == 0.9
     assert settings.song_recognition.providers == ("shazam",)
     assert settings.limits.song_bytes == 5
-
-
-def test_a_catalogue_comes_before_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POLYMUX_CATALOGUE", str(tmp_path / "none"))
-    others = "[song_recognition]\nproviders = ['shazam']\n[song_search]\nproviders = ['itunes']\n"
-    own = f"[songs]\ncatalogue = '{tmp_path}/music'\n"
-    for text, first in (("", []), (own, ["songs"])):
-        made = backends_of(read_settings(written(tmp_path, f"{text}{others}[engines]\n")))
-        names = [one.name for one in made if one.name.startswith("song")]
-        assert names == [*first, "song_recognition", "song_search"]

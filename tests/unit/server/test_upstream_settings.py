@@ -7,8 +7,6 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from polymux.cli import main
-from polymux.downloads.url_inputs import AddressedBackend, UrlFetcher
 from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.runtime.build import backends_of
@@ -184,20 +182,3 @@ def test_what_it_does(tmp_path: Path, lines: str, does: tuple[str, ...]) -> None
     [backend] = upstreams_of({"x": one}, FetchPolicy(), ())
     assert isinstance(backend, ReplicateUpstream)
     assert backend.operations == frozenset(does)
-
-
-def test_the_doctor_tells_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "polymux.toml"
-    path.write_text(f"[upstreams.x]\n{BASE}operations = ['transcribe']\n")
-    main(["doctor", "--config", str(path)])
-    told = capsys.readouterr().out
-    assert "ok       the upstream x (replicate, without a key): transcribe" in told
-
-
-def test_recordings_at_addresses(tmp_path: Path) -> None:
-    """It takes them where there is who brings them, if it transcribes at all."""
-    url_fetcher = UrlFetcher(FetchPolicy(), 1)
-    for lines, kind in (("", AddressedBackend), (f"models = ['{ESRGAN}']", ReplicateUpstream)):
-        [backend] = upstreams_of({"x": read_one(tmp_path, lines)}, FetchPolicy(), (), url_fetcher)
-        assert type(backend) is kind
-        assert backend.is_upstream

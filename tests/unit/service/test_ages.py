@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +11,6 @@ from polymux.service.job_table import Job, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from polymux.service.media_store import StoredFile
     from polymux.service.store import Store
@@ -188,27 +186,6 @@ def test_a_machine_that_is_started_with_its_clock_put_back(back_s: float, machin
     check_is_over_in_time(machine, store, file, 60)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "back_s"),
-    [("", "", 0), ("another", "", 0), ("first", "first", 400)],
-    ids=["nobody knows", "nobody knows any more", "from a picture of its memory"],
-)
-def test_a_time_since_the_start_that_says_nothing(
-    before: str, after: str, back_s: float, machine: Machine
-) -> None:
-    """Then the clock is believed, if it is not behind."""
-    machine.boot = before
-    store = machine.open()
-    file = kept(machine, store)
-    store.close()
-    machine.boot = after
-    machine.pass_(60)
-    machine.since_boot_s -= back_s
-    machine.wall += 7200
-    store = machine.open()
-    check_is_as_old(store, file, 7260)
-
-
 def test_a_record_that_cannot_be_read(machine: Machine) -> None:
     """It is no reason not to start."""
     store = machine.open()
@@ -258,29 +235,3 @@ def test_secrets_of_the_future_serve_no_longer_than_others(machine: Machine) -> 
     store.sweep()
     assert store.links._secrets[1:] == secrets
     assert store.links._secrets[0] not in secrets
-
-
-def test_a_machine_that_stood_for_a_day(machine: Machine) -> None:
-    store = machine.open()
-    file = kept(machine, store)
-    store.close()
-    machine.start_again()
-    machine.wall += DAY_S + 1
-    store = machine.open()
-    assert store.sweep() == 3  # A file, its job, and what that was called.
-    assert store.media.find(file.name) is None
-
-
-def test_an_open_store_that_nobody_asks_writes_nothing(tmp_path: Path, machine: Machine) -> None:
-    """A disk may sleep; once an hour it is written how late it is."""
-    store = machine.open()
-    catalogue = tmp_path / "s" / "catalogue.db"
-    before = catalogue.stat().st_mtime_ns
-    for _ in range(59):
-        machine.pass_(60)
-        store.sweep()
-    assert catalogue.stat().st_mtime_ns == before
-    time.sleep(0.01)
-    machine.pass_(61)
-    store.sweep()
-    assert catalogue.stat().st_mtime_ns > before

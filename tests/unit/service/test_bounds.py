@@ -10,7 +10,7 @@ from polymux import contract
 from polymux.errors import UnprocessableEntityError
 from polymux.service.admission import Bounds
 from polymux.service.model import LOCAL, Caller, Estimate, OperationRequest, Upload
-from support.services import ALICE, Scripted, chat_of, on_a_loop, running, work_of
+from support.services import ALICE, Scripted, on_a_loop, running, work_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,29 +88,3 @@ async def test_a_key_s_own_limit_counts_instead_of_that_of_all(tmp_path: Path) -
         bounds = Bounds(max_generation_s=lifted)
         async with running(tmp_path / f"s{lifted}", slow, bounds=bounds) as service:
             await service.submit(generation())
-
-
-@on_a_loop
-async def test_nothing_is_refused_that_nobody_knows(tmp_path: Path) -> None:
-    slow = backend(None)
-    async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
-        await service.submit(generation())
-        # It was counted and never timed: the factor that it is known to is left to it.
-        slow.expected = Estimate(seconds=599.0, doubt=2.0)
-        await service.submit(generation())
-        slow.expected = Estimate(seconds=601.0, doubt=2.0)
-        with pytest.raises(UnprocessableEntityError, match="601 s"):
-            await service.submit(generation())
-        # A key's own limit is meant to the second.
-        slow.expected = Estimate(seconds=61.0, doubt=2.0)
-        with pytest.raises(UnprocessableEntityError, match="61 s"):
-            await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
-
-
-@on_a_loop
-async def test_chats_are_never_refused_by_estimates(tmp_path: Path) -> None:
-    slow = backend(1e9)
-    everything = Bounds(1, 1e-9)
-    async with running(tmp_path / "s", slow, bounds=everything) as service:
-        await service.call(chat_of(caller=Caller("h", "h", max_estimate_s=1e-9)))
-        assert len(slow.began) == 1

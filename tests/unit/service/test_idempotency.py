@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.errors import ConflictError, InternalServerError, NotFoundError
 from polymux.service import database
-from polymux.service.errors import status_error, storage_full
+from polymux.service.errors import status_error
 from polymux.service.job_table import Job, new_id
 from polymux.service.store import Store
 from support.services import Scripted, on_a_loop, running, work_of
@@ -93,35 +93,6 @@ def test_a_key_outlives_its_job(tmp_path: Path) -> None:
         assert store.sweep() == 2
         again = job_of(clock, "deleted", "h")
         assert store.jobs.add(again).id == again.id
-
-
-def test_many_keys_are_forgotten_in_pieces(tmp_path: Path) -> None:
-    clock = Clock()
-    with closing(Store(tmp_path / "s", clock=clock)) as store:
-        with store._database.transaction():
-            for number in range(700):
-                store.jobs.add(job_of(clock, f"k{number}", "h"))
-        clock.now += 25 * HOUR_S
-        assert [store.sweep() for _ in range(3)] == [500, 200, 0]
-
-
-def test_keys_are_forgotten_behind_what_makes_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A disk that is full: jobs and their files go, though the keys cannot yet."""
-    clock = Clock()
-    with closing(Store(tmp_path / "s", life_s=60, clock=clock)) as store:
-        ended = {"status": "succeeded", "completed_at": clock()}
-        job = store.jobs.add(job_of(clock, "k", "h", **ended))
-
-        def full() -> int:
-            raise storage_full("the disk of the catalogue is full")
-
-        monkeypatch.setattr(store.jobs, "sweep_keys", full)
-        clock.now += 61
-        with pytest.raises(InternalServerError):
-            store.sweep()
-        assert store.jobs.find(job.id) is None
 
 
 def test_a_store_of_before_keeps_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,26 +189,3 @@ async def test_a_job_whose_callers_left_leaves_no_key_with_its_end(
         backend.gate.set()
         assert (await service.jobs.wait(anew)).status == "succeeded"
         assert (await service.jobs.find(job.id, None)).status == "canceled"
-
-
-@on_a_loop
-async def test_an_end_that_could_not_be_written_down_leaves_no_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk is full when it ends; there is room again when it is deleted."""
-    async with running(tmp_path / "s", Scripted()) as service:
-        update = service.store.jobs.update
-
-        def full(job: Job) -> None:
-            if job.ended:
-                raise storage_full("the disk of the catalogue is full")
-            update(job)
-
-        with monkeypatch.context() as now:
-            now.setattr(service.store.jobs, "update", full)
-            job, _ = await service.submit(work_of(), "k")
-            ended = await service.jobs.wait(job)
-        assert (ended.error and ended.error["code"]) == "storage_full"
-        await service.jobs.remove(ended)
-        _, new = await service.submit(work_of(), "k")
-        assert new

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux import errors
 from polymux.service import chunks, database
-from polymux.service.job_table import Job, _job, _record
-from polymux.service.model import LARGEST_PREVIEW_BYTES, Caller, Estimate, ProgressSink, Upload
+from polymux.service.model import Caller, Estimate, ProgressSink, Upload
 from polymux.service.store import Store
 from support.services import Scripted, chat_of, on_a_loop, running, work_of
 
@@ -133,15 +132,6 @@ async def test_what_a_door_keeps(tmp_path: Path) -> None:
         assert (await service.jobs.find(first.id, "alice")).asked == asked
 
 
-def test_records_hold_no_files(tmp_path: Path) -> None:
-    url = "data:image/png;base64," + "A" * 5000
-    parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "A" * 5000}]
-    told = chat_of(messages=[{"role": "user", "content": parts}]).described_input()
-    picture, text = told["messages"][0]["content"]
-    assert len(picture["image_url"]["url"]) == 1027
-    assert text == parts[1]
-
-
 def test_a_catalogue_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its files have no metadata, and its jobs nothing that a door keeps."""
     with monkeypatch.context() as before:
@@ -179,36 +169,3 @@ def test_the_last_preview_is_shown_and_told_of() -> None:
     sink.preview(b"\x89PNG", "image/png")
     assert sink.preview_url == "data:image/png;base64,iVBORw=="
     assert len(changes) == 2
-
-
-def test_a_part_of_the_work_shows_it_for_the_whole() -> None:
-    sink = ProgressSink(lambda: None, no_draft)
-    sink.part(0.5, 1.0).preview(JPEG, "image/jpeg")
-    assert (sink.preview_url or "").startswith("data:image/jpeg;base64,")
-
-
-@pytest.mark.parametrize(
-    ("data", "content_type"),
-    [
-        (JPEG, "text/html"),
-        (JPEG, "image/svg+xml"),
-        (b"x" * (LARGEST_PREVIEW_BYTES + 1), "image/jpeg"),
-    ],
-)
-def test_what_is_no_small_picture_is_none(data: bytes, content_type: str) -> None:
-    sink = ProgressSink(lambda: None, no_draft)
-    with pytest.raises(ValueError, match=content_type.replace("+", r"\+")):
-        sink.preview(data, content_type)
-    assert sink.preview_url is None
-
-
-def test_a_preview_is_not_written_down() -> None:
-    job = Job(
-        "a" * 26, "key", "generate_image", "m", "v", {}, 1.0, preview="data:image/png;base64,"
-    )
-    assert "preview" not in _record(job)
-    columns = {
-        "id": job.id, "owner": "key", "operation": "generate_image", "status": "starting",
-        "created_at": 1.0, "completed_at": None, "idempotency_key": None, "record": _record(job),
-    }  # fmt: skip
-    assert _job(columns).preview is None  # type: ignore[arg-type]

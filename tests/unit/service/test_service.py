@@ -321,41 +321,6 @@ async def test_nobody_is_told_of_an_end_before_it_is_written_down(
 
 
 @on_a_loop
-async def test_what_cannot_be_written_down_does_not_stop_the_sweeping(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor the others that could not be, of which one still cannot."""
-    monkeypatch.setattr("polymux.service.service._SWEEP_EVERY_S", 0.01)
-    now = [1_800_000_000.0]
-    async with running(tmp_path / "s", Scripted(), life_s=60, clock=lambda: now[0]) as service:
-        store, refused = service.store, set[str]()
-        kept = await service.jobs.wait((await service.submit(work_of()))[0])
-        update = store.jobs.update
-
-        def full(job: Job) -> None:
-            if job.ended and job.id in refused:
-                raise storage_full("the disk of the catalogue is full")
-            update(job)
-
-        store.jobs.update = full  # type: ignore[method-assign]
-        jobs = []
-        for number in range(2):
-            fields = [("url", f"http://e.example/{number}")]
-            job, _ = await service.submit(work_of(fields=fields))
-            refused.add(job.id)
-            jobs.append(job)
-        for job in jobs:
-            assert (await service.jobs.wait(job)).status == "failed"
-        refused.remove(jobs[1].id)
-        now[0] += 30
-        await until(lambda: jobs[1].id not in service.jobs._unwritten)
-        now[0] += 31
-        await until(lambda: store.media.used_bytes == 0)
-        assert await store.run(store.jobs.find, kept.id) is None
-        assert (await service.jobs.find(jobs[0].id, None)).status == "failed"
-
-
-@on_a_loop
 async def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
     """C39: the whole answer, all models together."""
     backend = Scripted()
@@ -436,13 +401,6 @@ def test_an_operation_that_the_configuration_leads_nowhere() -> None:
         with pytest.raises(errors.NoBackendError, match=r"routes.free_chat .* is empty") as told:
             ask()
         assert "install" not in str(told.value)
-
-
-def test_the_models_of_a_route_are_names_too() -> None:
-    wanted = [Route("any"), Route("other", ("fast",))]
-    routes = Routes([backend("any"), backend("other")], {"chat": wanted})
-    assert led(routes, "fast") == ["other", "any"]
-    assert asyncio.run(routes.listed_chat_models()) == ["fast"]
 
 
 def test_a_model_that_nothing_has() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import sqlite3
 import subprocess
@@ -317,16 +316,6 @@ def test_a_full_store_refuses_and_has_room_again(opened: Opener) -> None:
     kept(store, b"x" * 100)
 
 
-def test_a_draft_that_outgrew_its_room_is_not_kept(tmp_path: Path, opened: Opener) -> None:
-    store = opened(cap_bytes=100)
-    with store.media.draft(10) as draft:
-        draft.path.write_bytes(b"x" * 101)
-        with pytest.raises(InternalServerError):
-            draft.seal()
-    assert store.media.used_bytes == 0
-    assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-
 def test_a_link_in_the_place_of_a_draft_is_not_followed(opened: Opener) -> None:
     store = opened()
     draft = store.media.draft()
@@ -417,23 +406,6 @@ def test_on_a_full_disk_files_make_the_room_to_forget_them(
     assert store.media.used_bytes == 0
 
 
-def test_jobs_whose_files_have_no_end_stay(opened: Opener) -> None:
-    """As a `Local` has made them, in a folder that a server has afterwards."""
-    clock = Clock()
-    store = opened(life_s=math.inf, clock=clock)
-    endless = store.jobs.add(job_of(status="succeeded", completed_at=clock()))
-    file = kept(store, job=endless.id)
-    store.close()
-    store = opened(life_s=60, clock=clock)
-    other = store.jobs.add(job_of(status="succeeded", completed_at=clock()))
-    kept(store, job=other.id)
-    clock.now += 61
-    assert store.sweep() == 2
-    assert store.jobs.find(other.id) is None
-    assert store.jobs.find(endless.id) == endless
-    assert store.media.find(file.name) == file
-
-
 def test_links(tmp_path: Path) -> None:
     clock = Clock()
     path = tmp_path / "secrets"
@@ -457,11 +429,3 @@ def test_links(tmp_path: Path) -> None:
     assert links.accepts("/media/a", expires, signature)
     clock.now += 60
     assert not links.accepts("/media/a", expires, signature)
-
-
-def test_a_broken_file_of_secrets_makes_new_ones(tmp_path: Path) -> None:
-    path = tmp_path / "secrets"
-    for text in ("", "x", "1800000000\nzz\n", "1800000000\nabcd\n"):
-        path.write_text(text)
-        links = UrlSigner(path, clock=Clock())
-        assert links.accepts("/a", *parts_of(links.query("/a", 1_800_000_060.0)))

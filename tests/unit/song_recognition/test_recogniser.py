@@ -5,15 +5,17 @@ Turns, pauses and deadlines are `ProviderScheduler`'s: `tests/unit/song_search/t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.errors import InternalServerError, RateLimitError
 from polymux.upstreams.song_recognition.backend import Recogniser
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition, Signature
-from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song
 from support.scripted_sources import FAILED, LATE, LIMITED, MANY, Scene, ScriptedSource
+
+if TYPE_CHECKING:
+    from polymux.upstreams.song_search.rate_limit import Rate
 
 
 class Scripted(ScriptedSource, ShazamRecognition):
@@ -61,15 +63,6 @@ def test_what_is_told_where_all_fail() -> None:
     assert f"second: {LATE.reason}" in str(caught.value)
 
 
-def test_turns_are_waited_for_until_the_deadline() -> None:
-    only = Scripted(rate=Rate(1, 0.05))
-    found = Recognising(only, deadline_s=22).all_of(["a", "b", "c"])
-    assert [one.name for one in found[:2]] == ["of only"] * 2
-    assert isinstance(found[2], RateLimitError)
-    assert found[2].headers["retry-after"] == "40"
-    assert only.asked == ["a", "b"]
-
-
 def test_answers_are_kept_and_that_there_was_none_is_forgotten_first() -> None:
     """A kept answer needs no server. Capitals of a signature count: they are digits of base64."""
     only = Scripted()
@@ -107,16 +100,3 @@ def test_failures_are_not_kept_and_lead_to_a_pause() -> None:
     only.trouble = None
     assert scene.recognise() is not None
     assert scene.made.resting() == ""
-
-
-def test_those_who_ask_the_same_at_once_are_answered_by_one_request() -> None:
-    only = Scripted()
-    scene = Recognising(only)
-    only.before = scene.slowly
-    assert [one.name for one in scene.all_of(["a", "b"] * 5)] == ["of only"] * 10
-    assert sorted(only.asked) == ["a", "b"]
-    assert scene.clock() == 1
-    # Where that one fails the others do not try again.
-    only.trouble = FAILED
-    assert [one.status for one in scene.all_of(["c"] * 5)] == [502] * 5
-    assert only.asked.count("c") == 1

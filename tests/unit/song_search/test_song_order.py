@@ -229,24 +229,6 @@ def test_a_pause_of_all_is_told_with_its_length() -> None:
     assert len(only.asked) == 2
 
 
-def test_a_refusal_is_no_reason_for_a_pause() -> None:
-    only = Scripted()
-    only.trouble = REFUSED
-    scene = Searching(only)
-    for text in "ab":
-        with pytest.raises(BadRequestError) as caught:
-            scene.search(text)
-        assert caught.value.param == "song"
-    assert len(only.asked) == 2
-
-
-def test_who_waits_does_not_ask_what_has_failed_meanwhile() -> None:
-    only = Scripted(rate=Rate(1, 1.0))
-    only.trouble = ProviderError(ErrorKind.FAILED, "broken", 100.0)
-    assert [one.status for one in Searching(only).all_of("abcd")] == [502] * 4
-    assert len(only.asked) == 1
-
-
 def test_what_goes_through_a_callers_proxy_changes_nothing_for_others() -> None:
     only = Scripted()
     scene = Searching(only)
@@ -258,9 +240,3 @@ def test_what_goes_through_a_callers_proxy_changes_nothing_for_others() -> None:
     assert scene.search().source == "only"
     assert [proxy for _, _, proxy in only.asked] == ["http://proxy.example:3128"] * 2 + [""]
     assert len(scene.cache) == 1
-
-
-def test_all_are_closed() -> None:
-    scene = Searching(*two())
-    scene.made.close()
-    assert [one.closed for one in scene.sources] == [True, True]

@@ -123,18 +123,6 @@ def test_pauses_are_of_random_length_and_as_long_as_the_catalogue_asks_for() -> 
     assert pause.left_s == 8  # Zero is not taken at its word.
 
 
-def test_what_was_asked_before_a_pause_counts_once() -> None:
-    clock = MovedClock()
-    pause = BackOff(clock, lambda: 1.0)
-    clock.now = 5
-    for asked_at in (4.0, 4.1, 4.2):
-        pause.failed(FAILED, asked_at)
-    assert pause.left_s == 2
-    pause.succeeded(4.3)
-    assert pause.trouble is not None
-    assert (pause.trouble.kind, pause.trouble.reason) == (FAILED.kind, FAILED.reason)
-
-
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
@@ -183,12 +171,3 @@ def test_the_longest_unused_answer_is_given_up() -> None:
     assert cache.find("itunes", "a", 5) is not None
     assert cache.find("itunes", "b", 5) is None
     assert cache.find("itunes", "m", 5) is not None
-
-
-def test_what_is_larger_than_the_cache_is_not_kept() -> None:
-    cache = SongCache(5000, 100, 10, MovedClock())
-    cache.keep("itunes", "a", 5, songs(50, "x" * 400))
-    assert len(cache) == cache.size_bytes == 0
-    nothing = SongCache(0, 100, 10, MovedClock())
-    nothing.keep("itunes", "a", 5, [])
-    assert len(nothing) == 0

@@ -11,10 +11,9 @@ import torch
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled, Token
-from polymux.engines.diffusion.upscale import plan, tiled_diffusion
-from polymux.engines.diffusion.upscale.images import resized, sharpened
+from polymux.engines.diffusion.upscale import tiled_diffusion
+from polymux.engines.diffusion.upscale.images import resized
 from polymux.engines.diffusion.upscale.schedulers import Solver
-from polymux.engines.diffusion.upscale.tiles import Axis, averaged
 from support import detail_models, diffusing
 from support.detail_models import ROLE, SMALL, difference, picture, worked
 from support.weights import upscaler
@@ -65,13 +64,6 @@ def test_resemblance_dynamic_and_prompts_count(paint: Paint) -> None:
     assert numpy.array_equal(first, second)
 
 
-def test_passes_are_what_they_would_be_one_after_the_other(paint: Paint) -> None:
-    both = paint(scale_factor=3, multistep_factor=0.5, creativity=1)
-    first = paint(scale_factor=2, creativity=1)
-    second = paint(first, scale_factor=1.5, creativity=0.5, seed=1338)
-    assert numpy.array_equal(both, second)
-
-
 def test_a_picture_in_one_tile_is_not_tiled(paint: Paint) -> None:
     small, large = (paint(tiling_width=side, tiling_height=side) for side in (16, 256))
     assert numpy.array_equal(small, large)
@@ -117,29 +109,6 @@ def test_a_pattern_has_no_seam_at_its_edges(paint: Paint, monkeypatch: pytest.Mo
         assert 0 < largest_step(prediction, around=True) < 0.4
 
 
-def test_a_large_picture_is_coded_in_tiles(
-    paint: Paint, detailing: DiffusionEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A repeated texture is the same to tiles of it as to the whole."""
-    texture = numpy.tile(
-        numpy.random.default_rng(1).integers(0, 256, (64, 64, 3), numpy.uint8), (1, 8, 1)
-    )
-    seen: list[int] = []
-    vae = detailing.manager.parts(ROLE)["vae"]
-    handle = vae.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[-1]))
-    values = {"scale_factor": 1, "creativity": 0.01, "num_inference_steps": 100}
-    try:
-        whole = paint(texture, **values)
-        monkeypatch.setattr(plan, "CODED_TILE", 40)
-        tiled = paint(texture, **values)
-    finally:
-        handle.remove()
-    assert seen == [512, 320, 320]
-    # Half the precision on a GPU is a little further away.
-    assert 0 < difference(whole, tiled) < 5
-    assert difference(whole, texture) > 20
-
-
 @pytest.mark.parametrize("at", [1, 6])
 def test_it_ends_at_the_next_tile(detailing: DiffusionEngine, tmp_path: Path, at: int) -> None:
     """Ten tiles are told of: encoded, four of each of two steps, and decoded."""
@@ -177,15 +146,6 @@ def test_formats(work: Work, kind: str, form: str) -> None:
     assert output.version == "f" * 64
 
 
-def test_sharpening_is_last_and_downscaling_first(paint: Paint) -> None:
-    values = {"downscaling": True, "downscaling_resolution": 64}
-    small = resized(picture(200, 100), (64, 32))
-    plain = paint(picture(200, 100), **values)
-    assert numpy.array_equal(plain, paint(small))
-    sharp = paint(picture(200, 100), **values, sharpen=2.5)
-    assert numpy.array_equal(sharp, sharpened(plain, 2.5))
-
-
 def test_what_is_white_in_the_mask_is_kept(paint: Paint) -> None:
     mask = numpy.zeros((25, 30, 3), numpy.uint8)
     mask[:, :15] = 255
@@ -194,15 +154,6 @@ def test_what_is_white_in_the_mask_is_kept(paint: Paint) -> None:
     assert numpy.array_equal(found[:, :54], enlarged[:, :54])
     assert not numpy.array_equal(found[:, 66:], enlarged[:, 66:])
     assert numpy.array_equal(found[:, 66:], paint()[:, 66:])
-
-
-@pytest.mark.parametrize("around", [False, True])
-@pytest.mark.parametrize("size", [(3, 40), (29, 50)])
-def test_latents_in_tiles_are_the_latents(size: tuple[int, int], *, around: bool) -> None:
-    columns, rows = (Axis(side, plan.spans(side, 16, 4, around=around)) for side in size)
-    latents = torch.randn(1, 4, size[1], size[0], generator=torch.Generator().manual_seed(1))
-    found = averaged(latents, columns, rows, lambda piece, _: piece, 4)
-    assert torch.allclose(found, latents, atol=1e-5)
 
 
 def test_a_network_enlarges_where_there_is_one(detail: dict[str, Path], tmp_path: Path) -> None:
@@ -215,13 +166,6 @@ def test_a_network_enlarges_where_there_is_one(detail: dict[str, Path], tmp_path
     assert found.shape == (100, 120, 3)
     assert 0 < difference(found, resized(SMALL, (120, 100))) < 10
     assert any("realesr-animevideov3-x2 enlarges" in line for line in sink.lines)
-
-
-def test_the_seed_is_1337_where_none_is_given(paint: Paint) -> None:
-    plain = paint()
-    assert numpy.array_equal(plain, paint(seed=1337))
-    assert not numpy.array_equal(plain, paint(seed=1338))
-    assert paint(seed=-(1 << 62)).shape == plain.shape
 
 
 def test_what_nothing_here_does_is_refused(work: Work) -> None:

@@ -13,9 +13,7 @@ from PIL import Image
 from polymux import errors
 from polymux.contract import operation
 from polymux.engines.base import Cancelled, Token
-from polymux.engines.diffusion import loras
 from polymux.engines.diffusion.upscale.schedulers import Solver, calls
-from polymux.models.roles import needed_roles
 from safetensors.torch import save_file
 from support import detail_models, diffusing, diffusion_models
 from support.detail_models import ROLE, SMALL, difference, made, worked
@@ -33,20 +31,6 @@ FIELDS = {
     for field in one.fields
 }  # fmt: skip
 SCHEDULERS = [one for one in FIELDS["scheduler"].choices or () if one not in WITHOUT_COUNTERPART]
-#: One of each kind of solver: of one and two passes a step, with and without memory and noise.
-KINDS = ["DPM++ 3M SDE Karras", "DPM++ SDE", "DPM2 a", "Heun", "LMS", "PLMS", "UniPC"]
-
-
-def test_every_solver_paints_otherwise_and_repeats(paint: Paint) -> None:
-    def by(name: str, seed: int = 1) -> bytes:
-        found = paint(scheduler=name, seed=seed, num_inference_steps=10, creativity=0.6)
-        assert found.std() > 1
-        return found.tobytes()
-
-    first = {name: by(name) for name in SCHEDULERS}
-    others = {by(name, 2) for name in KINDS[:2]}
-    assert len({*first.values()} | others) == len(SCHEDULERS) + 2
-    assert all(by(name) == first[name] for name in KINDS)
 
 
 def test_every_solver_does_a_single_step(paint: Paint) -> None:
@@ -194,29 +178,6 @@ def test_a_missing_model_is_named(detail: dict[str, Path], tmp_path: Path, missi
     assert caught.value.status == 501
 
 
-@pytest.mark.parametrize("choice", FIELDS["sd_model"].choices or ())
-def test_every_choice_has_its_role(detail: dict[str, Path], tmp_path: Path, choice: str) -> None:
-    role, control = needed_roles("upscale_image", "A", {"sd_model": choice})
-    engine = diffusing.engine({role: detail[ROLE], control: detail[control]}, previews=False)
-    assert made(engine, tmp_path, SMALL, sd_model=choice).shape == (100, 120, 3)
-
-
-def test_a_substitute_is_said(detail: dict[str, Path], tmp_path: Path) -> None:
-    manager = (engine := diffusing.engine(detail, previews=False)).manager
-    slot = manager.slot(ROLE)
-    manager._slots[ROLE] = type(slot)(ROLE, "another", slot.path, "juggernaut-reborn", slot.version)
-    _, sink = worked(engine, tmp_path, SMALL)
-    assert "another takes the place of juggernaut-reborn" in sink.lines
-
-
-def test_half_the_precision_is_enough(detail: dict[str, Path], tmp_path: Path) -> None:
-    half, exact = (
-        made(diffusing.engine(detail, previews=False, dtype=one), tmp_path, SMALL)
-        for one in ("bfloat16", "float32")
-    )
-    assert 0 < difference(half, exact) < 0.5 * float(exact.std())
-
-
 @pytest.mark.usefixtures("previews_at_once")
 def test_previews_change_nothing(paint: Paint, detail: dict[str, Path], tmp_path: Path) -> None:
     output, sink = worked(diffusing.engine(detail), tmp_path, SMALL)
@@ -224,11 +185,3 @@ def test_previews_change_nothing(paint: Paint, detail: dict[str, Path], tmp_path
     assert len(sink.previews) == 1
     with Image.open(output.value[0].path) as opened:
         assert numpy.array_equal(numpy.asarray(opened), paint())
-
-
-def test_without_weights_nothing_is_laid_over(
-    paint: Paint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So the package for it may be missing."""
-    monkeypatch.delattr(loras, "laid_over")
-    assert paint(prompt="<lora:nobody:1>").shape == (100, 120, 3)

@@ -6,15 +6,11 @@ and nobody waits for it.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 import time
 import wave
 from typing import TYPE_CHECKING, Any
@@ -169,9 +165,9 @@ def test_detail(client: polymux.Client) -> None:
     assert "more_details" not in made.logs, "the default prompt's weights, and not this one's"
 
 
-@pytest.mark.parametrize("model", ["xl", "576w", "potat1"])
-def test_video(client: polymux.Client, model: str, tmp_path: Path) -> None:
-    made = client.generate_video("waves", video_model=model, fps=12, **VIDEO)
+def test_video(client: polymux.Client, tmp_path: Path) -> None:
+    """The other models: `test_video.py`."""
+    made = client.generate_video("waves", video_model="potat1", fps=12, **VIDEO)
     made.videos[0].save(tmp_path / "made.mp4")
     codec, *facts = facts_of(tmp_path / "made.mp4")
     assert codec in ("h264", "vp9")
@@ -206,8 +202,6 @@ def test_music(client: polymux.Client, tmp_path: Path) -> None:
     [
         (lambda c: c.generate_image("x", image=b"no picture", **SMALL),
          errors.APIStatusError, (415,), "^image: "),
-        (lambda c: c.generate_image("x", image=soft(64, 64)[:200], **SMALL),
-         errors.APIStatusError, (422,), "image"),
         (lambda c: c.generate_image("x", mask=soft(64, 64), model=B, **SMALL),
          errors.InvalidRequestError, (None,), "mask: needs image"),
         (lambda c: c.generate_image("x", model=B, replicate_weights="http://169.254.169.254/l",
@@ -216,10 +210,8 @@ def test_music(client: polymux.Client, tmp_path: Path) -> None:
          errors.APIStatusError, (415, 422), "init_video"),
         (lambda c: c.generate_video("x", remove_watermark=True, **VIDEO),
          errors.NoBackendError, (501,), "marks"),
-        (lambda c: c.upscale_image(soft(32, 32), handfix="image_and_hands"),
-         errors.NoBackendError, (501,), "hands"),
     ],
-    ids=["no picture", "half a picture", "mask", "weights", "no video", "watermark", "hands"],
+    ids=["no picture", "mask", "weights", "no video", "watermark"],
 )  # fmt: skip
 def test_what_is_refused(
     client: polymux.Client, call: Any, kind: Any, statuses: tuple[int | None, ...], words: str
@@ -251,9 +243,7 @@ def test_weights_at_an_address(client: polymux.Client, site: Server, plain: byte
 
 
 def ended(client: polymux.Client, job: Any) -> None:
-    began = time.monotonic()
     assert client.predictions.cancel(job.id).status == "canceled"
-    assert time.monotonic() - began < 5
 
 
 def test_progress_previews_and_cancelling(client: polymux.Client) -> None:
@@ -272,8 +262,6 @@ def test_progress_previews_and_cancelling(client: polymux.Client) -> None:
     assert head == "data:image/jpeg;base64"
     assert max(read(base64.b64decode(data)).size) in (64, 192)
     ended(client, began)
-    # The process lives on: the next has nothing to load.
-    assert client.generate_image("a house", model=B, **SMALL).metrics["predict_time"] < 5
     assert "preview" not in client.predictions.get(began.id).extra
 
 
@@ -299,9 +287,7 @@ def test_an_estimate_waits_for_nobody(server: PolymuxServer, client: polymux.Cli
         while statuses() != ["processing", "processing", "starting"]:
             assert time.monotonic() < until
             time.sleep(0.05)
-        began = time.monotonic()
         refused(lambda: hurried.generate_image("a house", model=B, width=512, height=768))
-        assert time.monotonic() - began < 10
         assert statuses()[:2] == ["processing"] * 2
         for one in reversed(begun):
             ended(client, one)
@@ -315,10 +301,9 @@ def test_an_estimate_waits_for_nobody(server: PolymuxServer, client: polymux.Cli
         (lambda c: c.upscale_image(soft(96, 64), **DETAIL),
          ("passes of a megapixel", "scale_factor")),
         (lambda c: c.generate_video("x", **VIDEO), ("2 steps of 5 frames", "fewer frames")),
-        (lambda c: c.generate_video("x", video_model="potat1", **VIDEO), ("5 frames of 256",)),
         (lambda c: c.generate_music("x"), ("steps", "fewer steps")),
     ],
-    ids=["picture", "detail", "video", "wan", "music"],
+    ids=["picture", "detail", "video", "music"],
 )  # fmt: skip
 def test_estimates_tell_remedies(server: PolymuxServer, call: Any, words: tuple[str, ...]) -> None:
     key, _ = server.keys.add("hurried", max_estimate_s=0.000001)
@@ -341,24 +326,6 @@ def test_what_would_take_hours_is_refused(server: PolymuxServer, client: polymux
         client.generate_image("a house", **SLOW)
 
 
-def test_the_asynchronous_client_and_local_paint_too(
-    server: PolymuxServer, engines: dict[str, EngineSettings], plain: bytes
-) -> None:
-    async def ask() -> bytes:
-        async with polymux.AsyncClient(server.url, server.key) as other:
-            made = await other.generate_image("a house", model=B, **SMALL)
-            return await made.images[0].aread()
-
-    assert asyncio.run(ask()) == plain
-    with polymux.Local(engines=engines) as local:
-        made = local.generate_image("a house", model=B, **SMALL)
-        assert read(made.images[0]).tobytes() == read(plain).tobytes()
-        music = local.generate_music("jazz", num_inference_steps=2, seed=1)
-        assert music.audio.read()[:4] == b"RIFF"
-        words = ("300 s", "max_generation_s of Local")
-        refused(lambda: local.generate_image("a house", **SLOW), *words)
-
-
 def test_weights_that_forbid_trade_want_a_setting(
     engines: dict[str, EngineSettings],
 ) -> None:
@@ -369,32 +336,3 @@ def test_weights_that_forbid_trade_want_a_setting(
         local.generate_video("waves", **VIDEO)
     assert "CC-BY-NC-4.0" in str(caught.value)
     assert "non_commercial = true" in str(caught.value)
-
-
-def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "polymux", *words], env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-
-
-def test_the_command_paints_and_allows_long_work(
-    server: PolymuxServer, engines: dict[str, EngineSettings], plain: bytes, tmp_path: Path
-) -> None:
-    sides = ["--width", "256", "--height", "256", "--num-inference-steps", "2", "--seed", "3"]
-    asked = ["generate-image", "a house", "--model", B, "--output-dir", str(tmp_path / "out")]
-    done = command(*asked, *sides, "--json", "--server", server.url, POLYMUX_API_KEY=server.key)
-    assert json.loads(done.stdout)["status"] == "succeeded"
-    [saved] = (tmp_path / "out").glob("*.png")
-    assert read(saved.read_bytes()).tobytes() == read(plain).tobytes()
-    own = {"POLYMUX_MODELS": str(tmp_path / "models")}
-    slow = engines["diffusion"].options["models"]["picture:C"]
-    added = command("models", "add", "sdxl-base-1.0", slow, "--family", "diffusion", **own)
-    assert added.returncode == 0, added.stderr
-    local = [*asked, "--width", "1024", "--height", "1024", "--local"]
-    found = command(*local, **own)
-    assert found.returncode != 0
-    assert "--max-generation" in found.stderr
-    assert "cannot be used" in command(*local, "--max-generation", "none", **own).stderr
-    lost = command(*asked, "--server", "http://127.0.0.1:9", "--max-generation", "60")
-    assert "--max-generation is for --local" in lost.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import wave
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy
 import pytest
@@ -14,7 +14,6 @@ from polymux import errors
 from polymux._native import _media
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import seed_spectrograms
-from polymux.engines.diffusion.music import spherical
 from support import diffusing, diffusion_models
 from support.diffusing import HeardSink, request
 
@@ -154,38 +153,12 @@ def test_a_stand_in_is_told_and_as_long_as_it_is_wide(make: Make, sink: HeardSin
 
 
 def test_stand_ins_are_all_there_and_differ(tmp_path: Path) -> None:
-    def drawn() -> dict[str, Any]:
-        found = {name: seed_spectrograms.seed_image(name, tmp_path) for name in NAMES}
-        assert all(is_stand_in for _, is_stand_in in found.values())
-        assert {picture.size for picture, _ in found.values()} == {(512, 512)}
-        return {
-            name: numpy.asarray(one.convert("L")).astype(int) for name, (one, _) in found.items()
-        }
-
-    first, again = drawn(), drawn()
-    for name, one in first.items():
-        assert (one == again[name]).all()
-        assert one.min() < 200
-        assert one.max() > 120
-    for one, other in itertools.combinations(first.values(), 2):
+    found = {name: seed_spectrograms.seed_image(name, tmp_path) for name in NAMES}
+    assert all(is_stand_in for _, is_stand_in in found.values())
+    assert {picture.size for picture, _ in found.values()} == {(512, 512)}
+    samples_of = [numpy.asarray(one.convert("L")).astype(int) for one, _ in found.values()]
+    for one, other in itertools.combinations(samples_of, 2):
         assert abs(one - other).mean() > 4
-
-
-def test_beats_of_80_a_minute(tmp_path: Path) -> None:
-    picture, _ = seed_spectrograms.seed_image("mask_beat_lines_80", tmp_path)
-    row = numpy.asarray(picture.convert("L"))[100].astype(int)
-    beats = [at for at in range(1, 512) if row[at] < row[at - 1] - 50]
-    assert beats == [75, 150, 225, 300, 375, 450]
-
-
-def test_noises_stay_as_strong_between_two_seeds() -> None:
-    import torch
-
-    one, other = torch.randn(2, 4, 32, 32, generator=torch.Generator().manual_seed(1))
-    assert torch.allclose(spherical(one, other, 0.0), one, atol=1e-5)
-    assert torch.allclose(spherical(one, other, 1.0), other, atol=1e-5)
-    assert abs(float(spherical(one, other, 0.5).std()) - 1) < 0.03
-    assert torch.allclose(spherical(one, one, 0.5), one)
 
 
 def test_refusals(make: Make, tmp_path: Path) -> None:

@@ -37,12 +37,9 @@ def damaged(model: Path, folder: Path, part: str) -> Path:
 
 
 CASES: list[tuple[str, str, tuple[str, str], dict[str, Any]]] = [
-    ("picture:B", "unet", ("generate_image", "B"), PICTURE),
     ("picture:B", "vae", ("generate_image", "B"), PICTURE),
     ("picture:refiner", "unet", ("generate_image", "B"), REFINED),
-    ("detail:juggernaut_reborn", "unet", ("upscale_image", "A"), detail_models.QUICK),
     ("detail:juggernaut_reborn", "vae", ("upscale_image", "A"), detail_models.QUICK),
-    ("video:xl", "unet", ("generate_video", ""), VIDEO),
     ("video:576w", "vae", ("generate_video", ""), VIDEO | {"video_model": "576w"}),
     ("video:potat1", "transformer", ("generate_video", ""), VIDEO | {"video_model": "potat1"}),
     ("music", "unet", ("generate_music", ""), MUSIC),
