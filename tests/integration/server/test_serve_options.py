@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from servers.certificates import Authority
-from support import commands, commands_in_turn
+from support import commands
 from support.served import until
 from support.serving import ServedProgram
 
@@ -186,22 +186,3 @@ def test_tls_by_options(tmp_path: Path, authority: Authority) -> None:
             with pytest.raises((http.client.HTTPException, OSError)):
                 plain.getresponse()
         assert program.stop() == 0
-
-
-def test_tls_by_options_that_do_not_fit(tmp_path: Path, authority: Authority) -> None:
-    """One line, no traceback, and no server without TLS instead."""
-    good, other = authority.certificate(), authority.certificate("wrong_name")
-    (tmp_path / "no.pem").write_text("nothing")
-    together, wrong = "--tls-cert and --tls-key must be used together", "the certificate or its key"
-    cases = [
-        (("--tls-cert", good.chain), together),
-        (("--tls-key", good.key), together),
-        (("--tls-cert", good.chain, "--tls-key", other.key), wrong),
-        (("--tls-cert", tmp_path / "no.pem", "--tls-key", good.key), wrong),
-        (("--tls-cert", tmp_path / "none.pem", "--tls-key", good.key), wrong),
-    ]
-    asked = [("serve", "--port", "0", "--store", tmp_path / "s", *words) for words, _ in cases]
-    for (_, told), done in zip(cases, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
-        assert done.code == 2
-        (line,) = done.err.splitlines()
-        assert told in line

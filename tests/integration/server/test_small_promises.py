@@ -120,13 +120,14 @@ def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> 
         assert b"[DONE]" in read_answer(first).body
         assert read_answer(second).status == 200
     assert server.json(CHAT, HELLO, key=limited).status == 200
+    server.keys.remove("limited")
 
 
 @pytest.mark.parametrize("end", ["leaves", "fails"])
 def test_a_place_of_a_key_is_given_back_however_it_ends(
     server: PolymuxServer, box: Box, end: str
 ) -> None:
-    limited, _ = server.keys.add("limited", concurrent=1)
+    limited, _ = server.keys.add("one", concurrent=1)
     box.backend.gate.clear()
     with sent(server, CHAT, HELLO, limited) as first:
         until(lambda: box.backend.began)
@@ -179,30 +180,25 @@ def is_saved_and_never_run(answer: Answer, content_type: str) -> bool:
     return answer.headers["content-disposition"].startswith("attachment;")
 
 
-@pytest.mark.parametrize(
-    ("content_type", "file_name", "is_saved"),
-    [
-        ("application/x-of-nobody", "a.xyz", True),
-        ("text/html", "a.html", True),
-        ("image/svg+xml", "a.svg", True),
-        ("image/png", "a.png", False),
-        ("audio/mpeg", "a.mp3", False),
-    ],
-)
-def test_files_that_nobody_knows_are_saved(
-    tmp_path: Path, content_type: str, file_name: str, is_saved: bool
-) -> None:
+def test_files_that_nobody_knows_are_saved(tmp_path: Path) -> None:
     """S08: whole, in part, and asked for by HEAD."""
     backend = Making()
     backend.data = b"<script>alert(1)</script>"
-    backend.content_type, backend.file_name = content_type, file_name
     with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:
-        path = server.link()
-        for method, fields in (("GET", []), ("GET", [("Range", "bytes=0-6")]), ("HEAD", [])):
-            answer = server.ask(method, path, headers=fields, key=None)
-            assert answer.status == (206 if fields else 200)
-            assert is_saved_and_never_run(answer, content_type) is is_saved
-            assert f'filename="{file_name}"' in answer.headers["content-disposition"]
+        for content_type, file_name, is_saved in (
+            ("application/x-of-nobody", "a.xyz", True),
+            ("text/html", "a.html", True),
+            ("image/svg+xml", "a.svg", True),
+            ("image/png", "a.png", False),
+            ("audio/mpeg", "a.mp3", False),
+        ):
+            backend.content_type, backend.file_name = content_type, file_name
+            path = server.link()
+            for method, fields in (("GET", []), ("GET", [("Range", "bytes=0-6")]), ("HEAD", [])):
+                answer = server.ask(method, path, headers=fields, key=None)
+                assert answer.status == (206 if fields else 200)
+                assert is_saved_and_never_run(answer, content_type) is is_saved
+                assert f'filename="{file_name}"' in answer.headers["content-disposition"]
 
 
 @pytest.mark.parametrize(
