@@ -62,7 +62,7 @@ class Failing(io.BytesIO):
         return super().tell()
 
 
-def points(calls: int, most: int = 40) -> Iterator[int]:
+def points(calls: int, most: int = 24) -> Iterator[int]:
     """Every call from the first to the last, thinned out in the middle when they are many."""
     if calls <= most:
         yield from range(1, calls + 1)

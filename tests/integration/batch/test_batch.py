@@ -151,12 +151,12 @@ def test_an_exception_of_the_caller_ends_it_and_nothing_is_lost(
 
 
 def test_fail_fast(tmp_path: Path, inputs: Path) -> None:
-    for number in range(60):
+    for number in range(30):
         (inputs / f"z{number}.wav").write_bytes(noise(100 + number))
     report = convert([inputs / "broken.wav", inputs], tmp_path / "out", fail_fast=True, workers=1)
     assert report.failed == 1
     assert report.waiting > 0
-    assert report.done + report.waiting == 65
+    assert report.done + report.waiting == 35
 
 
 def test_a_disk_that_is_full_ends_the_batch(tmp_path: Path, inputs: Path) -> None:

@@ -54,7 +54,7 @@ STEPS = [
 
 
 #: Where the moment right after a step is the one right before the next, it is enough.
-BEFORE = {"begin", "run", "sealed", "_rename", "leave"}
+BEFORE = {"run", "_rename", "leave"}
 
 
 @pytest.mark.parametrize(

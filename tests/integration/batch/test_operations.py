@@ -78,7 +78,7 @@ def test_every_operation_on_a_server(tmp_path: Path, operation: str) -> None:
 
 def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> None:
     paused: list[float] = []
-    texts = [f"text {number}" for number in range(12)]
+    texts = [f"text {number}" for number in range(6)]
     with MisbehavingServer() as server, polymux.Client(server.url, "key") as client:
         for status in (429, 503):
             headers = [("Retry-After", "1")]
@@ -90,8 +90,8 @@ def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> No
         )  # fmt: skip
         count = len(server.requests)
     assert report.is_complete
-    assert [item.tries for item in report.items()] == [1] * 12
-    assert count == 12 + 4
+    assert [item.tries for item in report.items()] == [1] * 6
+    assert count == 6 + 4
     assert max(paused) > 0
     # Whoever was refused and whoever was not: nobody asked before the pause was over.
     assert report.elapsed_s >= 1.9

@@ -96,8 +96,8 @@ def check(rounds: list[dict[str, Any]], call: str) -> None:
 
 
 def test_the_first_calls_fail(library: Path, server: MisbehavingServer, tmp_path: Path) -> None:
-    """N05: each of the first three."""
-    for call, rounds in found(library, server, tmp_path, 3).items():
+    """N05: each of the first two."""
+    for call, rounds in found(library, server, tmp_path, 2).items():
         check(rounds, call)
 
 
@@ -182,9 +182,8 @@ def under_faults(url: str, path: Path, call: str, error: str) -> list[str]:
 
 #: Calls that the library does not stand before.
 INJECTED = [
-    ("epoll_wait", "EINTR"), ("epoll_ctl", "ENOSPC"), ("epoll_create1", "EMFILE"),
-    ("eventfd2", "EMFILE"), ("pread64", "EIO"), ("clone3", "EAGAIN"), ("getrandom", "EIO"),
-    ("socketpair", "EMFILE"), ("connect", "ETIMEDOUT"), ("recvfrom", "ENOMEM"),
+    ("epoll_wait", "EINTR"), ("epoll_create1", "EMFILE"), ("eventfd2", "EMFILE"),
+    ("pread64", "EIO"), ("clone3", "EAGAIN"), ("getrandom", "EIO"),
 ]  # fmt: skip
 
 
@@ -205,7 +204,7 @@ def test_a_system_call_that_fails(
 
 
 @pytest.mark.skipif(SANITIZED, reason="without a pipe UBSan takes every object for a broken one")
-@pytest.mark.parametrize("limit", [3, 9, 15, 24])
+@pytest.mark.parametrize("limit", [3, 15])
 def test_few_descriptors(limit: int, server: MisbehavingServer) -> None:
     """N05: whichever descriptor is the first that there is not; the client works afterwards."""
     code = """

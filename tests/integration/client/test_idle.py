@@ -12,7 +12,7 @@ from support.client_children import start, wait_for
 if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
 
-WATCHED_S = 2.0
+WATCHED_S = 1.0
 
 STATES = {
     "clients with kept connections": """

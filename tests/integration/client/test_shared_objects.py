@@ -16,13 +16,10 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
-from polymux._native import _core
-from polymux.client import event_loop
-from polymux.client.options import QUICK, Retry, native_options
 from servers import steps
 from support.client_calls import CHUNK, FINE, SILENT_STREAM
 from support.client_children import KEY, eventually
-from support.many_threads import THREADS, at_once, use_in_turns
+from support.many_threads import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,17 +29,6 @@ if TYPE_CHECKING:
 
 #: What a stream's reader is told where another reads, or closes it.
 ENDED = (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
-
-
-def session() -> _core.Session:
-    return _core.Session(
-        headers=[f"Authorization: Bearer {KEY}"], proxy="", no_proxy="", certificates="",
-        verify=True, http2=True,
-    )  # fmt: skip
-
-
-def request(url: str, body: Any = None) -> tuple[Any, ...]:
-    return "POST", f"{url}/x", ["X-A: b"], body, native_options(QUICK, Retry(0))
 
 
 def test_a_client_that_is_closed(server: MisbehavingServer) -> None:
@@ -192,46 +178,3 @@ def test_one_awaitable(server: MisbehavingServer) -> None:
         return 0
 
     asyncio.run(main())
-
-
-def test_exchanges_that_are_dropped_while_they_are_told(server: MisbehavingServer) -> None:
-    """A loop completes the future of an exchange whose last owner is another thread."""
-    server.script(FINE, times=None)
-    own = session()
-
-    async def main() -> None:
-        for _ in range(30):
-            loop = asyncio.get_running_loop()
-            started = []
-            for _ in range(THREADS):
-                exchange = own.start(event_loop.port(), *request(server.url, b"{}"), "buffered")
-                exchange.set_waiter(loop.create_future())
-                started.append([exchange])
-            del exchange
-            dropping = [loop.run_in_executor(None, held.clear) for held in started]
-            await asyncio.sleep(0)
-            await asyncio.gather(*dropping)
-
-    at_once(lambda _: asyncio.run(main()), threads=3)
-    own.close()
-
-
-def test_one_exchange(server: MisbehavingServer) -> None:
-    """Waited for, read, looked at and closed: one waits, others are refused, none is left."""
-    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
-    own = session()
-
-    def use(exchange: _core.Exchange) -> None:
-        turns = iter(range(30))
-        use_in_turns(
-            lambda: exchange.take_bytes() if next(turns, None) is not None else exchange.close(),
-            exchange.wait_for_news,
-            lambda: (exchange.head, exchange.ended, exchange.has_news, exchange.sent_bytes),
-            exchange.outcome,
-            times=40,
-        )
-        assert eventually(lambda: exchange.ended)
-
-    for _ in range(10):
-        use(own.open(*request(server.url, b"{}"), "raw"))
-    own.close()

@@ -151,22 +151,6 @@ def test_a_large_upload(size: int, way: str, tmp_path: Path, server: Misbehaving
     assert SANITIZED or growth <= 32 * MIB, f"{growth / MIB:.0f} MiB"
 
 
-def test_the_beginning_of_5_gib(
-    tmp_path: Path, server: MisbehavingServer, client: polymux.Client
-) -> None:
-    """K16: lengths over 32 bits are told as they are."""
-    path = tmp_path / "a.png"
-    path.touch()
-    os.truncate(path, 5 << 30)
-    server.script(steps.respond_before_body(), steps.answer(413, b'{"error":"too large"}'))
-    totals = []
-    with pytest.raises(errors.RequestTooLargeError):
-        send(client, path, on_upload=lambda _, total: totals.append(total))
-    length = int(server.requests[0].header("content-length") or 0)
-    assert 5 << 30 < length < (5 << 30) + 2000
-    assert set(totals) <= {length}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_arrives_is_what_was_sent(
     kind: type, tmp_path: Path, reference: ReferenceServer
@@ -226,17 +210,6 @@ def test_a_fifo_of_the_callers_own(server: MisbehavingServer) -> None:
         assert send(client, ("a.png", pipe)) == "fine"
     assert b"through a pipe" in server.requests[0].body
     assert server.requests[0].header("transfer-encoding") == "chunked"
-
-
-def test_a_body_that_two_calls_send(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K16: one generator given twice is empty the second time, or refused; never mixed."""
-    server.script(TEXT, times=None)
-    source = (piece for piece in (b"once", b"only"))
-    send(client, ("a.png", source))
-    send(client, ("a.png", source))
-    first, second = server.requests
-    assert b"onceonly" in first.body
-    assert b"once" not in second.body
 
 
 def test_a_cancelled_upload_lets_go(file: Path, server: MisbehavingServer) -> None:

