@@ -17,9 +17,9 @@ from support.client_children import KEY, check_flat, eventually, run, run_json
 from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
-    from servers.misbehaving import MisbehavingServer
     from collections.abc import Callable
 
+    from servers.misbehaving import MisbehavingServer
     from servers.records import Connection
     from servers.reference import ReferenceServer
     from servers.steps import Step

@@ -12,9 +12,9 @@ from support.client_children import run, start, wait_for
 from support.hostile_check import PATIENCE
 
 if TYPE_CHECKING:
-    from servers.misbehaving import MisbehavingServer
     import subprocess
 
+    from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
 CLIENTS = """

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from mcp import MCPError
 from polymux.runtime.settings import Limits
-from servers import media
 from support.mcp_clients import (
     FILE,
     MODES,
@@ -123,23 +122,6 @@ def test_files_are_those_of_their_key(server: PolymuxServer, backend: Making, mo
             assert await read(client, link.uri) == backend.data  # It is still there.
 
     run(main())
-
-
-def test_a_real_engine_takes_what_it_has_made(tmp_path: Path) -> None:
-    """It is confined to the request's own files, so it gets one of these."""
-    sound = base64.b64encode(media.wav(16_000)).decode()
-
-    async def main() -> None:
-        async with over_http(server) as client:
-            (link,) = links_in(await client.call_tool("convert_to_mp3", {"file": sound}))
-            result = await client.call_tool("convert_to_mp3", {"file": link.uri, "bitrate": "64k"})
-            (again,) = links_in(result)
-            assert again.size is not None
-            assert 0 < again.size != link.size
-
-    with PolymuxServer(tmp_path / "s") as server:
-        run(main())
-        assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
 def test_one_that_is_longer_than_is_taken_is_refused(tmp_path: Path) -> None:

@@ -122,12 +122,11 @@ def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"no JSON", b"[" + message("ping") + b"]", b"5", b'{"jsonrpc": "2.0", "id": 1}',
-        b'{"jsonrpc": "2.0", "method": 5, "id": 1}', b'{"a":' * 100_000, b"\xff\xfe",
-        b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}', b'"' + b"x" * 100_000 + b'"',
+        b"", b"[" + message("ping") + b"]", b"5", b'{"jsonrpc": "2.0", "method": 5, "id": 1}',
+        b'{"a":' * 100_000, b"\xff\xfe", b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}',
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("version", [VERSION, "2026-07-28", "x"])
+@pytest.mark.parametrize("version", [VERSION, "x"])
 def test_what_is_no_message(server: PolymuxServer, body: bytes, version: str) -> None:
     answer = post(server, body, [("Mcp-Protocol-Version", version)])
     assert 400 <= answer.status < 500, answer.body

@@ -95,29 +95,28 @@ def test_a_stream_and_its_usage(client: openai.OpenAI) -> None:
     assert not any(one.usage for one in without)
 
 
-@pytest.mark.parametrize("wanted", [None, 3])
-def test_as_many_other_tokens_as_are_asked_for(client: openai.OpenAI, wanted: int | None) -> None:
-    more: dict[str, Any] = {} if wanted is None else {"top_logprobs": wanted}
-    given: dict[str, Any] = {**ASKED, **SAME, "logprobs": True, **more}
+def test_as_many_other_tokens_as_are_asked_for(client: openai.OpenAI) -> None:
+    wanted = 3
+    given: dict[str, Any] = {**ASKED, **SAME, "logprobs": True, "top_logprobs": wanted}
     whole = client.chat.completions.create(**given)
     told = whole.choices[0].logprobs
     assert told is not None
     assert told.content
-    assert [len(one.top_logprobs) for one in told.content] == [wanted or 0] * len(told.content)
+    assert [len(one.top_logprobs) for one in told.content] == [wanted] * len(told.content)
     assert "".join(one.token for one in told.content) == whole.choices[0].message.content
     assert all(one.logprob <= 0 for one in told.content)
     pieces = [chunk.choices[0].logprobs for chunk in
               client.chat.completions.create(**given, stream=True)]  # fmt: skip
     streamed = [one for piece in pieces if piece for one in piece.content or ()]
     assert [one.token for one in streamed] == [one.token for one in told.content]
-    assert {len(one.top_logprobs) for one in streamed} == {wanted or 0}
+    assert {len(one.top_logprobs) for one in streamed} == {wanted}
 
 
-@pytest.mark.parametrize("stop", ["", [""], [], None])
-def test_stops_that_say_nothing_stop_nothing(client: openai.OpenAI, stop: Any) -> None:
+def test_stops_that_say_nothing_stop_nothing(client: openai.OpenAI) -> None:
     usual = client.chat.completions.create(**ASKED, **SAME)
-    answer = client.chat.completions.create(**ASKED, **SAME, stop=stop)
-    assert answer.choices[0].message.content == usual.choices[0].message.content
+    for stop in ("", [""], None):
+        answer = client.chat.completions.create(**ASKED, **SAME, stop=stop)
+        assert answer.choices[0].message.content == usual.choices[0].message.content
 
 
 class Colour(BaseModel):
@@ -180,17 +179,11 @@ def test_what_the_model_cannot_do_names_its_field(
 @pytest.mark.parametrize(
     ("given", "param"),
     [
-        ({"temperature": 3}, "temperature"), ({"service_tier": "priority"}, "service_tier"),
+        ({"service_tier": "priority"}, "service_tier"), ({"n": "2"}, "n"), ({"model": ""}, "model"),
         ({"extra_body": {"api_base": "http://evil.example"}}, "api_base"),
-        ({"messages": []}, "messages"), ({"messages": [{"role": "robot", "content": "x"}]},
-                                         "messages[0].role"),
-        ({"n": 0}, "n"), ({"n": "2"}, "n"), ({"max_completion_tokens": 0}, "max_completion_tokens"),
-        ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
-        ({"stop": list("abcde")}, "stop"), ({"seed": 2**63}, "seed"), ({"model": ""}, "model"),
-        ({"top_logprobs": 21, "logprobs": True}, "top_logprobs"),
         ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools[0].type"),
-        ({"max_tokens": 5, "max_completion_tokens": 5}, "max_tokens"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], param: str) -> None:
@@ -204,9 +197,8 @@ def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], pa
 @pytest.mark.parametrize(
     "given",
     [
-        {"stream_options": {"include_usage": True}}, {"store": True, "metadata": {"a": "b"}},
-        {"max_tokens": None}, {"tools": [], "tool_choice": "none"}, {"prompt_cache_key": "k"},
-        {"modalities": ["text"]}, {"logit_bias": {"50256": -100}}, {"extra_query": {"a": "b"}},
+        {"store": True, "metadata": {"a": "b"}}, {"max_tokens": None}, {"modalities": ["text"]},
+        {"tools": [], "tool_choice": "none"}, {"extra_query": {"a": "b"}},
         {"extra_headers": {"OpenAI-Beta": "x", "X-Stainless-Lang": "python"}},
         {"messages": [{"role": "developer", "content": "Be brief."}, *MESSAGES]},
         {"messages": [{"role": "user", "name": "b\u00f6b", "content": "\U0001f600\u0000"}]},

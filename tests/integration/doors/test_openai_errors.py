@@ -160,17 +160,3 @@ def test_a_door_that_is_shut(tmp_path: Path) -> None:
         answer = server.json("/v1/chat/completions", HELLO)
         assert (answer.status, answer.json()["code"]) == (404, "not_found")
         assert server.json(CHAT, HELLO).status == 200
-
-
-def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
-    """OpenAI's package for browsers sends fields of its own."""
-    origin = ("Origin", SITE)
-    asked = [origin, ("Access-Control-Request-Headers", "authorization,x-stainless-lang")]
-    answer = server.ask("OPTIONS", POSTS[0], headers=asked, key=None)
-    assert answer.status == 200
-    allowed = answer.headers["access-control-allow-headers"].split(", ")
-    assert {"authorization", "content-type", "x-stainless-lang"} < set(allowed)
-    answer = server.json(POSTS[0], HELLO, [origin], key="wrong")
-    assert error_of(answer, 401)
-    assert answer.headers["access-control-allow-origin"] == SITE
-    assert error_of(server.json(POSTS[0], HELLO, [("Origin", "https://x.example")]), 403)

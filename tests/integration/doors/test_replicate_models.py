@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux import contract, errors
+from polymux import contract
 from polymux.server.compat.replicate.models import models
-from polymux.service.errors import bad_request, status_error
 from replicate.exceptions import ReplicateError
 from support.polymux_server import PolymuxServer
 from support.replicate_door import ScriptedModels, of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from polymux.service.model import OperationRequest
 
 
 @pytest.fixture(scope="module")
@@ -137,21 +134,3 @@ def test_only_what_can_be_done_is_listed(tmp_path: Path) -> None:
         with pytest.raises(ReplicateError) as forbidden:
             narrow.models.get("polymux/convert-to-mp3")
         assert (forbidden.value.status, forbidden.value.title) == (403, "Forbidden")
-
-
-def test_models_that_refuse_an_empty_text(tmp_path: Path) -> None:
-    """They are listed: nobody asks for one. What has no model or no backend is not."""
-
-    class Careful(ScriptedModels):
-        def refuse(self, work: OperationRequest) -> None:
-            if work.operation == "generate_image":
-                raise status_error(errors.NoBackendError, "no weights")
-            if "" in work.values.values():
-                raise bad_request("that is empty", "query")
-            if work.operation == "free_chat" and work.values["model"] != "gpt-4o":
-                raise status_error(errors.NoBackendError, "no such model")
-
-    with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server:
-        names = {f"{one.owner}/{one.name}" for one in of(server).models.list()}
-    assert {"polymux/free-chat", "polymux/download-music", "polymux/search-music"} <= names
-    assert "bytedance/sdxl-lightning-4step" not in names
