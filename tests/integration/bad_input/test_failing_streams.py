@@ -98,16 +98,6 @@ def test_a_sink_that_fails_at_any_call(clips: Clips) -> None:
             polymux.convert_to_mp3(data, Failing(b"", point))
 
 
-def test_a_source_that_fails_while_probed_or_decoded(clips: Clips) -> None:
-    data = clips.data("m4a")
-    for function in (polymux.probe, polymux.decode_audio):
-        whole = Failing(data)
-        function(whole)
-        for point in points(whole.calls):
-            with pytest.raises(BrokenStreamError):
-                function(Failing(data, point))
-
-
 @pytest.mark.parametrize(
     "error", [ValueError("own"), KeyboardInterrupt(), SystemExit(3), MemoryError()], ids=repr
 )

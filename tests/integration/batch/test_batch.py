@@ -246,13 +246,6 @@ def test_what_is_no_manifest_is_left_alone(tmp_path: Path, inputs: Path) -> None
         is_refused("damaged, or no manifest")
 
 
-def test_a_manifest_moves_with_its_folder(tmp_path: Path, inputs: Path) -> None:
-    convert(inputs, tmp_path / "out")
-    moved = (tmp_path / "out").rename(tmp_path / "moved")
-    report = convert(inputs, moved, resume=True)
-    assert (report.kept, report.remade) == (5, 0)
-
-
 def test_arguments_that_are_wrong(tmp_path: Path) -> None:
     for more, words in (
         ({"workers": 0}, "1 to 1,000"),

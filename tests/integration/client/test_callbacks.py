@@ -158,11 +158,3 @@ def test_a_callback_that_closes(server: MisbehavingServer, client: polymux.Clien
     for one in (client, other):
         with pytest.raises(errors.InvalidRequestError, match="closed"):
             one.free_chat("x")
-
-
-def test_a_job_s_callback_that_closes(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """K07: the next look says that the client is closed."""
-    reference.predictions.job_s = 30
-    job = ours.upscale_image(("a.png", b"x"), wait=False)
-    with pytest.raises(errors.InvalidRequestError, match="closed"):
-        ours.predictions.wait(job, on_progress=lambda _: ours.close())

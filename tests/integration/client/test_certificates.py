@@ -179,21 +179,6 @@ def test_options_of_the_command_line(
     assert len(strict.requests) == 2
 
 
-def test_a_proxy_by_option_and_variable(tmp_path: Path) -> None:
-    """K12: and its password is in no message."""
-    with MisbehavingServer() as proxy:
-        proxy.script(FINE, times=None)
-        words = ("free-chat", "x", "--server", "http://server.example", "--retries", "0")
-        assert run(*words, "--server-proxy", proxy.url, cwd=tmp_path).stdout == b"fine\n"
-        assert run(*words, cwd=tmp_path, POLYMUX_PROXY=proxy.url).stdout == b"fine\n"
-        targets = [one.target for one in proxy.requests]
-        assert targets == ["http://server.example/api/v1/freellm"] * 2
-        for wrong in ("http://user:hidden-word@127.0.0.1:1", "user:hidden-word@127.0.0.1"):
-            done = run(*words, "--server-proxy", wrong, cwd=tmp_path, code=None)
-            assert done.returncode != 0
-            assert b"hidden-word" not in done.stdout + done.stderr
-
-
 def test_authorities_are_parsed_once_and_looked_at_for_each_connection(
     authority: Authority, tmp_path: Path
 ) -> None:
@@ -279,23 +264,3 @@ assert ask(verify=False) == "fine"
         environment = {"SSL_CERT_FILE": files[named], "CURL_CA_BUNDLE": files[named]}
         run_child(ASK + code, secure.url, files["ours"], environment=environment)
     assert len(secure.requests) == 8
-
-
-def test_the_variables_are_read_once(secure: MisbehavingServer, files: dict[str, str]) -> None:
-    """At the first need in the process; what they say later holds for none of its clients."""
-    code = """
-def name(file):
-    os.environ["SSL_CERT_FILE"] = os.environ["CURL_CA_BUNDLE"] = file
-
-first = polymux.Client(url, key, retry=0)
-name(sys.argv[2])
-assert first.free_chat("x").text == "fine"
-for other in sys.argv[3:]:
-    name(other)
-    assert all_told() == ["fine", "fine", 200], other
-assert first.free_chat("x").text == "fine"
-first.close()
-"""
-    later = [files[one] for one in ("theirs", "missing", "nothing")]
-    run_child(ASK + code, secure.url, files["ours"], *later)
-    assert len(secure.requests) == 11

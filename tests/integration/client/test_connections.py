@@ -86,21 +86,6 @@ def test_a_server_that_closes_idle_connections(
     assert not server.unscripted
 
 
-def test_a_server_that_closes_as_the_next_call_comes(server: MisbehavingServer) -> None:
-    """K26, C19: at the same moment: an answer, or an error that says it was lost; never twice."""
-    with polymux.Client(server.url, KEY, retry=0) as client:
-        for number in range(150):
-            server.script(FINE, steps.sleep(number / 150_000), steps.close())
-            try:
-                assert client.free_chat(f"number {number}").text == "fine"
-            except errors.ConnectionLostError:
-                server.script(FINE)  # The next one takes what this one left.
-                client.free_chat("again")
-        bodies = [request.body for request in server.requests]
-    numbered = [body for body in bodies if b"number" in body]
-    assert len(numbered) == len(set(numbered)), "a request was sent twice"
-
-
 def test_what_comes_unasked_over_an_idle_connection(server: MisbehavingServer) -> None:
     """K26: bytes between two calls are no answer to the second."""
     smuggled = steps.answer(200, b'{"response":"smuggled"}')

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from polymux import Timeout, errors
 from servers import steps
 from servers.listeners import full_port, silent_port
 from support.client_calls import CHUNK, END, FINE, KINDS, called
-from support.client_children import KEY, check_flat, run, start, wait_for
+from support.client_children import KEY, check_flat, run
 from support.hostile_check import PATIENCE
 
 if TYPE_CHECKING:
@@ -223,30 +222,3 @@ def test_ten_milliseconds_on_everything(count: int, server: MisbehavingServer) -
     check_flat(first, last, growth_mib=3)
     assert timeouts == count
     assert seen == ["RequestTimeoutError"]
-
-
-def test_a_stopped_process(server: MisbehavingServer) -> None:
-    """K24: after SIGSTOP and SIGCONT an answer that has come counts, and a deadline that passed."""
-    code = """
-client = polymux.Client(url, key, retry=0, timeout=1.5)
-def outcome():
-    try:
-        return client.free_chat("x").text
-    except polymux.RequestTimeoutError as error:
-        return error.limit
-say("started")
-say(outcome())
-say(outcome())
-"""
-    server.script(steps.sleep(0.3), FINE)
-    server.script(steps.stall())
-    child = start(code, server.url)
-    wait_for(child, "started")
-    for number, expected in ((1, "fine"), (2, "total")):
-        server.wait_requests(number, 10)
-        child.send_signal(signal.SIGSTOP)
-        time.sleep(1.7)
-        child.send_signal(signal.SIGCONT)
-        wait_for(child, expected)
-    assert child.wait(10) == 0
-    child.communicate()

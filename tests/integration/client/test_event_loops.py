@@ -41,20 +41,6 @@ def test_two_runs_in_a_row(reference: ReferenceServer) -> None:
     assert len(reference.connections) <= 2
 
 
-def test_a_notebook_s_loop(reference: ReferenceServer) -> None:
-    """A.3 6: a loop that stands still between calls, beside others that come and go."""
-    client = polymux.AsyncClient(reference.url, KEY)
-    loop = asyncio.new_event_loop()
-    stream = loop.run_until_complete(client.chat("a b c", stream=True))
-    asyncio.run(answered(client, "between"))
-    loop.run_until_complete(anext(stream))
-    asyncio.run(answered(client, "between"))
-    loop.run_until_complete(read_on(stream))
-    assert stream.text == "You said: a b c"
-    loop.run_until_complete(client.aclose())
-    loop.close()
-
-
 def test_a_hundred_loops_leave_nothing(reference: ReferenceServer) -> None:
     """N17: each loop takes its port along."""
     code = """

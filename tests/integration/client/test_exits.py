@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -92,50 +91,6 @@ time.sleep(0.3)
 """
     for _ in range(2):
         ends_well(start(CLIENTS + code, reference.url, options=()))
-
-
-#: libc's own handlers run after the interpreter's end, and here they take a while.
-SLOW_END = """
-import ctypes
-libc = ctypes.CDLL(None)
-assert libc.__cxa_atexit(libc.sleep, ctypes.c_void_p(2), None) == 0
-"""
-# The write waits until the body is read, which it is when there is no interpreter any more.
-FETCHING = """
-import polymux._native._core
-from polymux.fetch import fetcher
-policy = fetcher.native_policy(fetcher.FetchPolicy(allowed_hosts=(url.removeprefix("http://"),)))
-limits = fetcher.native_limits(fetcher.FetchLimits())
-reading, writing = os.pipe()
-def fetch():
-    core = polymux._native._core
-    core.fetch(url.encode(), policy, limits, ("descriptor", writing), None, core.CancelToken())
-daemon(fetch)
-if os.fork() == 0:
-    os.closerange(writing, writing + 1)
-    time.sleep(1)
-    while os.read(reading, 65536):
-        pass
-    os._exit(0)
-"""
-
-
-def test_work_that_outlives_the_interpreter(server: MisbehavingServer) -> None:
-    """K09: an answer that comes between the interpreter's end and the process's harms nothing."""
-    for late, path in ((CHUNK, None), (b"x" * 300_000, "/")):
-        play = steps.event_stream(), steps.send(late), steps.sleep(0.8), steps.send(late)
-        server.script(*play, path=path, times=None)
-    states = [STATES[name] for name in ("a call", "a stream", "calls of a loop")]
-    children = [
-        start(CLIENTS + SLOW_END + code + '\ntime.sleep(0.3)\nsay("busy")', server.url)
-        for code in (*states, FETCHING)
-    ]
-    begun = time.monotonic()
-    for child in children:
-        wait_for(child, "busy")
-    for child in children:
-        ends_well(child)
-    assert time.monotonic() - begun >= 1.5, "the processes ended before the answer came"
 
 
 def test_exit_in_the_middle_of_an_import() -> None:

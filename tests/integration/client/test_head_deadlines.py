@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ import polymux
 import pytest
 from polymux import Timeout, errors
 from servers import steps
-from servers.listeners import silent_port
 from support.client_calls import FINE
 from support.client_children import KEY
 from support.hostile_check import PATIENCE
@@ -22,30 +20,6 @@ if TYPE_CHECKING:
     from servers.steps import Step
 
 SHORT_S = 0.4
-
-
-@pytest.mark.parametrize(("http2", "stream"), [(True, True), (False, False)])
-def test_calls_that_wait_for_one_connection(http2: bool, stream: bool) -> None:
-    """C07: sixteen at once, while the first one's handshake never ends: each has its deadline."""
-
-    async def main(port: int) -> list[tuple[str, float]]:
-        limits = Timeout(30, connect=SHORT_S)
-        async with polymux.AsyncClient(
-            f"https://127.0.0.1:{port}", KEY, retry=0, http2=http2, timeout=limits
-        ) as client:
-            begun = time.monotonic()
-
-            async def call() -> tuple[str, float]:
-                with pytest.raises(errors.RequestTimeoutError) as caught:
-                    await client.chat("x", stream=stream)
-                return caught.value.limit, time.monotonic() - begun
-
-            return await asyncio.gather(*(call() for _ in range(16)))
-
-    with silent_port() as port:
-        ends = asyncio.run(main(port))
-    assert {limit for limit, _ in ends} == {"connect"}
-    assert max(seconds for _, seconds in ends) <= SHORT_S + 5 * PATIENCE, ends
 
 
 FIRST_HALF = [steps.send(b"HTTP/1.1 2")]

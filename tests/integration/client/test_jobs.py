@@ -14,8 +14,6 @@ from support.client_calls import KINDS, called
 from support.client_children import KEY, start
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
@@ -113,30 +111,6 @@ def test_the_end_of_a_job_that_fails_is_told(
     with pytest.raises(errors.PredictionFailedError):
         ours.generate_image("a boat", on_progress=lambda one: states.append(one.status))
     assert states == ["failed"]
-
-
-def test_callbacks_that_nobody_awaits(
-    reference: ReferenceServer, ours: polymux.Client, tmp_path: Path
-) -> None:
-    """Refused, instead of being made and dropped."""
-    picture = ours.generate_image("a boat").images[0]
-    sent = len(reference.requests)
-
-    async def tell(*_: object) -> None:
-        raise AssertionError
-
-    class Teller:
-        async def __call__(self, *_: object) -> None:
-            raise AssertionError
-
-    for callback in (tell, Teller()):
-        for name, work in (
-            ("on_upload", lambda client: client.read_text(b"x", on_upload=callback)),  # noqa: B023
-            ("on_progress", lambda _: picture.asave(tmp_path / "a", on_progress=callback)),  # noqa: B023
-        ):
-            with pytest.raises(TypeError, match=f"{name} is a plain function"):
-                called(polymux.AsyncClient, reference.url, work)
-    assert len(reference.requests) == sent
 
 
 EVENTS = {

@@ -11,19 +11,17 @@ import asyncio
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
 from polymux import errors
 from servers import steps
-from support.client_calls import CHUNK, FINE, SILENT_STREAM
+from support.client_calls import CHUNK, FINE
 from support.client_children import KEY, eventually
 from support.many_threads import at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
@@ -106,75 +104,3 @@ def test_an_async_client_in_loops_of_many_threads(reference: ReferenceServer) ->
 
     at_once(lambda thread: asyncio.run(main(thread)))
     asyncio.run(client.aclose())
-
-
-def test_an_async_stream_that_other_threads_look_at_and_close(server: MisbehavingServer) -> None:
-    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
-
-    async def all_of(stream: polymux.AsyncChatStream) -> None:
-        async for chunk in stream:
-            assert chunk.content == "x"
-
-    async def main(streams: list[polymux.AsyncChatStream], begun: threading.Barrier) -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0, timeout=60) as client:
-            for _ in range(10):
-                stream = await client.chat("x", stream=True)
-                streams.append(stream)
-                await asyncio.to_thread(begun.wait, 60)
-                with pytest.raises(ENDED):
-                    await all_of(stream)
-
-    streams: list[polymux.AsyncChatStream] = []
-    begun = threading.Barrier(4)
-
-    def work(thread: int) -> None:
-        if thread == 0:
-            asyncio.run(main(streams, begun))
-            return
-        for number in range(10):
-            begun.wait(60)
-            stream = streams[number]
-            while stream.chunks < 20:
-                assert set(stream.text) <= {"x"}
-                assert not stream.finished
-                time.sleep(0)
-            asyncio.run(stream.aclose())
-
-    at_once(work, threads=4)
-
-
-def test_one_awaitable(server: MisbehavingServer) -> None:
-    """Awaited, closed and thrown into by threads with and without a loop: once at most."""
-    server.script(*SILENT_STREAM, times=None)
-
-    async def wait(thing: Any) -> Any:
-        return await thing
-
-    async def main() -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0, timeout=60) as client:
-            for number in range(8):
-                stream = await client.chat("x", stream=True)
-                if number % 2:
-                    assert (await anext(stream)).content == "x"
-                awaitable: Any = anext(stream).__await__()  # type: ignore[attr-defined]
-                given = await asyncio.to_thread(at_once, lambda thread: use(awaitable, thread))  # noqa: B023
-                assert sum(given) <= 1
-                await stream.aclose()
-
-    def use(awaitable: Any, thread: int) -> int:
-        """1 where it gave the chunk."""
-        ways: list[Callable[[], Any]] = [
-            lambda: next(awaitable),
-            lambda: asyncio.run(wait(awaitable)),
-            lambda: awaitable.throw(asyncio.CancelledError()),
-            lambda: awaitable.close(),
-        ]
-        try:
-            ways[thread % 4]()
-        except StopIteration:
-            return 1
-        except (*ENDED, asyncio.CancelledError, AttributeError):
-            pass
-        return 0
-
-    asyncio.run(main())

@@ -10,7 +10,6 @@ import polymux
 import pytest
 from polymux import errors
 from polymux.errors import InvalidRequestError
-from servers import steps
 from servers.reference import ReferenceServer
 from support.client_calls import FINE, KINDS
 from support.client_children import KEY
@@ -176,11 +175,3 @@ def test_options_for_one_call_and_for_many(
     assert len(reference.connections) == 1
     found = ours.request("musicsearch", {"song": "Blue Danube", "limit": 2})
     assert len(found) == 2
-
-
-def test_a_path_of_another_server(server: MisbehavingServer) -> None:
-    server.script(steps.answer(200, b'{"choices":[{"message":{"content":"Hi"}}]}'))
-    with polymux.Client(server.url, paths={"chat": "/v1/chat/completions"}) as client:
-        assert client.chat("hello").text == "Hi"
-    assert server.requests[0].path == "/v1/chat/completions"
-    assert server.requests[0].header("authorization") is None

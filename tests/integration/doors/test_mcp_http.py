@@ -14,7 +14,6 @@ import httpx2
 import polymux
 import pytest
 from mcp import MCPError
-from polymux import contract
 from polymux.runtime.settings import EngineSettings
 from polymux.service.model import Estimate
 from support.conversions import wav
@@ -70,17 +69,6 @@ def test_a_real_conversion(tmp_path: Path, mode: str) -> None:
 
     with PolymuxServer(tmp_path / "s", engines=engines) as server:
         run(main(server))
-
-
-def test_the_tools_are_those_of_the_contract(server: PolymuxServer) -> None:
-    async def main() -> None:
-        async with over_http(server) as client:
-            tools = (await client.list_tools()).tools
-            assert [one.name for one in tools] == [one.name for one in contract.operations()]
-            with pytest.raises(MCPError, match="no tool 'convert2mp3'"):
-                await client.call_tool("convert2mp3", FILE)
-
-    run(main())
 
 
 @both_modes

@@ -1,4 +1,4 @@
-"""/v1/chat/completions and /v1/models, asked by the package openai and by pydantic-ai on top of it.
+"""/v1/chat/completions and /v1/models, asked by the package openai.
 
 With a real model where its answers matter, else with a scripted one.
 """
@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, NativeOutput
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 from support.openai_door import ScriptedDoor, of, of_asyncio, real_chat
 from support.served import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.polymux_server import Asked, PolymuxServer
+    from support.polymux_server import PolymuxServer
 
 TOKENS = 12
 #: What makes the model answer alike each time.
@@ -306,31 +303,3 @@ def test_a_stream_that_fails(server: PolymuxServer, backend: ScriptedDoor) -> No
         next(stream)
         with pytest.raises(openai.APIError, match="internal error"):
             next(stream)
-
-
-async def with_model(server: Asked, name: str, body: Any) -> Any:
-    """Runs `body` with a model of the framework; its connections end with it."""
-    async with of_asyncio(server) as client:
-        return await body(OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)))
-
-
-def test_agents_of_a_framework(real: PolymuxServer) -> None:
-    """A stream's pieces are the whole answer, with counts of tokens; outputs are of a schema."""
-
-    async def body(model: OpenAIChatModel) -> None:
-        agent = Agent(model, instructions="Be brief.")
-        settings: Any = {"max_tokens": TOKENS, "temperature": 0.0, "seed": 1}
-        whole = await agent.run("Name three colours.", model_settings=settings)
-        assert whole.output
-        assert 0 < whole.usage.output_tokens <= TOKENS
-        async with agent.run_stream("Name three colours.", model_settings=settings) as stream:
-            pieces = [one async for one in stream.stream_text(delta=True, debounce_by=None)]
-        assert "".join(pieces) == whole.output
-        assert len(pieces) > 3
-        assert stream.usage.output_tokens == whole.usage.output_tokens
-        strict = Agent(model, output_type=NativeOutput(Colour), retries=3)
-        settings = {"max_tokens": 200, "temperature": 0.0}
-        made = await strict.run("Describe the colour red.", model_settings=settings)
-        assert isinstance(made.output, Colour)
-
-    asyncio.run(with_model(real, "smollm2", body))

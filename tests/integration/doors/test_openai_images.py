@@ -134,13 +134,6 @@ def test_by_hand(server: PolymuxServer) -> None:
     assert server.json("/v1/images/generations", value).status == 200
 
 
-def test_models_that_are_none(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as refused:
-        client.images.generate(prompt="a lighthouse", model="dall-e-3")
-    assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
-    assert LIGHTNING in refused.value.message
-
-
 def test_models_are_found_by_their_names(client: openai.OpenAI) -> None:
     """Their slashes come encoded."""
     names = [one.id for one in client.models.list()]

@@ -81,30 +81,6 @@ def test_what_a_schema_says(server: PolymuxServer) -> None:
     assert schemas_of(server, "lorenzomarines/astra")["Input"]["required"] == ["prompt"]
 
 
-@pytest.mark.parametrize(
-    ("name", "output"),
-    [
-        ("nightmareai/real-esrgan", {"type": "string", "format": "uri"}),
-        ("philz1337x/clarity-upscaler", {"type": "array",
-                                         "items": {"type": "string", "format": "uri"}}),
-        ("polymux/summarize-video", {"type": "string"}),
-        ("polymux/identify-song", {"$ref": "#/components/schemas/Song"}),
-    ],
-)  # fmt: skip
-def test_outputs(server: PolymuxServer, name: str, output: dict[str, Any]) -> None:
-    told = schemas_of(server, name)["Output"]
-    assert told == output | {"title": "Output"}
-
-
-def test_chats(server: PolymuxServer) -> None:
-    for name in ("polymux/chat", "polymux/free-chat", "polymux/small", "maker/large"):
-        schemas = schemas_of(server, name)
-        assert schemas["Output"]["x-cog-array-type"] == "iterator"
-        members = schemas["Input"]["properties"]
-        assert next(iter(members)) == "prompt"
-        assert ("model" in members) is (name in ("polymux/chat", "polymux/free-chat"))
-
-
 def test_what_there_is_none_of(server: PolymuxServer) -> None:
     client = of(server)
     for name in ("polymux/no-such", "meta/llama", "polymux/chat:x"):

@@ -156,20 +156,6 @@ def test_everything_in_its_order(
     assert all(b - a >= webhooks.EVERY_S * 0.9 for a, b in pairwise(times))
 
 
-def test_what_was_there_before_anybody_looked(
-    server: PolymuxServer, backend: ScriptedModels, receiver: MisbehavingServer
-) -> None:
-    """News are told while it runs, though nothing comes behind them, and not again at the end."""
-    backend.gate.clear()
-    begun(server, receiver.url, ["logs"])
-    (request,) = receiver.wait_requests(1)
-    told = verified(server, receiver.wait_complete(request))
-    assert (told["status"], told["logs"]) == ("processing", "begun")
-    release(server, backend)
-    until(lambda: not watching(server))
-    assert len(receiver.requests) == 1
-
-
 @pytest.mark.parametrize("wanted", [["start"], []])
 def test_only_what_is_wanted(
     server: PolymuxServer, backend: ScriptedModels, receiver: MisbehavingServer, wanted: list[str]
@@ -324,14 +310,3 @@ def test_each_key_has_its_own_secret(
         verified(server, request, other_key)
     told = server.ask("GET", f"{BASE}/webhooks/default/secret").body.decode()
     assert path.read_text().strip() not in told
-
-
-def test_the_secret_outlives_the_server(tmp_path: Path) -> None:
-    with scripted_door(tmp_path, Box()) as server:
-        key = server.key
-        before = of(server).webhooks.default.secret().key
-    with scripted_door(tmp_path, Box()) as server:
-        assert of(server, key=key).webhooks.default.secret().key == before
-    (tmp_path / "s" / "webhook-secret").write_text("damaged")
-    with scripted_door(tmp_path, Box()) as server:
-        assert of(server, key=key).webhooks.default.secret().key != before

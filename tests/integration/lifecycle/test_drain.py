@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -21,6 +19,7 @@ from support.served import until
 from support.serving import ServedProgram
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -139,33 +138,6 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
         # Those whose callers were still there as well: the server gave them up, not they.
         listed = program.request("GET", JOBS).json()["results"]
         assert [one["status"] for one in listed] == ["failed"] * 5
-
-
-def test_callers_who_come_in_the_moment_of_stopping(program: ServedProgram) -> None:
-    """Who is taken up while the door is shut says nothing, and holds nobody up."""
-    program.start()
-    come: list[socket.socket] = []
-    shut = threading.Event()
-
-    def knock() -> None:
-        while not shut.is_set() and len(come) < 400:
-            with suppress(OSError):
-                come.append(socket.create_connection(("127.0.0.1", program.port), 5))
-            time.sleep(0.001)
-
-    knocking = threading.Thread(target=knock)
-    knocking.start()
-    until(lambda: len(come) > 20)
-    began = time.monotonic()
-    try:
-        assert program.stop() == 0, program.told
-        assert time.monotonic() - began < SLACK_S
-        assert come[0].recv(10) == b""
-    finally:
-        shut.set()
-        knocking.join()
-        for one in come:
-            one.close()
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path, pool: ThreadPoolExecutor) -> None:

@@ -82,27 +82,6 @@ def test_a_log_that_nobody_reads(program: ServedProgram) -> None:
         os.close(reader)
 
 
-def test_a_log_whose_disk_is_full(program: ServedProgram) -> None:
-    """P07."""
-    with Path("/dev/full").open("wb") as full:
-        program.start(ready=False, stderr=full)
-    find(program)
-    for _ in range(50):
-        assert program.request("GET", "/nothing").status == 404
-    serves(program)
-    assert program.stop() == 0
-
-
-def test_a_log_that_is_read_later(program: ServedProgram) -> None:
-    """Lines come in order, and none is lost where there is room for them."""
-    program.start()
-    for number in range(100):
-        program.request("GET", f"/nothing-{number}")
-    assert program.stop() == 0
-    seen = [one.split("/nothing-")[1].split()[0] for one in program.log if "/nothing-" in one]
-    assert seen == [str(number) for number in range(100)]
-
-
 def plain(program: ServedProgram, **more: str) -> Mapping[str, str]:
     """An environment with next to nothing."""
     kept = ("PATH", "PYTHONPATH", "LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC", "VIRTUAL_ENV")

@@ -298,14 +298,6 @@ def test_lists_cut_what_is_long(tmp_path: Path) -> None:
         assert alone["input"]["prompt"] == "é" * 10_000
 
 
-def test_what_nothing_can_do_is_refused_before_it_is_sent(server: PolymuxServer) -> None:
-    """Whoever waits for leave to send a gigabyte is told at once, and sends nothing."""
-    fields = [("Expect", "100-continue"), ("Content-Type", "multipart/form-data; boundary=b"),
-              ("Content-Length", "1073741824")]  # fmt: skip
-    answer = server.ask("POST", "/api/v1/modelhost/stt", headers=fields)
-    assert answer.status == 501
-
-
 class Painter(Scripted):
     async def run(self, work: object, sink: object) -> OperationResult:
         return OperationResult([], "a version")

@@ -13,9 +13,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import polymux
-import pytest
-from polymux.server.auth.api_keys import KeyFile
-from support import commands_in_turn, programs, serving
+from support import commands_in_turn, serving
 from support.conversions import wav
 from support.fetches import wait_until
 
@@ -113,37 +111,6 @@ def test_the_program_that_cannot_start(tmp_path: Path) -> None:
     asked = [("serve", "--port", "0", *arguments) for arguments, _ in REFUSED]
     for (_, words), done in zip(REFUSED, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
         check_refused(done, words)
-
-
-@pytest.mark.parametrize(
-    ("host", "options"),
-    [("::", ()), ("0.0.0.0", ("--public-url", "https://tools.example"))],
-)
-def test_all_addresses_and_none_of_them_told(
-    tmp_path: Path, host: str, options: tuple[str, ...]
-) -> None:
-    """Links lead to this machine alone then, which a warning tells; alone in a namespace."""
-    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
-    alone = (programs.find("unshare"), *rights, "--net", "sh", "-c", 'ip link set lo up; exec "$@"')
-    KeyFile(tmp_path / "state" / "polymux" / "server" / "keys.json").add("test")
-    serve = (sys.executable, "-m", "polymux", "serve", "--port", "0", "--host", host)
-    with subprocess.Popen(
-        [*alone, "sh", *serve, *options],
-        env=environment(tmp_path),
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        lines = []
-        for line in process.stderr:
-            lines.append(line)
-            if "serving on " in line:
-                break
-        process.terminate()
-    told = [line for line in lines if "`public_url`" in line]
-    assert len(told) == (0 if options else 1), lines
-    address = lines[-1].split("serving on ")[1].split(";")[0]
-    assert all("WARNING" in line and address in line for line in told)
 
 
 BAD_SETTINGS = [

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -108,30 +106,6 @@ def test_who_hardly_reads_is_dropped(server: PolymuxServer, link: str, data: byt
 
         wait_until(both_are_gone)
     assert server.ask("GET", link, key=None).body == data
-
-
-def test_who_leaves_is_sent_no_more(
-    server: PolymuxServer,
-    link: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The rest of the file is not read for nobody, and the log says that it was not taken."""
-    read: list[int] = []
-    plain = os.pread
-
-    def counted(descriptor: int, size: int, place: int) -> bytes:
-        read.append(size)
-        return plain(descriptor, size, place)
-
-    monkeypatch.setattr("polymux.server.routes.files.os.pread", counted)
-    with caplog.at_level(logging.INFO, "polymux.access"):
-        reading(server, link).close()
-        wait_until(lambda: any(link.partition("?")[0] in one for one in caplog.messages))
-    (told,) = (one for one in caplog.messages if "/media/" in one)
-    assert " 499 " in told
-    assert sum(read) < SIZE_BYTES // 2
-    wait_until(lambda: connections(server) == 0)
 
 
 def test_who_reads_slowly_gets_it_all(server: PolymuxServer, link: str, data: bytes) -> None:

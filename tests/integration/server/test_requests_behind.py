@@ -72,36 +72,6 @@ def test_a_leave_is_heard_behind_other_requests(
     assert server.ask("GET", "/healthz").status == 200
 
 
-def test_requests_behind_one_at_work_are_answered_in_turn(
-    server: PolymuxServer, engine: Slow
-) -> None:
-    """Also more of them than are read meanwhile, and behind an end of what is sent."""
-    count = 4000
-    with server.connect() as connection:
-        connection.settimeout(30)
-        connection.sendall(chat(server))
-        until(lambda: engine.began)
-        connection.setblocking(False)
-        sent = 0
-        waiting = HEALTH * count
-        while sent < len(waiting):
-            try:
-                sent += connection.send(waiting[sent:])
-            except BlockingIOError:
-                break
-        server.loop.call_soon_threadsafe(engine.gate.set)
-        connection.setblocking(True)
-        connection.settimeout(30)
-        came = b""
-        while came.count(b"HTTP/1.1 200") < 1 + sent // len(HEALTH):
-            if sent < len(waiting) and b"HTTP/1.1 200" in came:
-                sent += connection.send(waiting[sent : sent + 10_000])
-            piece = connection.recv(1 << 16)
-            assert piece
-            came += piece
-    assert came.count(b"HTTP/1.1 200") >= 1 + sent // len(HEALTH)
-
-
 def test_a_body_that_never_comes_behind_one_that_is_answered(
     server: PolymuxServer, engine: Slow
 ) -> None:

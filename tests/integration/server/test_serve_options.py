@@ -43,24 +43,6 @@ def read_again(program: ServedProgram, settings: str, told: str = READ_AGAIN) ->
     until(lambda: program.told.count(told) > before, 60)
 
 
-def test_what_needs_a_new_start_is_told(program: ServedProgram) -> None:
-    """Queue, engines, routes and what may be fetched stay; the command line's port is nobody's
-    change."""
-    plain = program.settings.read_text()
-    read_again(program, plain)
-    assert "starts anew" not in program.told
-    told = (
-        "what has changed in routes, fetch, shutdown_timeout_s, limits.queue, limits.pixels, "
-        "limits.header_s is taken when the server starts anew"
-    )
-    changed = plain.replace(
-        "keep_alive_s = 120", "keep_alive_s = 120\nqueue = 5\npixels = 9\nheader_s = 5"
-    )
-    changed = re.sub("(?m)^shutdown_timeout_s = .*", "shutdown_timeout_s = 7", changed)
-    fetch = '[fetch]\nallowed_hosts = ["files.example"]\n'
-    read_again(program, f"{changed}\n{fetch}[routes]\nfree_chat = []\n", told)
-
-
 def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
     """Hosts and origins, to and fro; the process and its open connections are the same."""
     plain, pid = program.settings.read_text(), program.pid

@@ -81,20 +81,6 @@ def test_a_silent_chat_is_told_that_it_goes_on(
     assert events[-1] == "[DONE]"
 
 
-def test_a_silent_job_s_events_are_told_so_too(tmp_path: Path) -> None:
-    box = Box()
-    limits = Limits(streams_keep_alive_s=SILENT_S)
-    with PolymuxServer(tmp_path / "s", box.makes(hold=True), limits=limits) as server:
-        job = server.convert(("Prefer", "respond-async")).json()
-        until(lambda: box.backend.began)
-        with sent(server, f"/api/v1/predictions/{job['id']}/events") as connection:
-            data = read_comments(connection, 2)
-            server.loop.call_soon_threadsafe(box.backend.gate.set)
-            answer = parsed(data + read_all(connection))
-    found = [one for one in answer.body.decode().split("\n\n") if one and one[0] != ":"]
-    assert json.loads(found[-1].partition("data: ")[2])["status"] == "succeeded"
-
-
 def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> None:
     """One more is refused before any work; a place is free when an answer has ended."""
     limited, _ = server.keys.add("limited", concurrent=2)
