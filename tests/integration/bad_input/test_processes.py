@@ -83,12 +83,12 @@ print("started", flush=True)
 def test_control_c_and_the_exit_end_many_conversions(long_wave: Path, tmp_path: Path) -> None:
     timer = "threading.Timer(0.3, print, ['started'], {'flush': True}).start()"
     process = start(timer + INTERRUPTED.format(MANY), long_wave, tmp_path)
-    assert interrupted_after_s(process) <= 2.0 * PATIENCE
+    assert interrupted_after_s(process) <= 20  # The same.
     assert list(tmp_path.iterdir()) == []
     process = start(UNDER_WAY, long_wave)
     begun = time.monotonic()
     errors = process.communicate(timeout=30)[1]
-    assert time.monotonic() - begun <= 2.0 * PATIENCE
+    assert time.monotonic() - begun <= 20  # A conversion would take minutes.
     assert process.returncode == 0, errors
 
 

@@ -89,3 +89,17 @@ def test_files_of_others_are_never_replaced_unasked(tmp_path: Path, inputs: Path
     assert convert(inputs, out, retry_failed=True, overwrite=True).failed == 1
     plain = polymux.convert_to_mp3(inputs / "1.wav", tmp_path / "plain.mp3", bitrate="64k")
     assert (out / "1.mp3").read_bytes() == plain.read()
+
+
+def test_names_that_would_be_the_same_are_told_apart_for_good(tmp_path: Path) -> None:
+    for number, name in enumerate(("one", "two")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.wav").write_bytes(noise(number))
+    given = [tmp_path / "one/a.wav", tmp_path / "two/a.wav"]
+    first, second = (
+        [item.outputs[0].name for item in convert(given, out).items()]
+        for out in (tmp_path / "x", tmp_path / "y")
+    )
+    assert first == second
+    assert first[0] == "a.mp3"
+    assert len(set(first)) == 2

@@ -181,7 +181,7 @@ try:
     client.free_chat("x", timeout=polymux.Timeout(20, connect=0.5))
 except polymux.RequestTimeoutError as error:
     assert error.limit == "connect", error
-assert time.monotonic() - begun < 3, time.monotonic() - begun
+assert time.monotonic() - begun < 15, "it has waited for the total of 20 s"
 client.close()
 """
     delays: list[float] = []

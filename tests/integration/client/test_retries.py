@@ -105,7 +105,7 @@ def test_retry_after_in_every_form(server: MisbehavingServer) -> None:
         if expected is None:
             with pytest.raises(errors.OverloadedError):
                 own.free_chat("x")
-            assert time.monotonic() - begun <= 2 * PATIENCE
+            assert time.monotonic() - begun <= 15  # And not for a minute.
         else:
             assert own.free_chat("x").text == "fine"
         tries = [one.arrived_at for one in server.requests if one.path == path]
@@ -150,7 +150,7 @@ def test_longer_than_is_waited_for(
     begun = time.monotonic()
     with client_of(server, retry, timeout) as client, pytest.raises(errors.OverloadedError):
         client.free_chat("x")
-    assert time.monotonic() - begun <= 3 * PATIENCE
+    assert time.monotonic() - begun <= 15  # And not for half a minute.
     assert len(server.requests) == 1
 
 
@@ -318,6 +318,6 @@ def test_a_name_that_leads_nowhere() -> None:
         begun = time.monotonic()
         with pytest.raises((errors.ConnectError, errors.RequestTimeoutError)) as caught:
             client.free_chat("x")
-        assert time.monotonic() - begun <= 5 * PATIENCE
+        assert time.monotonic() - begun <= 20  # The deadline of connecting, and other work.
     if isinstance(caught.value, errors.ConnectError):
         assert caught.value.stage == "resolve"

@@ -56,7 +56,7 @@ def test_a_killed_server_in_the_middle_of_jobs(program: ServedProgram) -> None:
     until(lambda: program.metric("polymux_running", "media") > 0)
     assert program.family(), "no engine was at work"
     program.kill()
-    until(lambda: not program.family(), 2)
+    until(lambda: not program.family(), 30)
     program.start()
     for key, job in jobs.items():
         found = program.request("GET", f"{JOBS}/{job}").json()
@@ -90,7 +90,7 @@ def test_a_killed_server_takes_what_its_engines_started_with_it(tmp_path: Path) 
             program.kill()
             with pytest.raises((ConnectionError, http.client.HTTPException)):
                 call.result(30)
-        until(lambda: not program.family(), 2)
+        until(lambda: not program.family(), 30)
 
 
 def is_read(pids: list[int]) -> bool:

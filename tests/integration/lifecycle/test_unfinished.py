@@ -99,5 +99,5 @@ def test_a_job_that_failed_has_no_files(tmp_path: Path, there: int) -> None:
         answer = server.ask("POST", CONVERT, body, headers)
         assert (answer.status, answer.json()["code"]) == (503, "store_failed")
         assert list((tmp_path / "s" / "media").rglob("*.*")) == []
-        until(lambda: server.state.service.store.media.used_bytes == 0, 2)
+        until(lambda: server.state.service.store.media.used_bytes == 0)
         assert list((tmp_path / "s" / "drafts").iterdir()) == []

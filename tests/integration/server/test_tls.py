@@ -110,7 +110,11 @@ def test_the_server_stops_beside_a_peer_that_does_not_close(
     chat = Scripted("chat", ["free_chat"])
     with ExitStack() as peers:
         with PolymuxServer(
-            tmp_path / "s", lambda: [chat], tls_cert=certificate.chain, tls_key=certificate.key
+            tmp_path / "s",
+            lambda: [chat],
+            tls_cert=certificate.chain,
+            tls_key=certificate.key,
+            shutdown_timeout_s=60.0,
         ) as running:
             for _ in range(3):
                 plain = peers.enter_context(socket.create_connection(address_of(running), 10))
@@ -124,8 +128,7 @@ def test_the_server_stops_beside_a_peer_that_does_not_close(
                 assert b"200 OK" in peer.recv(100)
             time.sleep(0.2)
             began = time.monotonic()
-        # Long before its ten seconds of grace are over.
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 30  # Long before its grace of a minute is over.
 
 
 def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> None:
