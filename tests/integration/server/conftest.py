@@ -33,9 +33,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PolymuxSe
 def box(shared: tuple[PolymuxServer, Box]) -> Box:
     """Whose backend does what every new one does."""
     _, box = shared
-    new = vars(type(box.backend)(max_concurrency=4))
-    vars(box.backend).clear()
-    vars(box.backend).update(new)
+    vars(box.backend).update(vars(type(box.backend)(max_concurrency=4)))
     return box
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 HOUR_S = 3600.0
 EVERY = tuple(one.name for one in contract.operations())
 #: The longest form of an operation, and the longest JSON where that is not a mebibyte.

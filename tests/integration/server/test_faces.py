@@ -74,24 +74,31 @@ FACES = {
         ("FILE", "--bitrate", "128k", "-o", "OUT"),
     ),
 }  # fmt: skip
-ENGINES = {
-    "media": EngineSettings("media", threads=1),
-    "chat": EngineSettings("chat", {"model": str(model_path()), "context": 256}, threads=1),
-    "upscale": EngineSettings("upscale", {"model": str(upscaler()), "factor": 2}, threads=1),
-}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with PolymuxServer(tmp_path_factory.mktemp("faces") / "s", engines=ENGINES) as running:
+def engines() -> dict[str, EngineSettings]:
+    network = {"model": str(upscaler()), "factor": 2}
+    return {
+        "media": EngineSettings("media", threads=1),
+        "chat": EngineSettings("chat", {"model": str(model_path()), "context": 256}, threads=1),
+        "upscale": EngineSettings("upscale", network, threads=1),
+    }
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, engines: dict[str, EngineSettings]
+) -> Iterator[PolymuxServer]:
+    with PolymuxServer(tmp_path_factory.mktemp("faces") / "s", engines=engines) as running:
         running.token = running.key  # type: ignore[attr-defined] - as the commands' tests call it
         running.answer_within_s = 120.0
         yield running
 
 
 @pytest.fixture(scope="module")
-def local() -> Iterator[polymux.Local]:
-    with polymux.Local(engines=ENGINES) as running:
+def local(engines: dict[str, EngineSettings]) -> Iterator[polymux.Local]:
+    with polymux.Local(engines=engines) as running:
         yield running
 
 
