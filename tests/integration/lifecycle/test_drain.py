@@ -218,7 +218,7 @@ def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
         program.start()
 
         def convert() -> bytes:
-            retry = polymux.Retry(8, first_backoff_s=0.5)
+            retry = polymux.Retry(60, first_backoff_s=0.5, max_backoff_s=2)
             with polymux.Client(program.url, program.key, retry=retry, timeout=120) as client:
                 return client.convert_to_mp3(source, on_upload=on_upload).read()
 
