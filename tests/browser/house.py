@@ -110,7 +110,6 @@ class Samples:
     sound: Path = field(init=False)
     speech: Path = field(init=False)
     snippet: Path = field(init=False)
-    text: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -135,17 +134,6 @@ class Samples:
         self.speech = self.folder / "speech.wav"
         words = "The quick brown fox jumps over the lazy dog."
         programs.run("espeak-ng", "-w", self.speech, words)
-        self.text = _written(self.folder / "text.png", "MUSIC 2026")
-
-
-def _written(path: Path, words: str) -> Path:
-    from PIL import Image, ImageDraw, ImageFont
-
-    picture = Image.new("RGB", (420, 100), "white")
-    font = ImageFont.load_default(48)
-    ImageDraw.Draw(picture).text((20, 20), words, "black", font)
-    picture.save(path)
-    return path
 
 
 def _settings(folder: Path, samples: Samples) -> str:
@@ -170,8 +158,7 @@ def _settings(folder: Path, samples: Samples) -> str:
         "download = { enabled = false }",
         f"store = {{ folder = {json.dumps(str(folder / 'store'))} }}",
         'routes = { free_chat = ["stub"], chat = [{ backend = "stub", models = ["stub"] }, '
-        '"assistant"], upscale_image = [{ backend = "upscale", models = '
-        '["nightmareai/real-esrgan"] }, "stub"] }',
+        '"assistant"], upscale_image = ["stub"] }',
     ]
     for name, table in engines.items():
         options = table.pop("options", {})

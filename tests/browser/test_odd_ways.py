@@ -107,4 +107,5 @@ def test_signs_without_end_take_no_reader_s_time(opened: Opened) -> None:
                 if (!made.length) throw new Error("nothing was made");
                 return took;
             }}""")
-            assert took_ms < 1000, name
+            # Milliseconds; what grows with the square of its length takes minutes.
+            assert took_ms < 5000, name

@@ -29,7 +29,7 @@ CASES = {
     "summarize_video": ({"url": "https://videos.example/1"}, {}, "A video about sound"),
     "download_music": ({"query": "a tone"}, {}, "audio"),
     "convert_to_mp3": ({}, {"file": "sound"}, "audio"),
-    "read_text": ({}, {"file": "text"}, "2026"),
+    "read_text": ({}, {"file": "image"}, "MUSIC 2026"),
 }
 #: Operation and model to what is filled in, what is sent along, and the names that must arrive.
 VARIANTS = {
@@ -83,6 +83,10 @@ def check_result(shown: Locator, wanted: str) -> None:
 def test_each_operation(opened: Opened, house: House) -> None:
     """One after another on one page, as somebody does who tries them all."""
     with opened() as page:
+        # By an engine that takes long to load: what the page makes of it is looked at here.
+        page.context.route(
+            "**/api/v1/image2text", lambda one: one.fulfill(json={"text": "MUSIC 2026"})
+        )
         for operation in contract.operations():
             fields, files, wanted = CASES[operation.name]
             page.goto(f"{house.url}/page/#/playground/{operation.name}")

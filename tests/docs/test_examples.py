@@ -42,7 +42,11 @@ RUN_LANGUAGES = {"python", "console", "cpp"}
 MADE_NOTHING: set[str] = set()
 #: Where a server of an example keeps what it has.
 STATE = "XDG_STATE_HOME"
-CHECK = "import sys, polymux.cli\nsys.exit(polymux.cli.main(['config', 'check', 'polymux.toml']))"
+#: The command, in a process that has it loaded.
+COMMAND = "import sys, polymux.cli\nsys.exit(polymux.cli.main({!r}))"
+CHECK = COMMAND.format(["config", "check", "polymux.toml"])
+#: What a shell does something with: such commands are handed to one.
+SHELL = frozenset("$|&;<>`")
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MADE_FILE = re.compile(r"[\w./-]+\.mp3\b|(?<=save\(\")[\w./-]+(?=\")")
 
@@ -148,7 +152,7 @@ def run_script_check(command: str) -> None:
     assert not unknown, f"{script} does not know {unknown}"
 
 
-def run_console(text: str, folder: Path, server: ReferenceServer) -> int:
+def run_console(text: str, folder: Path, server: ReferenceServer, python: WarmPython) -> int:
     """Runs the commands of a console block; how many there were.
 
     One that has run before and made nothing is not run again.
@@ -167,15 +171,24 @@ def run_console(text: str, folder: Path, server: ReferenceServer) -> int:
             run_server(command, folder, variables)
             MADE_NOTHING.add(command)
             continue
-        before = set(folder.rglob("*"))
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=variables, timeout=300,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
-        if set(folder.rglob("*")) == before:
+        before = made_by_now(folder)
+        if command.startswith("polymux ") and not SHELL.intersection(command):
+            code = COMMAND.format(shlex.split(command, comments=True)[1:])
+            python.run(code, folder, folder.parent / "said", variables)
+        else:
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=variables,
+                timeout=300, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+        if made_by_now(folder) == before:
             MADE_NOTHING.add(command)
     return len(commands)
+
+
+def made_by_now(folder: Path) -> set[Path]:
+    """Files that a reader would look for: not what a program keeps for itself."""
+    return {one for one in folder.rglob("*") if folder / "state" not in (one, *one.parents)}
 
 
 def run_server(command: str, folder: Path, variables: dict[str, str]) -> None:
@@ -215,7 +228,8 @@ def run_example(
     if example.language == "python":
         python.run(example.text, folder, folder.parent / "said")
     elif example.language == "console":
-        assert run_console(example.text, folder, server) > 0, f"{example}: no line begins with '$ '"
+        count = run_console(example.text, folder, server, python)
+        assert count > 0, f"{example}: no line begins with '$ '"
     elif example.language == "cpp":
         run_cpp(example.text, folder)
     elif example.language == "toml":

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("**/*.ipynb"))
 NAMES = {"quickstart", "local", "pipeline", "songs", "administration"}
 CELL_TIMEOUT_S = 240
-#: Recognised speech, answers of a chat model, two servers and two hours of sound.
-SLOW = {"pipeline", "administration"}
+#: Models of speech, text and pictures, two servers and two hours of sound.
+SLOW = {"local", "pipeline", "administration"}
 PATHS = [
     pytest.param(path, id=path.stem, marks=pytest.mark.long if path.stem in SLOW else ())
     for path in NOTEBOOKS
@@ -183,6 +183,7 @@ def test_it_runs_and_shows_what_it_made(done: Runs) -> None:
     assert printed(notebook, "retry=0") == "429 rate_limited slower, please\n"
 
 
+@pytest.mark.long
 def test_work_without_a_server(done: Runs) -> None:
     notebook = done("local")
     assert "<audio controls src=" in shown(notebook, "local.convert_to_mp3")

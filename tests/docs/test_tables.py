@@ -87,8 +87,3 @@ def test_models_and_their_licences() -> None:
     ]
     known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
     assert told == known, json.dumps(known, indent=1)
-
-
-def performance(heading: str) -> list[list[str]]:
-    text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
-    return cells(text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0])

@@ -12,12 +12,18 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import Self
 
+#: What is loaded late is loaded before, once for all: resources of openai take seconds.
 PROGRAM = """
 import json, os, sys
-import openai, polymux, polymux.cli, replicate
+import fastapi, mcp, openai, polymux, polymux.cli, polymux.local.sync_local, replicate
+import pydantic_ai.models.openai, pydantic_ai.providers.openai
+import polymux.local.async_local, polymux.server.app, polymux.server.run
+with openai.OpenAI(api_key="none") as client:
+    client.audio.transcriptions, client.chat.completions, client.images, client.models
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
@@ -34,7 +40,8 @@ said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 os.dup2(said, 1)
 os.dup2(said, 2)
 code = compile(job["code"], "<example>", "exec")
-del child, job, json, line, openai, os, polymux, replicate, said, sys
+del child, client, fastapi, job, json, line, mcp, openai, os, polymux, pydantic_ai
+del replicate, said, sys
 exec(code)
 """
 
@@ -53,13 +60,15 @@ class WarmPython:
         self._process.communicate(timeout=60)
         assert self._process.returncode == 0
 
-    def run(self, code: str, folder: Path, said: Path) -> None:
+    def run(
+        self, code: str, folder: Path, said: Path, environment: Mapping[str, str] = os.environ
+    ) -> None:
         """Runs it in a folder; what it says is kept in a file, and shown where it fails."""
         job = {
             "code": code,
             "folder": str(folder),
             "said": str(said),
-            "environment": {**os.environ},
+            "environment": {**environment},
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None

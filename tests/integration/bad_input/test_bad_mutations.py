@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CONTAINERS = sorted(name for name in Clips.FORMATS if not name.endswith("-short"))
 ANYTHING = REFUSED | {OK, LIMIT, ENCRYPTED}
-SEEDS = 3
+SEEDS = 2
 LONG_SEEDS = 40
 
 

@@ -151,16 +151,3 @@ def test_a_full_disk_behind_a_file_object(source: Path) -> None:
         polymux.convert_to_mp3(source, full)
     assert caught.value.errno == errno.ENOSPC
     assert not isinstance(caught.value, polymux.PolymuxError)
-
-
-def test_sources_that_are_none() -> None:
-    for nothing in (None, 5, ["a.wav"]):
-        with pytest.raises(TypeError):
-            polymux.convert_to_mp3(nothing)  # type: ignore[arg-type]
-    for odd, error in (
-        ("", polymux.PolymuxError),
-        (b"", polymux.UndecodableError),
-        ("nul\0inside.wav", polymux.InvalidRequestError),
-    ):
-        with pytest.raises(error):
-            polymux.convert_to_mp3(odd)

@@ -60,7 +60,7 @@ print(json.dumps(figures))
 
 
 @pytest.mark.parametrize(
-    ("count", "growth_mib"), [(200, 4), pytest.param(1000, 6, marks=pytest.mark.long)]
+    ("count", "growth_mib"), [(120, 4), pytest.param(1000, 6, marks=pytest.mark.long)]
 )
 def test_many_conversions(clips: Clips, tmp_path: Path, count: int, growth_mib: float) -> None:
     """Figures after a quarter of the conversions and after all of them."""

@@ -62,7 +62,7 @@ class Failing(io.BytesIO):
         return super().tell()
 
 
-def points(calls: int, most: int = 40) -> Iterator[int]:
+def points(calls: int, most: int = 24) -> Iterator[int]:
     """Every call from the first to the last, thinned out in the middle when they are many."""
     if calls <= most:
         yield from range(1, calls + 1)
@@ -96,16 +96,6 @@ def test_a_sink_that_fails_at_any_call(clips: Clips) -> None:
     for point in points(whole.calls):
         with pytest.raises(BrokenStreamError):
             polymux.convert_to_mp3(data, Failing(b"", point))
-
-
-def test_a_source_that_fails_while_probed_or_decoded(clips: Clips) -> None:
-    data = clips.data("m4a")
-    for function in (polymux.probe, polymux.decode_audio):
-        whole = Failing(data)
-        function(whole)
-        for point in points(whole.calls):
-            with pytest.raises(BrokenStreamError):
-                function(Failing(data, point))
 
 
 @pytest.mark.parametrize(

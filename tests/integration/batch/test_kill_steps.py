@@ -40,29 +40,28 @@ sys.exit(main(sys.argv[6:]))
 """
 STEPS = [
     ("database", "", "_make", 1),
-    ("manifest", "Manifest", "begin", 1),
     ("manifest", "Manifest", "add", 1),
-    ("executors", "ConversionExecutor", "run", 3),
     ("output_store", "OutputStore", "sealed", 3),
     ("manifest", "Manifest", "write_down", 3),
     ("output_store", "OutputStore", "publish", 2),
     ("output_store", "", "move_into_place", 3),
     ("output_store", "OutputStore", "sync", 3),
-    ("runner", "Runner", "_over", 3),
     ("output_store", "OutputStore", "leave", 1),
 ]
 
 
-#: Where the moment right after a step is the one right before the next, it is enough.
-BEFORE = {"begin", "run", "sealed", "move_into_place", "leave"}
+#: The moment right after a step is the one right before the next.
+BEFORE = {"move_into_place", "leave"}
 
 
 @pytest.mark.parametrize(
     ("step", "moment"),
-    [(step, moment) for step in STEPS for moment in ("before", "after")
-     if moment == "after" or step[2] in BEFORE],
+    [
+        *((step, "after") for step in STEPS),
+        *((step, "before") for step in STEPS if step[2] in BEFORE),
+    ],
     ids=lambda one: one if isinstance(one, str) else f"{one[0]}-{one[2]}",
-)  # fmt: skip
+)
 def test_killed_at_a_step(tmp_path: Path, step: tuple[str, str, str, int], moment: str) -> None:
     rounds = BatchKills(tmp_path, 8, 1)
     module, owner, name, count = step

@@ -91,19 +91,6 @@ def test_files_of_others_are_never_replaced_unasked(tmp_path: Path, inputs: Path
     assert (out / "1.mp3").read_bytes() == plain.read()
 
 
-def test_a_name_that_cannot_be_is_the_failure_of_its_item_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    for name in ("a.wav", "a.mp3.d/x.wav", "z.wav"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(noise(len(name)))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/a.mp3.d").write_text("a file where a folder would have to be")
-    report = convert(folder, tmp_path / "out")
-    (failed,) = report.items("failed")
-    assert (failed.error_code, report.done) == ("output_failed", 2)
-    assert failed.tries == 1
-
-
 def test_names_that_would_be_the_same_are_told_apart_for_good(tmp_path: Path) -> None:
     for number, name in enumerate(("one", "two")):
         (tmp_path / name).mkdir()

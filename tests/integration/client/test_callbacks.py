@@ -11,7 +11,7 @@ import polymux
 import pytest
 from polymux import errors
 from servers import steps
-from support.client_calls import FINE, KINDS, SILENT_STREAM, called
+from support.client_calls import FINE, KINDS, called
 from support.client_children import KEY
 
 if TYPE_CHECKING:
@@ -158,37 +158,3 @@ def test_a_callback_that_closes(server: MisbehavingServer, client: polymux.Clien
     for one in (client, other):
         with pytest.raises(errors.InvalidRequestError, match="closed"):
             one.free_chat("x")
-
-
-def test_a_callback_of_a_loop_that_closes(server: MisbehavingServer) -> None:
-    """K07: for asyncio, from a progress callback and between two chunks."""
-
-    async def main() -> None:
-        server.script(steps.read_slowly(8 << 20), steps.stall())
-        client = polymux.AsyncClient(server.url, KEY, retry=0, timeout=30)
-        closing: list[Any] = []
-
-        def on_upload(sent: int, total: int | None) -> None:
-            if not closing:
-                closing.append(asyncio.ensure_future(client.aclose()))
-
-        with pytest.raises(errors.OperationCancelledError, match="closed"):
-            await client.read_text(("a.png", FILE), on_upload=on_upload)
-        await closing[0]
-        server.script(*SILENT_STREAM)
-        client = polymux.AsyncClient(server.url, KEY, retry=0, timeout=30)
-        stream = await client.chat("x", stream=True)
-        await anext(stream)
-        await client.aclose()
-        with pytest.raises((errors.OperationCancelledError, errors.StreamInterruptedError)):
-            await anext(stream)
-
-    asyncio.run(asyncio.wait_for(main(), 30))
-
-
-def test_a_job_s_callback_that_closes(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """K07: the next look says that the client is closed."""
-    reference.predictions.job_s = 30
-    job = ours.upscale_image(("a.png", b"x"), wait=False)
-    with pytest.raises(errors.InvalidRequestError, match="closed"):
-        ours.predictions.wait(job, on_progress=lambda _: ours.close())

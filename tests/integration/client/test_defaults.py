@@ -4,61 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import contract, errors
-from polymux.client import call
-from polymux.client.options import Timeout
-from polymux.client.settings import Settings
+from polymux import errors
 from servers import steps
 from support.client_calls import FINE, KINDS, SILENT_STREAM, called
 from support.client_children import KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from servers.misbehaving import MisbehavingServer
 
-#: Quick operations; all others are jobs.
-QUICK = {"chat", "free_chat", "search_music", "identify_song", "read_text"}
 JOB = b'{"id":"a","status":"succeeded","output":"fine"}'
-
-
-@pytest.mark.parametrize("operation", [one.name for one in contract.operations()])
-def test_deadlines(operation: str) -> None:
-    """Of answers: connect 5 s, write 60 s, idle 60 s, and in all 300 s, or 1,900 s for jobs."""
-    plan = call.Plan(Settings(), operation, stream=False, wait_s=50)
-    total = 300.0 if operation in QUICK else 1900.0
-    never = math.inf
-    wanted = Timeout(total, connect=5.0, write=60.0, first_byte=never, idle=60.0, event=never)
-    assert plan.timeout == wanted
-
-
-@pytest.mark.parametrize("operation", ["chat", "free_chat"])
-def test_deadlines_of_streams(operation: str) -> None:
-    """No total; 300 s to the first piece, 60 s between two."""
-    plan = call.Plan(Settings(), operation, stream=True, wait_s=50)
-    wanted = Timeout(math.inf, connect=5.0, write=60.0, first_byte=300.0, idle=60.0, event=60.0)
-    assert plan.timeout == wanted
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_preferred(kind: type, server: MisbehavingServer) -> None:
-    """Jobs are waited for, for 50 s at a time, or not at all; all else is not asked about."""
-    calls: list[tuple[Callable[[Any], object], bytes, str | None]] = [
-        (lambda client: client.generate_music("waves"), JOB, "wait=50"),
-        (lambda client: client.generate_music("waves", wait=False), JOB, "respond-async"),
-        (lambda client: client.free_chat("hello"), b'{"response":"fine"}', None),
-        (lambda client: client.read_text(("a.png", b"x")), b'{"response":"fine"}', None),
-    ]
-    for ask, answer, wanted in calls:
-        server.script(steps.answer(200, answer))
-        called(kind, server.url, ask, retry=0)
-        assert server.requests[-1].header("prefer") == wanted
 
 
 @pytest.mark.parametrize("kind", KINDS)

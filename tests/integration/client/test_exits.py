@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from servers import steps
-from servers.misbehaving import MisbehavingServer
-from servers.proxies import nghttpx
 from support.client_calls import CHUNK
 from support.client_children import run, start, wait_for
 from support.hostile_check import PATIENCE
 
 if TYPE_CHECKING:
     import subprocess
-    from pathlib import Path
 
-    from servers.certificates import Authority
+    from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
 CLIENTS = """
@@ -44,13 +39,7 @@ STATES = {
     "a call": 'daemon(lambda: client.free_chat("x"))',
     "a stream": 'daemon(lambda: list(client.chat("x", stream=True)))',
     "an upload": 'daemon(lambda: client.read_text(("a.png", pieces())))',
-    "a job": 'daemon(lambda: client.predictions.wait("a"))',
     "calls of a loop": "daemon(lambda: asyncio.run(calls()))",
-    "streams half read": """
-made = [client.chat("x", stream=True) for _ in range(5)]
-for stream in made:
-    next(stream)
-""",
     "streams of a loop": """
 import atexit
 loop = asyncio.new_event_loop()
@@ -77,9 +66,7 @@ def test_an_interpreter_that_ends(state: str, ending: str, server: MisbehavingSe
     busy = '\ntime.sleep(0.2)\nsay("busy")\n'
     child = start(CLIENTS + STATES[state] + busy + ENDINGS[ending], server.url, options=())
     wait_for(child, "busy")
-    begun = time.monotonic()
     ends_well(child)
-    assert time.monotonic() - begun <= 10 * PATIENCE
 
 
 def test_exits_under_load(reference: ReferenceServer) -> None:
@@ -102,79 +89,8 @@ for _ in range(3):
 daemon(lambda: asyncio.run(many()))
 time.sleep(0.3)
 """
-    for _ in range(3):
+    for _ in range(2):
         ends_well(start(CLIENTS + code, reference.url, options=()))
-
-
-#: libc's own handlers run after the interpreter's end, and here they take a while.
-SLOW_END = """
-import ctypes
-libc = ctypes.CDLL(None)
-assert libc.__cxa_atexit(libc.sleep, ctypes.c_void_p(2), None) == 0
-"""
-# The write waits until the body is read, which it is when there is no interpreter any more.
-FETCHING = """
-import polymux._native._core
-from polymux.fetch import fetcher
-policy = fetcher.native_policy(fetcher.FetchPolicy(allowed_hosts=(url.removeprefix("http://"),)))
-limits = fetcher.native_limits(fetcher.FetchLimits())
-reading, writing = os.pipe()
-def fetch():
-    core = polymux._native._core
-    core.fetch(url.encode(), policy, limits, ("descriptor", writing), None, core.CancelToken())
-daemon(fetch)
-if os.fork() == 0:
-    os.closerange(writing, writing + 1)
-    time.sleep(1)
-    while os.read(reading, 65536):
-        pass
-    os._exit(0)
-"""
-
-
-def test_work_that_outlives_the_interpreter(server: MisbehavingServer) -> None:
-    """K09: an answer that comes between the interpreter's end and the process's harms nothing."""
-    for late, path in ((CHUNK, None), (b"x" * 300_000, "/")):
-        play = steps.event_stream(), steps.send(late), steps.sleep(0.8), steps.send(late)
-        server.script(*play, path=path, times=None)
-    states = [STATES[name] for name in ("a call", "a stream", "calls of a loop")]
-    children = [
-        start(CLIENTS + SLOW_END + code + '\ntime.sleep(0.3)\nsay("busy")', server.url)
-        for code in (*states, FETCHING)
-    ]
-    begun = time.monotonic()
-    for child in children:
-        wait_for(child, "busy")
-    for child in children:
-        ends_well(child)
-    assert time.monotonic() - begun >= 1.5, "the processes ended before the answer came"
-
-
-def test_exits_with_streams_over_tls(authority: Authority, tmp_path: Path) -> None:
-    """K09: what TLS leaves for the end of a process meets threads that still use it."""
-    code = """
-client = polymux.AsyncClient(url, key, retry=0, verify=sys.argv[2])
-async def main():
-    streams = [await client.chat("x", stream=True) for _ in range(6)]
-    for stream in streams:
-        await anext(stream)
-    async def read(stream):
-        async for _ in stream:
-            pass
-    asyncio.get_running_loop().call_later(0.2, loop.stop)
-    await asyncio.gather(*map(read, streams))
-loop = asyncio.new_event_loop()
-task = loop.create_task(main())
-try:
-    loop.run_forever()
-finally:
-    task.cancel()
-"""
-    with MisbehavingServer() as server:
-        server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
-        with nghttpx(server.port, authority.certificate(), tmp_path) as proxy:
-            for _ in range(3):
-                ends_well(start(code, proxy.url, proxy.ca, options=()))
 
 
 def test_exit_in_the_middle_of_an_import() -> None:
@@ -186,7 +102,7 @@ def load():
 threading.Thread(target=load, daemon=True).start()
 time.sleep(float(sys.argv[2]))
 """
-    for delay in (0, 0.02, 0.05):
+    for delay in (0.02, 0.05):
         ends_well(start(code, "http://127.0.0.1:9", delay, options=()))
 
 
@@ -246,45 +162,3 @@ except ImportError as error:
     assert client.chat("x").text == "You said: x"
 """
     run(code, reference.url, timeout_s=20)
-
-
-#: One of each kind: JSON, a form without a file and with one, a job, streams, and with asyncio.
-#: Files that come back are dataclasses, and are none of these.
-ASKED = {
-    "JSON": 'with client() as asked: asked.chat("hello").text',
-    "form": 'with client() as asked: asked.search_music("Blue Danube")',
-    "upload": 'with client() as asked: asked.read_text(b"abcd").text',
-    "job": 'with client() as asked: asked.generate_image("a boat").status',
-    "watched job": 'with client() as asked: asked.generate_image("a boat", on_progress=say)',
-    "stream": 'with client() as asked: "".join(asked.chat("hello", stream=True).texts())',
-    "raw": 'with client() as asked: asked.request("search_music", {"song": "x"})',
-    "asyncio": "asyncio.run(main())",
-    "asyncio's stream": "asyncio.run(streamed())",
-}
-WITHOUT = """
-HEAVY = ("dataclasses", "polymux.contract")
-assert not [one for one in HEAVY if one in sys.modules], "the interpreter has it already"
-
-def client(kind=None):
-    return (kind or polymux.Client)(url, key, timeout=60)
-
-async def main():
-    async with client(polymux.AsyncClient) as asked:
-        (await asked.chat("hello")).text
-
-async def streamed():
-    async with client(polymux.AsyncClient) as asked:
-        async for chunk in await asked.chat("hello", stream=True):
-            chunk.content
-
-for kind, code in json.loads(sys.argv[2]).items():
-    exec(code)
-    loaded = [one for one in HEAVY if one in sys.modules]
-    assert not loaded, f"{kind} has loaded {loaded}"
-"""
-
-
-def test_neither_dataclasses_nor_the_contract(reference: ReferenceServer) -> None:
-    """As Python's objects both take longer to make than the request."""
-    run(WITHOUT, reference.url, json.dumps(ASKED))
-    assert len(reference.calls) >= len(ASKED)

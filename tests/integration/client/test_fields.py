@@ -122,17 +122,6 @@ def test_requests_about_jobs_are_named(way: str, kind: type, server: Misbehaving
         }
 
 
-def test_one_name_over_all_tries(server: MisbehavingServer) -> None:
-    server.script(steps.answer(503), times=2)
-    server.script(JOB)
-    retry = polymux.Retry(2, first_backoff_s=0.01)
-    with polymux.Client(server.url, KEY, retry=retry) as client:
-        client.predictions.cancel("j1")
-    assert len(server.requests) == 3
-    assert len({one.header("x-request-id") for one in server.requests}) == 1
-    assert len({one.header("idempotency-key") for one in server.requests}) == 1
-
-
 def test_files_get_none_of_them(reference: ReferenceServer) -> None:
     """Neither the key nor the caller's fields, from the same server or another."""
     own = {"X-Team": "blue", "Cookie": "secret=1", "User-Agent": "mine"}

@@ -92,11 +92,6 @@ pid = loop.run_until_complete(main())
     "a deadline": """
 pid = after(lambda: client.free_chat("x", timeout=1))
 """,
-    "a fetch": """
-from polymux.fetch.fetcher import FetchLimits, FetchPolicy, fetch
-policy, limits = FetchPolicy(allowed_hosts=(url[7:],)), FetchLimits(total_ms=1000)
-pid = after(lambda: fetch(url, policy=policy, limits=limits))
-""",
 }
 
 

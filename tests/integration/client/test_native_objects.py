@@ -152,13 +152,13 @@ def test_a_thousand_times(server: MisbehavingServer) -> None:
 
 def test_hundreds_of_requests(server: MisbehavingServer) -> None:
     """Exchanges, streams and fetches."""
-    check(server, REQUESTS, 400)
+    check(server, REQUESTS, 200)
 
 
 def test_a_thousand_times_in_a_loop(server: MisbehavingServer) -> None:
     """N17: the same for what a thread of the client's does, which an AsyncClient has of its own."""
-    check(server, ASYNC, 300, awaited=True)
-    check(server, {"AsyncClient": "used_client()"}, 100, awaited=True)
+    check(server, ASYNC, 150, awaited=True)
+    check(server, {"AsyncClient": "used_client()"}, 60, awaited=True)
 
 
 def test_half_made_copied_and_pickled(server: MisbehavingServer) -> None:
@@ -189,27 +189,5 @@ for kind in vars(core).values():
     repr(half)
     del half
 gc.collect()
-"""
-    run(TIMES + code, server.url)
-
-
-def test_wrong_arguments_to_native_objects(server: MisbehavingServer) -> None:
-    """K19: whatever is given, an exception comes back."""
-    server.script(FINE, times=None)
-    code = r"""
-wrong = [None, 5, -1, 2**70, 1.5, "x", "", b"x", b"\xff", [], {}, (), object(), key * 1000,
-         "\ud800", "a\0b", client, options]
-exchange = client.open(*request(), "buffered")
-calls = [client.perform, client.open, client.start, core.Session, core.LoopNotifier,
-         exchange.set_waiter]
-for call, count, one in itertools.product(calls, range(8), wrong):
-    with contextlib.suppress(Exception):
-        call(*[one] * count)
-for place, one in itertools.product(range(6), wrong):
-    arguments = [*request(), "buffered"]
-    arguments[place] = one
-    with contextlib.suppress(Exception):
-        client.open(*arguments).close()
-assert client.perform(*request())[0] == 200
 """
     run(TIMES + code, server.url)

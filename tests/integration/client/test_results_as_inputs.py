@@ -77,15 +77,6 @@ def test_files_of_this_machine(
         ours.transcribe(polymux.convert_to_mp3(path, out))
 
 
-def test_local_takes_what_was_made(tmp_path: Path) -> None:
-    path = tmp_path / "talk.wav"
-    path.write_bytes(media.wav())
-    with polymux.Local() as local:
-        first = local.convert_to_mp3(path)
-        for file in (first, polymux.convert_to_mp3(path), LocalFile(path, "audio/x-wav")):
-            assert polymux.probe(local.convert_to_mp3(file)).best_audio_stream is not None
-
-
 def test_an_answer_goes_back_into_its_conversation(
     server: MisbehavingServer, client: polymux.Client
 ) -> None:

@@ -11,38 +11,22 @@ import asyncio
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polymux
 import pytest
 from polymux import errors
-from polymux._native import _core
-from polymux.client import event_loop
-from polymux.client.options import QUICK, Retry, native_options
 from servers import steps
-from support.client_calls import CHUNK, FINE, SILENT_STREAM
+from support.client_calls import CHUNK, FINE
 from support.client_children import KEY, eventually
-from support.many_threads import THREADS, at_once, use_in_turns
+from support.many_threads import at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
 #: What a stream's reader is told where another reads, or closes it.
 ENDED = (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
-
-
-def session() -> _core.Session:
-    return _core.Session(
-        headers=[f"Authorization: Bearer {KEY}"], proxy="", no_proxy="", certificates="",
-        verify=True, http2=True,
-    )  # fmt: skip
-
-
-def request(url: str, body: Any = None) -> tuple[Any, ...]:
-    return "POST", f"{url}/x", ["X-A: b"], body, native_options(QUICK, Retry(0))
 
 
 def test_a_client_that_is_closed(server: MisbehavingServer) -> None:
@@ -120,118 +104,3 @@ def test_an_async_client_in_loops_of_many_threads(reference: ReferenceServer) ->
 
     at_once(lambda thread: asyncio.run(main(thread)))
     asyncio.run(client.aclose())
-
-
-def test_an_async_stream_that_other_threads_look_at_and_close(server: MisbehavingServer) -> None:
-    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
-
-    async def all_of(stream: polymux.AsyncChatStream) -> None:
-        async for chunk in stream:
-            assert chunk.content == "x"
-
-    async def main(streams: list[polymux.AsyncChatStream], begun: threading.Barrier) -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0, timeout=60) as client:
-            for _ in range(10):
-                stream = await client.chat("x", stream=True)
-                streams.append(stream)
-                await asyncio.to_thread(begun.wait, 60)
-                with pytest.raises(ENDED):
-                    await all_of(stream)
-
-    streams: list[polymux.AsyncChatStream] = []
-    begun = threading.Barrier(4)
-
-    def work(thread: int) -> None:
-        if thread == 0:
-            asyncio.run(main(streams, begun))
-            return
-        for number in range(10):
-            begun.wait(60)
-            stream = streams[number]
-            while stream.chunks < 20:
-                assert set(stream.text) <= {"x"}
-                assert not stream.finished
-                time.sleep(0)
-            asyncio.run(stream.aclose())
-
-    at_once(work, threads=4)
-
-
-def test_one_awaitable(server: MisbehavingServer) -> None:
-    """Awaited, closed and thrown into by threads with and without a loop: once at most."""
-    server.script(*SILENT_STREAM, times=None)
-
-    async def wait(thing: Any) -> Any:
-        return await thing
-
-    async def main() -> None:
-        async with polymux.AsyncClient(server.url, KEY, retry=0, timeout=60) as client:
-            for number in range(8):
-                stream = await client.chat("x", stream=True)
-                if number % 2:
-                    assert (await anext(stream)).content == "x"
-                awaitable: Any = anext(stream).__await__()  # type: ignore[attr-defined]
-                given = await asyncio.to_thread(at_once, lambda thread: use(awaitable, thread))  # noqa: B023
-                assert sum(given) <= 1
-                await stream.aclose()
-
-    def use(awaitable: Any, thread: int) -> int:
-        """1 where it gave the chunk."""
-        ways: list[Callable[[], Any]] = [
-            lambda: next(awaitable),
-            lambda: asyncio.run(wait(awaitable)),
-            lambda: awaitable.throw(asyncio.CancelledError()),
-            lambda: awaitable.close(),
-        ]
-        try:
-            ways[thread % 4]()
-        except StopIteration:
-            return 1
-        except (*ENDED, asyncio.CancelledError, AttributeError):
-            pass
-        return 0
-
-    asyncio.run(main())
-
-
-def test_exchanges_that_are_dropped_while_they_are_told(server: MisbehavingServer) -> None:
-    """A loop completes the future of an exchange whose last owner is another thread."""
-    server.script(FINE, times=None)
-    own = session()
-
-    async def main() -> None:
-        for _ in range(30):
-            loop = asyncio.get_running_loop()
-            started = []
-            for _ in range(THREADS):
-                exchange = own.start(event_loop.port(), *request(server.url, b"{}"), "buffered")
-                exchange.set_waiter(loop.create_future())
-                started.append([exchange])
-            del exchange
-            dropping = [loop.run_in_executor(None, held.clear) for held in started]
-            await asyncio.sleep(0)
-            await asyncio.gather(*dropping)
-
-    at_once(lambda _: asyncio.run(main()), threads=3)
-    own.close()
-
-
-def test_one_exchange(server: MisbehavingServer) -> None:
-    """Waited for, read, looked at and closed: one waits, others are refused, none is left."""
-    server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
-    own = session()
-
-    def use(exchange: _core.Exchange) -> None:
-        turns = iter(range(30))
-        use_in_turns(
-            lambda: exchange.take_bytes() if next(turns, None) is not None else exchange.close(),
-            exchange.wait_for_news,
-            lambda: (exchange.head, exchange.ended, exchange.has_news, exchange.sent_bytes),
-            exchange.outcome,
-            times=40,
-        )
-        assert eventually(lambda: exchange.ended)
-
-    for _ in range(10):
-        use(own.open(*request(server.url, b"{}"), "raw"))
-    own.close()

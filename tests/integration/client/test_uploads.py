@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-import tempfile
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -21,6 +19,7 @@ from support.hostile_check import SANITIZED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
@@ -78,28 +77,6 @@ def test_a_file_that_changes_while_it_is_sent(
     assert not server.requests[0].body_complete
 
 
-def test_a_file_that_may_not_be_read(server: MisbehavingServer) -> None:
-    """K16: as another user than the one whom everything is permitted to."""
-    code = """
-client = polymux.Client(url, key)
-client.read_text(("a.png", b"x"))  # What is loaded late is loaded now.
-if os.getuid() == 0:
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-try:
-    client.read_text(sys.argv[2])
-except polymux.InputUnreadableError as error:
-    say(json.dumps(str(error)))
-"""
-    server.script(TEXT)
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        path = Path(folder) / "b.png"
-        path.write_bytes(b"x")
-        path.chmod(0)
-        assert "b.png" in run_json(code, server.url, path)
-    assert len(server.requests) == 1
-
-
 async def awaited(*given: bytes) -> Any:
     for one in given:
         yield one
@@ -151,22 +128,6 @@ def test_a_large_upload(size: int, way: str, tmp_path: Path, server: Misbehaving
     assert SANITIZED or growth <= 32 * MIB, f"{growth / MIB:.0f} MiB"
 
 
-def test_the_beginning_of_5_gib(
-    tmp_path: Path, server: MisbehavingServer, client: polymux.Client
-) -> None:
-    """K16: lengths over 32 bits are told as they are."""
-    path = tmp_path / "a.png"
-    path.touch()
-    os.truncate(path, 5 << 30)
-    server.script(steps.respond_before_body(), steps.answer(413, b'{"error":"too large"}'))
-    totals = []
-    with pytest.raises(errors.RequestTooLargeError):
-        send(client, path, on_upload=lambda _, total: totals.append(total))
-    length = int(server.requests[0].header("content-length") or 0)
-    assert 5 << 30 < length < (5 << 30) + 2000
-    assert set(totals) <= {length}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_arrives_is_what_was_sent(
     kind: type, tmp_path: Path, reference: ReferenceServer
@@ -214,29 +175,6 @@ def test_a_server_that_goes_while_a_body_is_sent(file: Path, server: Misbehaving
         with polymux.Client(server.url, KEY, retry=retry) as client:
             assert send(client, file) == "fine"
         assert server.requests[-1].body_complete
-
-
-def test_a_fifo_of_the_callers_own(server: MisbehavingServer) -> None:
-    """K16: an open pipe is a file object without an end that is known."""
-    server.script(TEXT, times=None)
-    reading, writing = os.pipe()
-    with os.fdopen(reading, "rb") as pipe, polymux.Client(server.url, KEY) as client:
-        os.write(writing, b"through a pipe")
-        os.close(writing)
-        assert send(client, ("a.png", pipe)) == "fine"
-    assert b"through a pipe" in server.requests[0].body
-    assert server.requests[0].header("transfer-encoding") == "chunked"
-
-
-def test_a_body_that_two_calls_send(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K16: one generator given twice is empty the second time, or refused; never mixed."""
-    server.script(TEXT, times=None)
-    source = (piece for piece in (b"once", b"only"))
-    send(client, ("a.png", source))
-    send(client, ("a.png", source))
-    first, second = server.requests
-    assert b"onceonly" in first.body
-    assert b"once" not in second.body
 
 
 def test_a_cancelled_upload_lets_go(file: Path, server: MisbehavingServer) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import inspect
-import os
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import errors
 from polymux.errors import InvalidRequestError
-from servers import steps
 from servers.reference import ReferenceServer
 from support.client_calls import FINE, KINDS
 from support.client_children import KEY
@@ -152,26 +149,6 @@ def test_what_an_answer_tells_of_itself(reference: ReferenceServer, ours: polymu
     assert refused.value.request_id == reference.requests[-1].header("x-request-id")
 
 
-def test_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """Waited for, watched, looked at, listed, cancelled."""
-    reference.predictions.job_s = 0.3
-    reference.predictions.unfinished_status = 202
-    job = ours.generate_image("a boat", wait=False)
-    assert not job.finished
-    done = ours.predictions.wait(job)
-    assert done.succeeded
-    assert ours.predictions.get(job).id == next(ours.predictions.list()).id == done.id
-    watched = ours.generate_image("a boat", wait=False)
-    states = [one.status for one in ours.predictions.events(watched)]
-    assert states[-1] == "succeeded"
-    reference.predictions.job_s = 60
-    begun = ours.generate_image("a boat", wait=False)
-    assert ours.predictions.cancel(begun).status == "canceled"
-    with pytest.raises(errors.PredictionFailedError) as failed:
-        ours.predictions.wait(begun)
-    assert failed.value.prediction is not None
-
-
 def test_pages_of_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
     """The list goes on over the server's pages, each asked for when it is reached."""
     made = [ours.generate_image("a boat", wait=False).id for _ in range(205)]
@@ -181,31 +158,6 @@ def test_pages_of_jobs(reference: ReferenceServer, ours: polymux.Client) -> None
     assert len(reference.requests) == asked + 1
     assert [one.id for one in jobs] == made[-2::-1]
     assert len(reference.requests) == asked + 3
-
-
-def test_files_of_answers(reference: ReferenceServer, ours: polymux.Client, tmp_path: Path) -> None:
-    """Fetched when they are asked for, without the key, whole or not at all; shown in notebooks."""
-    job = ours.generate_image("a boat", num_outputs=2)
-    assert not reference.media.requests
-    first, second = job.images
-    told: list[tuple[int, int | None]] = []
-    saved = first.save(tmp_path / "boat.png", on_progress=lambda *one: told.append(one))
-    assert saved.read_bytes() == first.read()
-    assert told[-1][0] == saved.stat().st_size
-    assert b"".join(second).startswith(b"\x89PNG")
-    assert '<img src="data:image/png;base64,' in second._repr_html_()
-
-    async def main() -> tuple[bytes, Path]:
-        return await first.aread(), await second.asave(tmp_path / "other.png")
-
-    data, path = asyncio.run(main())
-    assert data == path.read_bytes()
-    assert len(reference.media.requests) == 6
-    assert all(one.header("authorization") is None for one in reference.media.requests)
-    reference.media.files.clear()
-    with pytest.raises(errors.NotFoundError):
-        first.save(tmp_path / "gone.png")
-    assert sorted(os.listdir(tmp_path)) == ["boat.png", "other.png"]  # noqa: PTH208
 
 
 def test_options_for_one_call_and_for_many(
@@ -223,11 +175,3 @@ def test_options_for_one_call_and_for_many(
     assert len(reference.connections) == 1
     found = ours.request("musicsearch", {"song": "Blue Danube", "limit": 2})
     assert len(found) == 2
-
-
-def test_a_path_of_another_server(server: MisbehavingServer) -> None:
-    server.script(steps.answer(200, b'{"choices":[{"message":{"content":"Hi"}}]}'))
-    with polymux.Client(server.url, paths={"chat": "/v1/chat/completions"}) as client:
-        assert client.chat("hello").text == "Hi"
-    assert server.requests[0].path == "/v1/chat/completions"
-    assert server.requests[0].header("authorization") is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     [
         (["--folder", "nowhere"], "no such folder"),
         (["--retries", "1"], "give --server"),
-        (["--timeout", "1"], "give --server"),
         (["--server", "http://127.0.0.1:9", "--output-dir", "x"], "leave out --server"),
         (["--server", "nowhere"], "--server"),
     ],
@@ -41,28 +39,23 @@ def test_wrong_words(
     assert told.out == ""
 
 
-@pytest.mark.parametrize("words", [["mcp"], ["mcp", "--server", "http://127.0.0.1:9"]])
 def test_without_the_sdk_it_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    assert main(words) == 3
+    assert main(["mcp"]) == 3
     told = capsys.readouterr()
     assert "pip install 'polymux[mcp]'" in told.err
     assert told.out == ""
 
 
-@pytest.mark.parametrize("sdk", [True, False])
-def test_the_doctor_knows(tmp_path: Path, sdk: bool) -> None:
-    lacking = "" if sdk else "sys.modules['mcp'] = None; "
-    program = f"import sys; {lacking}from polymux.cli import main; "
-    program += "main(['doctor']); main(['doctor', '--json'])"
+def test_the_doctor_knows(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['mcp'] = None; from polymux.cli import main; "
+    program += "main(['doctor'])"
     done = subprocess.run(
         python(program), capture_output=True, text=True, check=False, cwd=tmp_path,
         env=environment(tmp_path, PATH=os.environ["PATH"]),
     )  # fmt: skip
-    text, _, plain = done.stdout.partition("\n{")
-    (line,) = [one for one in text.splitlines() if "Model Context Protocol" in one]
-    assert line.startswith("ok" if sdk else "absent")
-    assert ("polymux[mcp]" in line) is not sdk
-    assert json.loads("{" + plain)["mcp"] is sdk
+    (line,) = [one for one in done.stdout.splitlines() if "Model Context Protocol" in one]
+    assert line.startswith("absent")
+    assert "polymux[mcp]" in line

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mcp import MCPError
-from polymux.runtime.settings import Limits
-from servers import media
 from support.mcp_clients import (
     FILE,
     MODES,
@@ -20,10 +18,9 @@ from support.mcp_clients import (
     run,
     text_of,
 )
-from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from support.polymux_server import PolymuxServer
 
 
 @pytest.fixture(scope="module")
@@ -121,57 +118,5 @@ def test_files_are_those_of_their_key(server: PolymuxServer, backend: Making, mo
             assert code_of(refused) == "invalid_request"
             assert len(backend.began) == count
             assert await read(client, link.uri) == backend.data  # It is still there.
-
-    run(main())
-
-
-def test_a_real_engine_takes_what_it_has_made(tmp_path: Path) -> None:
-    """It is confined to the request's own files, so it gets one of these."""
-    sound = base64.b64encode(media.wav(16_000)).decode()
-
-    async def main() -> None:
-        async with over_http(server) as client:
-            (link,) = links_in(await client.call_tool("convert_to_mp3", {"file": sound}))
-            result = await client.call_tool("convert_to_mp3", {"file": link.uri, "bitrate": "64k"})
-            (again,) = links_in(result)
-            assert again.size is not None
-            assert 0 < again.size != link.size
-
-    with PolymuxServer(tmp_path / "s") as server:
-        run(main())
-        assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-
-def test_one_that_is_longer_than_is_taken_is_refused(tmp_path: Path) -> None:
-    """As it would be at the operation's own address."""
-    made = Making()
-    made.data = b"ID3" + bytes(200_000)
-
-    async def main() -> None:
-        async with over_http(server) as client:
-            (link,) = links_in(await client.call_tool("convert_to_mp3", FILE))
-            result = await client.call_tool("read_text", {"file": link.uri})
-            assert code_of(result) == "invalid_request"
-            assert "over the 100000 bytes" in text_of(result)
-            assert len(made.began) == 1
-
-    limits = Limits(image_bytes=100_000, upload_bytes=100_000)
-    with PolymuxServer(tmp_path / "s", lambda: [made], limits=limits) as server:
-        run(main())
-
-
-def test_pages_of_resources(server: PolymuxServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest first."""
-    monkeypatch.setattr("polymux.mcp.executor._JOBS_ON_A_PAGE", 2)
-
-    async def main() -> None:
-        async with over_http(server) as client:
-            made = [links_in(await client.call_tool("convert_to_mp3", FILE))[0].uri
-                    for _ in range(3)]  # fmt: skip
-            first = await client.list_resources()
-            assert [one.uri for one in first.resources] == made[:0:-1]
-            second = await client.list_resources(cursor=first.next_cursor)
-            assert [one.uri for one in second.resources] == made[:1]
-            assert second.next_cursor is None
 
     run(main())

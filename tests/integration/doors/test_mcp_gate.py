@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -48,16 +46,6 @@ def session_of(server: PolymuxServer, key: str = "") -> list[tuple[str, str]]:
         == 202
     )
     return fields
-
-
-def called(server: PolymuxServer, arguments: str) -> dict[str, Any]:
-    """What a call with these arguments gave, which need be no JSON."""
-    plain = message("tools/call", {"name": "read_text", "arguments": "HERE"}).decode()
-    answer = post(server, plain.replace('"HERE"', arguments).encode(), session_of(server))
-    if answer.headers["content-type"] == "application/json":
-        return dict(answer.json())
-    (told,) = events(answer)
-    return dict(told)
 
 
 @pytest.mark.parametrize("key", [None, "wrong", "pmx_" + "x" * 43])
@@ -122,39 +110,17 @@ def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"no JSON", b"[" + message("ping") + b"]", b"5", b'{"jsonrpc": "2.0", "id": 1}',
-        b'{"jsonrpc": "2.0", "method": 5, "id": 1}', b'{"a":' * 100_000, b"\xff\xfe",
-        b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}', b'"' + b"x" * 100_000 + b'"',
+        b"", b"[" + message("ping") + b"]", b"5", b'{"jsonrpc": "2.0", "method": 5, "id": 1}',
+        b'{"a":' * 100_000, b"\xff\xfe", b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}',
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("version", [VERSION, "2026-07-28", "x"])
+@pytest.mark.parametrize("version", [VERSION, "x"])
 def test_what_is_no_message(server: PolymuxServer, body: bytes, version: str) -> None:
     answer = post(server, body, [("Mcp-Protocol-Version", version)])
     assert 400 <= answer.status < 500, answer.body
     assert len(answer.body) < 20_000
     assert b"Traceback" not in answer.body
     assert post(server, handshake()).status == 200
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("[]", "Invalid request parameters"),
-        ('{"file": "\\ud800"}', "file: is no file|Parse error"),
-        ('{"file": NaN}', "file: must be a text"),
-        ('{"file": "QUJD", "lang": 1e999}', "lang"),
-        ('{"file": %s}' % ("[" * 5000 + "]" * 5000), "Parse error"),
-        ('{"file": "QUJD", "file": "###"}', "file: is no file"),
-    ],
-)
-def test_arguments_by_hand(
-    server: PolymuxServer, backend: Scripted, arguments: str, words: str
-) -> None:
-    told = called(server, arguments)
-    assert len(json.dumps(told)) < 20_000
-    assert "error" in told or told["result"]["isError"] is True
-    assert re.search(words, json.dumps(told))
-    assert backend.began == []
 
 
 def test_a_session_is_that_of_its_key(server: PolymuxServer, other_key: str) -> None:
@@ -216,21 +182,6 @@ def check_the_share_of_a_key(server: PolymuxServer, backend: Scripted) -> None:
     assert server.ask("DELETE", PATH, b"", first).status == 200
     session_of(server)
     assert post(server, listing, third).status == 200
-
-
-def test_all_keys_share_the_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes first is begun anew; a request that begins no session ends none."""
-    listing = message("tools/list")
-    with of_few_sessions(tmp_path, monkeypatch, Scripted(), 2) as server:
-        keys = [server.keys.add(name)[0] for name in "abc"]
-        sessions = [session_of(server, key) for key in keys[:2]]
-        assert post(server, listing, key=keys[2]).status == 400
-        assert post(server, listing, sessions[0], key=keys[0]).status == 200
-        assert post(server, listing, sessions[1], key=keys[2]).status == 404
-        sessions.append(session_of(server, keys[2]))
-        both = zip(sessions, keys, strict=True)
-        told = [post(server, listing, fields, key=key).status for fields, key in both]
-    assert told == [200, 404, 200]
 
 
 def test_what_a_session_may_is_asked_of_each_request(server: PolymuxServer) -> None:

@@ -14,7 +14,6 @@ import httpx2
 import polymux
 import pytest
 from mcp import MCPError
-from polymux import contract
 from polymux.runtime.settings import EngineSettings
 from polymux.service.model import Estimate
 from support.conversions import wav
@@ -72,22 +71,10 @@ def test_a_real_conversion(tmp_path: Path, mode: str) -> None:
         run(main(server))
 
 
-def test_the_tools_are_those_of_the_contract(server: PolymuxServer) -> None:
-    async def main() -> None:
-        async with over_http(server) as client:
-            tools = (await client.list_tools()).tools
-            assert [one.name for one in tools] == [one.name for one in contract.operations()]
-            with pytest.raises(MCPError, match="no tool 'convert2mp3'"):
-                await client.call_tool("convert2mp3", FILE)
-
-    run(main())
-
-
 @both_modes
-@pytest.mark.parametrize("tool", ["convert_to_mp3", "read_text"])
-def test_cancelling_a_call_ends_its_work(
-    server: PolymuxServer, backend: Making, mode: str, tool: str
-) -> None:
+def test_cancelling_a_call_ends_its_work(server: PolymuxServer, backend: Making, mode: str) -> None:
+    tool = "convert_to_mp3"
+
     async def main() -> None:
         server.loop.call_soon_threadsafe(backend.gate.clear)
         async with over_http(server, mode) as client:
@@ -198,9 +185,9 @@ def test_a_server_that_stops_says_so(tmp_path: Path) -> None:
             assert code_of(await call) == "draining"
             assert backend.ended == ["cancelled"]
 
-    with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:
+    with PolymuxServer(tmp_path / "s", lambda: [backend], shutdown_timeout_s=60.0) as server:
         began = time.monotonic()
         run(main())
-        server._thread.join(10)
+        server._thread.join(40)
         assert not server._thread.is_alive()
-        assert time.monotonic() - began < 8  # Of its grace of ten seconds nothing is waited for.
+        assert time.monotonic() - began < 30  # Of its grace of a minute nothing is waited for.

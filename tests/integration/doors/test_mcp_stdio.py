@@ -56,9 +56,8 @@ def beside(executor: ToolExecutor, folders: Folders, **options: Any) -> Client:
     return Client(make_server(executor, StdioFrontend(folders)), **options)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_real_conversion(folder: Path, mode: str) -> None:
-    """Kept until the end without --output-dir, and with it beyond."""
+def test_a_real_conversion(folder: Path) -> None:
+    """Kept beyond the end, with --output-dir."""
     told: list[float] = []
 
     async def on_progress(progress: float, total: float | None, words: str | None) -> None:
@@ -67,8 +66,8 @@ def test_a_real_conversion(folder: Path, mode: str) -> None:
         told.append(progress)
 
     async def main() -> None:
-        words = ["--output-dir", "kept"] if mode == "legacy" else []
-        async with over_stdio(folder, *words, mode=mode) as client:
+        words = ["--output-dir", "kept"]
+        async with over_stdio(folder, *words, mode="legacy") as client:
             assert len((await client.list_tools()).tools) == 14
             given = {"file": "in/song.wav", "bitrate": "64k"}
             result = await client.call_tool("convert_to_mp3", given, progress_callback=on_progress)
@@ -89,11 +88,10 @@ def test_a_real_conversion(folder: Path, mode: str) -> None:
             for uri in ((folder / "here.wav").as_uri(), "file:///etc/passwd", f"{path.parent}"):
                 with pytest.raises(MCPError, match="no such resource"):
                     await client.read_resource(uri)
-        assert path.exists() is bool(words)
-        if words:
-            async with over_stdio(folder, *words) as client:
-                assert link.uri in [one.uri for one in (await client.list_resources()).resources]
-                assert await read(client, link.uri) == expected
+        assert path.exists()
+        async with over_stdio(folder, *words) as client:
+            assert link.uri in [one.uri for one in (await client.list_resources()).resources]
+            assert await read(client, link.uri) == expected
 
     run(main())
     assert told == sorted(told)
@@ -259,9 +257,8 @@ def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> 
     run(main())
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_progress_and_cancelling_reach_the_server(
-    folder: Path, server: PolymuxServer, backend: Scripted, mode: str
+    folder: Path, server: PolymuxServer, backend: Scripted
 ) -> None:
     told: list[float] = []
 
@@ -271,7 +268,7 @@ def test_progress_and_cancelling_reach_the_server(
     async def main() -> None:
         server.loop.call_soon_threadsafe(backend.gate.clear)
         given = {"file": "here.wav"}
-        async with over_stdio(folder, "--server", server.url, mode=mode, server=server) as client:
+        async with over_stdio(folder, "--server", server.url, server=server) as client:
             call = asyncio.ensure_future(
                 client.call_tool("convert_to_mp3", given, progress_callback=on_progress)
             )
@@ -287,15 +284,14 @@ def test_progress_and_cancelling_reach_the_server(
     run(main())
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("tool", ["convert_to_mp3", "read_text"])
-def test_cancelling_ends_the_work_of_this_machine(folder: Path, mode: str, tool: str) -> None:
+def test_cancelling_ends_the_work_of_this_machine(folder: Path, tool: str) -> None:
     async def main() -> None:
         backend = Scripted()
         backend.gate.clear()
         async with running(folder / "s", backend) as service:
             desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
-            async with beside(desk, Folders([], folder), mode=mode) as client:
+            async with beside(desk, Folders([], folder)) as client:
                 call = asyncio.ensure_future(client.call_tool(tool, {"file": "here.wav"}))
                 while not backend.began:
                     await asyncio.sleep(0.01)

@@ -8,7 +8,6 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import openai
-import polymux
 import pytest
 from support.openai_door import ScriptedDoor, of, of_asyncio, real_speech
 from support.polymux_server import form
@@ -68,27 +67,20 @@ def test_real_speech(real: PolymuxServer, talk: Path) -> None:
         assert len(segments) == both.text.count(".")
         for one in segments:
             assert 0 <= one.start < one.end <= both.duration + 1
-        plain = heard(client, talk)
-        assert "london" in plain.text.lower()
-        assert plain.usage.type == "duration"
-        assert plain.usage.seconds == pytest.approx(both.duration, abs=0.01)
 
 
-def test_asyncio_and_translation(real: PolymuxServer, talk: Path) -> None:
+def test_asyncio_and_translation(server: PolymuxServer, backend: ScriptedDoor) -> None:
     async def main() -> Any:
-        async with of_asyncio(real) as client:
+        async with of_asyncio(server) as client:
             return await client.audio.translations.create(
-                file=talk, model="whisper-1", response_format="verbose_json"
+                file=FILE, model="whisper-1", response_format="verbose_json"
             )
 
+    backend.output = SPOKEN
     told = asyncio.run(main())
-    assert told.language == "english"
+    assert (told.language, told.text) == ("english", SPOKEN["text"])
     assert told.segments
-    assert "london" in told.text.lower()
-    with polymux.Client(real.url, real.key) as client:
-        newest = next(iter(client.predictions.list()))
-    assert newest.input is not None
-    assert newest.input["task"] == "translate"
+    assert backend.began[0].values["task"] == "translate"
 
 
 def test_what_is_no_recording(real: PolymuxServer, talk: Path) -> None:
@@ -153,17 +145,10 @@ def test_a_request_in_the_operation_s_words(server: PolymuxServer, backend: Scri
 @pytest.mark.parametrize(
     ("more", "param"),
     [
-        ({"prompt": "Umm, let me think"}, "prompt"), ({"temperature": 0.4}, "temperature"),
-        ({"extra_body": {"temperature": "warm"}}, "temperature"), ({"stream": True}, "stream"),
-        ({"response_format": "diarized_json"}, "response_format"), ({"language": "e"}, "language"),
+        ({"prompt": "Umm, let me think"}, "prompt"), ({"stream": True}, "stream"),
+        ({"response_format": "diarized_json"}, "response_format"),
         ({"timestamp_granularities": ["word"]}, "timestamp_granularities"),
-        ({"timestamp_granularities": ["letter"], "response_format": "verbose_json"},
-         "timestamp_granularities"),
-        ({"include": ["logprobs"]}, "include"),
-        ({"chunking_strategy": {"type": "server_vad"}}, "chunking_strategy"),
-        ({"known_speaker_names": ["Ada"]}, "known_speaker_names"),
         ({"extra_body": {"url": "http://127.0.0.1/a.wav"}}, "url"),
-        ({"extra_body": {"hotwords": "polymux"}}, "hotwords"),
     ],
 )  # fmt: skip
 def test_what_is_not_done_is_refused(
@@ -174,14 +159,6 @@ def test_what_is_not_done_is_refused(
     assert refused.value.param == param
     assert param in refused.value.message
     assert backend.began == []
-
-
-def test_models_that_are_none(server: PolymuxServer) -> None:
-    with of(server) as client, pytest.raises(openai.NotFoundError) as refused:
-        client.audio.transcriptions.create(file=FILE, model="gpt-4o-transcribe")
-    assert refused.value.code == "model_not_found"
-    assert refused.value.param == "model"
-    assert "whisper-1" in refused.value.message
 
 
 def test_forms_by_hand(server: PolymuxServer) -> None:

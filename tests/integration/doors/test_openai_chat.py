@@ -1,4 +1,4 @@
-"""/v1/chat/completions and /v1/models, asked by the package openai and by pydantic-ai on top of it.
+"""/v1/chat/completions and /v1/models, asked by the package openai.
 
 With a real model where its answers matter, else with a scripted one.
 """
@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, NativeOutput
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 from support.openai_door import ScriptedDoor, of, of_asyncio, real_chat
 from support.served import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.polymux_server import Asked, PolymuxServer
+    from support.polymux_server import PolymuxServer
 
 TOKENS = 12
 #: What makes the model answer alike each time.
@@ -95,29 +92,28 @@ def test_a_stream_and_its_usage(client: openai.OpenAI) -> None:
     assert not any(one.usage for one in without)
 
 
-@pytest.mark.parametrize("wanted", [None, 3])
-def test_as_many_other_tokens_as_are_asked_for(client: openai.OpenAI, wanted: int | None) -> None:
-    more: dict[str, Any] = {} if wanted is None else {"top_logprobs": wanted}
-    given: dict[str, Any] = {**ASKED, **SAME, "logprobs": True, **more}
+def test_as_many_other_tokens_as_are_asked_for(client: openai.OpenAI) -> None:
+    wanted = 3
+    given: dict[str, Any] = {**ASKED, **SAME, "logprobs": True, "top_logprobs": wanted}
     whole = client.chat.completions.create(**given)
     told = whole.choices[0].logprobs
     assert told is not None
     assert told.content
-    assert [len(one.top_logprobs) for one in told.content] == [wanted or 0] * len(told.content)
+    assert [len(one.top_logprobs) for one in told.content] == [wanted] * len(told.content)
     assert "".join(one.token for one in told.content) == whole.choices[0].message.content
     assert all(one.logprob <= 0 for one in told.content)
     pieces = [chunk.choices[0].logprobs for chunk in
               client.chat.completions.create(**given, stream=True)]  # fmt: skip
     streamed = [one for piece in pieces if piece for one in piece.content or ()]
     assert [one.token for one in streamed] == [one.token for one in told.content]
-    assert {len(one.top_logprobs) for one in streamed} == {wanted or 0}
+    assert {len(one.top_logprobs) for one in streamed} == {wanted}
 
 
-@pytest.mark.parametrize("stop", ["", [""], [], None])
-def test_stops_that_say_nothing_stop_nothing(client: openai.OpenAI, stop: Any) -> None:
+def test_stops_that_say_nothing_stop_nothing(client: openai.OpenAI) -> None:
     usual = client.chat.completions.create(**ASKED, **SAME)
-    answer = client.chat.completions.create(**ASKED, **SAME, stop=stop)
-    assert answer.choices[0].message.content == usual.choices[0].message.content
+    for stop in ("", [""], None):
+        answer = client.chat.completions.create(**ASKED, **SAME, stop=stop)
+        assert answer.choices[0].message.content == usual.choices[0].message.content
 
 
 class Colour(BaseModel):
@@ -180,17 +176,11 @@ def test_what_the_model_cannot_do_names_its_field(
 @pytest.mark.parametrize(
     ("given", "param"),
     [
-        ({"temperature": 3}, "temperature"), ({"service_tier": "priority"}, "service_tier"),
+        ({"service_tier": "priority"}, "service_tier"), ({"n": "2"}, "n"), ({"model": ""}, "model"),
         ({"extra_body": {"api_base": "http://evil.example"}}, "api_base"),
-        ({"messages": []}, "messages"), ({"messages": [{"role": "robot", "content": "x"}]},
-                                         "messages[0].role"),
-        ({"n": 0}, "n"), ({"n": "2"}, "n"), ({"max_completion_tokens": 0}, "max_completion_tokens"),
-        ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
-        ({"stop": list("abcde")}, "stop"), ({"seed": 2**63}, "seed"), ({"model": ""}, "model"),
-        ({"top_logprobs": 21, "logprobs": True}, "top_logprobs"),
         ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools[0].type"),
-        ({"max_tokens": 5, "max_completion_tokens": 5}, "max_tokens"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], param: str) -> None:
@@ -204,9 +194,8 @@ def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], pa
 @pytest.mark.parametrize(
     "given",
     [
-        {"stream_options": {"include_usage": True}}, {"store": True, "metadata": {"a": "b"}},
-        {"max_tokens": None}, {"tools": [], "tool_choice": "none"}, {"prompt_cache_key": "k"},
-        {"modalities": ["text"]}, {"logit_bias": {"50256": -100}}, {"extra_query": {"a": "b"}},
+        {"store": True, "metadata": {"a": "b"}}, {"max_tokens": None}, {"modalities": ["text"]},
+        {"tools": [], "tool_choice": "none"}, {"extra_query": {"a": "b"}},
         {"extra_headers": {"OpenAI-Beta": "x", "X-Stainless-Lang": "python"}},
         {"messages": [{"role": "developer", "content": "Be brief."}, *MESSAGES]},
         {"messages": [{"role": "user", "name": "b\u00f6b", "content": "\U0001f600\u0000"}]},
@@ -314,31 +303,3 @@ def test_a_stream_that_fails(server: PolymuxServer, backend: ScriptedDoor) -> No
         next(stream)
         with pytest.raises(openai.APIError, match="internal error"):
             next(stream)
-
-
-async def with_model(server: Asked, name: str, body: Any) -> Any:
-    """Runs `body` with a model of the framework; its connections end with it."""
-    async with of_asyncio(server) as client:
-        return await body(OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)))
-
-
-def test_agents_of_a_framework(real: PolymuxServer) -> None:
-    """A stream's pieces are the whole answer, with counts of tokens; outputs are of a schema."""
-
-    async def body(model: OpenAIChatModel) -> None:
-        agent = Agent(model, instructions="Be brief.")
-        settings: Any = {"max_tokens": TOKENS, "temperature": 0.0, "seed": 1}
-        whole = await agent.run("Name three colours.", model_settings=settings)
-        assert whole.output
-        assert 0 < whole.usage.output_tokens <= TOKENS
-        async with agent.run_stream("Name three colours.", model_settings=settings) as stream:
-            pieces = [one async for one in stream.stream_text(delta=True, debounce_by=None)]
-        assert "".join(pieces) == whole.output
-        assert len(pieces) > 3
-        assert stream.usage.output_tokens == whole.usage.output_tokens
-        strict = Agent(model, output_type=NativeOutput(Colour), retries=3)
-        settings = {"max_tokens": 200, "temperature": 0.0}
-        made = await strict.run("Describe the colour red.", model_settings=settings)
-        assert isinstance(made.output, Colour)
-
-    asyncio.run(with_model(real, "smollm2", body))

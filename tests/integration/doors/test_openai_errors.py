@@ -140,37 +140,9 @@ def test_scopes_are_those_of_the_operations(server: PolymuxServer) -> None:
     error_of(server.json(POSTS[0], HELLO, key=other), 403)
 
 
-def test_the_same_request_under_one_key_is_one_job(
-    server: PolymuxServer, backend: ScriptedDoor
-) -> None:
-    body, headers = form(("file", FILE), ("model", "whisper-1"))
-    more = [*headers, ("Idempotency-Key", "once")]
-    for _ in range(2):
-        assert server.ask("POST", POSTS[1], body, more).status == 200
-    assert len(backend.began) == 1
-    other, headers = form(("file", ("talk.wav", b"other")), ("model", "whisper-1"))
-    answer = server.ask("POST", POSTS[1], other, [*headers, ("Idempotency-Key", "once")])
-    assert error_of(answer, 409)["type"] == "invalid_request_error"
-    assert answer.headers["x-should-retry"] == "false"
-
-
 def test_a_door_that_is_shut(tmp_path: Path) -> None:
     shut = CompatSettings(openai=False)
     with PolymuxServer(tmp_path / "s", lambda: [ScriptedDoor()], compat=shut) as server:
         answer = server.json("/v1/chat/completions", HELLO)
         assert (answer.status, answer.json()["code"]) == (404, "not_found")
         assert server.json(CHAT, HELLO).status == 200
-
-
-def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
-    """OpenAI's package for browsers sends fields of its own."""
-    origin = ("Origin", SITE)
-    asked = [origin, ("Access-Control-Request-Headers", "authorization,x-stainless-lang")]
-    answer = server.ask("OPTIONS", POSTS[0], headers=asked, key=None)
-    assert answer.status == 200
-    allowed = answer.headers["access-control-allow-headers"].split(", ")
-    assert {"authorization", "content-type", "x-stainless-lang"} < set(allowed)
-    answer = server.json(POSTS[0], HELLO, [origin], key="wrong")
-    assert error_of(answer, 401)
-    assert answer.headers["access-control-allow-origin"] == SITE
-    assert error_of(server.json(POSTS[0], HELLO, [("Origin", "https://x.example")]), 403)

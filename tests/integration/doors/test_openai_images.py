@@ -92,18 +92,14 @@ def test_edits_and_asyncio(server: PolymuxServer, backend: ScriptedDoor) -> None
 
 #: What is asked for, and which field is named.
 NOT_MADE: list[tuple[dict[str, Any], str]] = [
-    ({"n": 9}, "n"), ({"n": "2"}, "n"), ({"size": "1001x1000"}, "size"), ({"prompt": ""}, "prompt"),
-    ({"size": "large"}, "size"), ({"quality": "hd"}, "quality"), ({"style": "vivid"}, "style"),
+    ({"n": 9}, "n"), ({"size": "1001x1000"}, "size"), ({"prompt": ""}, "prompt"),
+    ({"quality": "hd"}, "quality"), ({"extra_body": {"hue": 1}}, "hue"),
     ({"response_format": "svg"}, "response_format"), ({"partial_images": 2}, "partial_images"),
-    ({"output_format": "webp"}, "output_format"), ({"background": "transparent"}, "background"),
-    ({"output_compression": 50}, "output_compression"), ({"moderation": "low"}, "moderation"),
     ({"extra_body": {"stream": True}}, "stream"), ({"extra_body": {"image": "x"}}, "image"),
-    ({"extra_body": {"hue": 1}}, "hue"), ({"extra_body": {"seed": [1]}}, "seed"),
 ]  # fmt: skip
 NOT_EDITED: list[tuple[dict[str, Any], str]] = [
     ({"mask": BOAT}, "mask"), ({"image": [BOAT, BOAT]}, "image"), ({"size": "512x512"}, "size"),
-    ({"input_fidelity": "high"}, "input_fidelity"), ({"n": 5}, "n"),
-    ({"quality": "high"}, "quality"), ({"extra_body": {"seed": "soon"}}, "seed"),
+    ({"n": 5}, "n"),
 ]  # fmt: skip
 
 
@@ -136,13 +132,6 @@ def test_by_hand(server: PolymuxServer) -> None:
     # Null is as good as nothing.
     value = {"prompt": "x", "n": None, "size": None, "style": None, "user": None, "model": None}
     assert server.json("/v1/images/generations", value).status == 200
-
-
-def test_models_that_are_none(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as refused:
-        client.images.generate(prompt="a lighthouse", model="dall-e-3")
-    assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
-    assert LIGHTNING in refused.value.message
 
 
 def test_models_are_found_by_their_names(client: openai.OpenAI) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from polymux.runtime.settings import Limits
-from polymux.server.settings.settings import CompatSettings
 from replicate.exceptions import ReplicateError
-from support.polymux_server import Box, PolymuxServer, form
-from support.replicate_door import ScriptedModels, of, scripted_door
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from support.polymux_server import PolymuxServer, form
+from support.replicate_door import ScriptedModels, of
 
 BASE = "/replicate/v1"
 CONVERT = "polymux/convert-to-mp3"
@@ -88,18 +84,11 @@ def test_addresses_that_are_none(server: PolymuxServer) -> None:
     assert (answer.status, answer.json()["title"]) == (415, "Unsupported media type")
 
 
-def test_a_door_that_is_shut(tmp_path: Path) -> None:
-    with scripted_door(tmp_path, Box(), compat=CompatSettings(replicate=False)) as running:
-        answer = running.ask("GET", f"{BASE}/models")
-        assert answer.status == 404
-        assert answer.json().keys() >= {"error", "code"}
-
-
 @pytest.mark.parametrize(
     "version",
     [
-        None, "", "x", "polymux/no-such", "0" * 64, f"{CONVERT}:{'0' * 64}", "../../etc/passwd", 5,
-        ["polymux/chat"], "f" * 100_000, "polymux/chat\n",
+        None, "x", "polymux/no-such", f"{CONVERT}:{'0' * 64}", "../../etc/passwd", 5, "f" * 100_000,
+        "polymux/chat\n",
     ],
 )  # fmt: skip
 def test_versions_that_are_none(server: PolymuxServer, version: Any) -> None:
@@ -111,24 +100,14 @@ def test_versions_that_are_none(server: PolymuxServer, version: Any) -> None:
     ("model", "given"),
     [
         (CONVERT, {}),
-        (CONVERT, {"file": 5}),
         (CONVERT, {"file": "data:,x", "url": "http://files.example/a"}),
         (CONVERT, {"file": "data:,x", "bitrate": [1]}),
-        (CONVERT, {"file": "data:,x", "channels": 99}),
         (CONVERT, {"file": "data:audio/wav;base64,@@@"}),
         (CONVERT, {"file": "file:///etc/passwd"}),
-        (CONVERT, {"file": "/etc/passwd"}),
-        (IMAGE, {"prompt": 5}),
         (IMAGE, {"prompt": "x", "width": "wide"}),
-        (IMAGE, {"prompt": "x", "num_outputs": True}),
-        ("lorenzomarines/astra", {"prompt": "x", "scheduler": "none"}),
-        ("polymux/chat", {}),
-        ("polymux/chat", {"prompt": 5}),
         ("polymux/chat", {"prompt": "x", "messages": []}),
-        ("polymux/chat", {"messages": "no json"}),
         ("polymux/chat", {"messages": [{"role": "user", "content": "x"}], "system_prompt": "y"}),
         ("polymux/chat", {"prompt": "x", "base_url": "http://127.0.0.1"}),
-        ("polymux/chat", {"prompt": "x", "stop_sequences": 5}),
     ],
 )
 def test_inputs_that_are_wrong(
@@ -144,7 +123,6 @@ def test_inputs_that_are_wrong(
 @pytest.mark.parametrize(
     ("given", "field", "other"),
     [
-        ({"prompt": "x", "max_tokens": "5"}, "max_tokens", "max_completion_tokens"),
         ({"prompt": "x", "max_tokens": 0}, "max_tokens", "max_completion_tokens"),
         ({"prompt": "x", "stop_sequences": "a,b,c,d,e"}, "stop_sequences", "stop:"),
     ],
@@ -164,11 +142,8 @@ def test_refusals_name_what_was_sent(
     [
         {"input": "text"},
         {"input": {"prompt": "x"}, "stream": "yes"},
-        {"input": {"prompt": "x"}, "webhook": 5},
         {"input": {"prompt": "x"}, "webhook": "https://hooks.example/" + "x" * 3000},
-        {"input": {"prompt": "x"}, "webhook_events_filter": "completed"},
         {"input": {"prompt": "x"}, "webhook_events_filter": ["finished"]},
-        {"input": {"prompt": "x"}, "colour": "red"},
         {"input": {"prompt": "x"}, "\u202e" + "x" * 5000: 1},
         {"input": {"prompt": "x"}, "version": "polymux/chat"},
     ],
@@ -197,13 +172,3 @@ def test_unknown_inputs_are_left_out_and_told(server: PolymuxServer) -> None:
         assert told.logs is not None
         assert "top_k" in told.logs
         assert told.input == {**given, "top_k": 5}
-
-
-def test_a_chat_model_that_there_is_not(server: PolymuxServer) -> None:
-    """Its name is a member of the input, and wrong as any other."""
-    body = {"version": "polymux/chat", "input": {"prompt": "Hi", "model": "no-such"}}
-    answer = server.json(f"{BASE}/predictions", body)
-    told = answer.json()
-    assert (answer.status, told["title"]) == (422, "Input validation failed")
-    assert (told["code"], told["param"]) == ("invalid_input", "model")
-    assert "no-such" in told["detail"]

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux import contract, errors
+from polymux import contract
 from polymux.server.compat.replicate.models import models
-from polymux.service.errors import bad_request, status_error
 from replicate.exceptions import ReplicateError
 from support.polymux_server import PolymuxServer
 from support.replicate_door import ScriptedModels, of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from polymux.service.model import OperationRequest
 
 
 @pytest.fixture(scope="module")
@@ -84,30 +81,6 @@ def test_what_a_schema_says(server: PolymuxServer) -> None:
     assert schemas_of(server, "lorenzomarines/astra")["Input"]["required"] == ["prompt"]
 
 
-@pytest.mark.parametrize(
-    ("name", "output"),
-    [
-        ("nightmareai/real-esrgan", {"type": "string", "format": "uri"}),
-        ("philz1337x/clarity-upscaler", {"type": "array",
-                                         "items": {"type": "string", "format": "uri"}}),
-        ("polymux/summarize-video", {"type": "string"}),
-        ("polymux/identify-song", {"$ref": "#/components/schemas/Song"}),
-    ],
-)  # fmt: skip
-def test_outputs(server: PolymuxServer, name: str, output: dict[str, Any]) -> None:
-    told = schemas_of(server, name)["Output"]
-    assert told == output | {"title": "Output"}
-
-
-def test_chats(server: PolymuxServer) -> None:
-    for name in ("polymux/chat", "polymux/free-chat", "polymux/small", "maker/large"):
-        schemas = schemas_of(server, name)
-        assert schemas["Output"]["x-cog-array-type"] == "iterator"
-        members = schemas["Input"]["properties"]
-        assert next(iter(members)) == "prompt"
-        assert ("model" in members) is (name in ("polymux/chat", "polymux/free-chat"))
-
-
 def test_what_there_is_none_of(server: PolymuxServer) -> None:
     client = of(server)
     for name in ("polymux/no-such", "meta/llama", "polymux/chat:x"):
@@ -137,21 +110,3 @@ def test_only_what_can_be_done_is_listed(tmp_path: Path) -> None:
         with pytest.raises(ReplicateError) as forbidden:
             narrow.models.get("polymux/convert-to-mp3")
         assert (forbidden.value.status, forbidden.value.title) == (403, "Forbidden")
-
-
-def test_models_that_refuse_an_empty_text(tmp_path: Path) -> None:
-    """They are listed: nobody asks for one. What has no model or no backend is not."""
-
-    class Careful(ScriptedModels):
-        def refuse(self, work: OperationRequest) -> None:
-            if work.operation == "generate_image":
-                raise status_error(errors.NoBackendError, "no weights")
-            if "" in work.values.values():
-                raise bad_request("that is empty", "query")
-            if work.operation == "free_chat" and work.values["model"] != "gpt-4o":
-                raise status_error(errors.NoBackendError, "no such model")
-
-    with PolymuxServer(tmp_path / "s", lambda: [Careful()]) as server:
-        names = {f"{one.owner}/{one.name}" for one in of(server).models.list()}
-    assert {"polymux/free-chat", "polymux/download-music", "polymux/search-music"} <= names
-    assert "bytedance/sdxl-lightning-4step" not in names

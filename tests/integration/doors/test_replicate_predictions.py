@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux.runtime.settings import Limits
 from polymux.server.compat.replicate import predictions
 from polymux.service.model import Estimate
 from replicate.exceptions import ReplicateError
@@ -84,16 +83,6 @@ def test_who_waits(
     assert (answer.status, answer.headers["location"]) == (201, told["urls"]["get"])
     assert told["status"] == ("succeeded" if waits else "starting")
     release(server, backend)
-
-
-def test_the_longest_wait_is_the_servers(tmp_path: Path) -> None:
-    box = Box()
-    with scripted_door(tmp_path, box, limits=Limits(wait_s=0.3)) as server:
-        box.backend.gate.clear()
-        told = create(server, {"version": CONVERT, "input": FILE}, ("Prefer", "wait=60"))
-        assert told["status"] == "starting"
-        assert told["started_at"] is not None
-        release(server, box.backend)
 
 
 def test_lists_in_pages(server: PolymuxServer, monkeypatch: pytest.MonkeyPatch) -> None:

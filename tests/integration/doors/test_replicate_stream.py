@@ -18,7 +18,6 @@ from support.replicate_door import (
     of_asyncio,
     scripted_door,
 )
-from support.served import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,32 +145,3 @@ def test_cancelled_meanwhile(server: PolymuxServer, backend: ScriptedModels) -> 
     assert json.loads(last.data) == {"reason": "canceled"}
     assert backend.ended == ["closed"]
     assert held.output == ["Hel"]
-
-
-def test_readers_come_late_and_leave(server: PolymuxServer, backend: ScriptedModels) -> None:
-    """Each reads all of it; who leaves ends nothing."""
-    backend.gate.clear()
-    client = of(server)
-    held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
-    leaving = held.stream()
-    assert str(next(leaving)) == "Hel"
-    leaving.close()
-    late = held.stream()
-    assert str(next(late)) == "Hel"
-    server.loop.call_soon_threadsafe(backend.gate.set)
-    assert "".join(map(str, late)) == "lo there"
-    assert "".join(map(str, held.stream())) == "Hello there"
-
-
-def test_a_server_that_stops(tmp_path: Path) -> None:
-    box = Box()
-    with scripted_door(tmp_path, box, shutdown_timeout_s=0.2) as server:
-        box.backend.gate.clear()
-        client = of(server)
-        held = client.predictions.create(version="polymux/chat", input={"prompt": "Hi"})
-        events = held.stream()
-        assert str(next(events)) == "Hel"
-        server.stop()
-        with pytest.raises(RuntimeError, match="stopping"):
-            list(events)
-        until(lambda: box.backend.ended == ["closed"])

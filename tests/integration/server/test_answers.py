@@ -40,9 +40,9 @@ def test_a_chat_and_its_request_id(server: PolymuxServer, box: Box) -> None:
     assert answer.headers["x-request-id"].startswith("req_")
 
 
-@pytest.mark.parametrize("body", [b"", b"   ", b"{", b"[]", b'"x"', b"{}", b'{"a":1} x'])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}"])
 def test_bodies_that_are_no_request(server: PolymuxServer, body: bytes) -> None:
-    """J01 to J03, J17."""
+    """J01 to J03, J17; more of them are in `test_contract_json.py`."""
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     answer = server.ask("POST", CHAT, body, headers)
     assert answer.status == 400
@@ -165,6 +165,7 @@ def test_quotas(server: PolymuxServer) -> None:
     assert server.json(CHAT, HELLO, key=used).status == 200
     server.keys.change("used", requests_per_minute=2.0)
     assert [server.json(CHAT, HELLO, key=used).status for _ in range(3)] == [200, 200, 429]
+    server.keys.remove("used")
 
 
 def test_jobs_that_outlive_their_request_have_a_place(server: PolymuxServer, box: Box) -> None:
@@ -219,11 +220,13 @@ def test_a_stream_outlives_its_key(server: PolymuxServer, box: Box) -> None:
 
 
 def test_a_broken_key_file_lets_nobody_in(server: PolymuxServer) -> None:
+    whole = server.settings.key_file.read_text()
     server.settings.key_file.write_text("{")
     answer = server.json(CHAT, HELLO)
     assert answer.status == 503
     assert str(server.settings.key_file) not in answer.body.decode()
     assert server.ask("GET", "/healthz", key=None).status == 200
+    server.settings.key_file.write_text(whole)
 
 
 def values_of(answer: Any) -> list[Any]:
@@ -293,14 +296,6 @@ def test_lists_cut_what_is_long(tmp_path: Path) -> None:
         assert listed["input"]["negative_prompt"] == "x" * 2_000
         alone = server.ask("GET", f"/api/v1/predictions/{listed['id']}").json()
         assert alone["input"]["prompt"] == "é" * 10_000
-
-
-def test_what_nothing_can_do_is_refused_before_it_is_sent(server: PolymuxServer) -> None:
-    """Whoever waits for leave to send a gigabyte is told at once, and sends nothing."""
-    fields = [("Expect", "100-continue"), ("Content-Type", "multipart/form-data; boundary=b"),
-              ("Content-Length", "1073741824")]  # fmt: skip
-    answer = server.ask("POST", "/api/v1/modelhost/stt", headers=fields)
-    assert answer.status == 501
 
 
 class Painter(Scripted):

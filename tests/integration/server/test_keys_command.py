@@ -13,6 +13,7 @@ from support.polymux_server import CHAT, HELLO, PolymuxServer
 from support.services import Scripted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 KEY = re.compile(r"pmx_[A-Za-z0-9_-]{43}\n")
@@ -49,6 +50,13 @@ class Keys:
             self("list", "--json"), parse_constant=pytest.fail
         )
         return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PolymuxServer]:
+    """Its store is the one of the command."""
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as running:
+        yield running
 
 
 @pytest.fixture
@@ -128,23 +136,16 @@ def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
     ("words", "told"),
     [
         (("rm", "nobody"), "no key"),
-        (("rotate", "nobody"), "no key"),
-        (("rm", "twice"), "2 keys"),
         (("rotate", "twice"), "2 keys"),
         (("add", "x", "--scope", "nonsense"), "nonsense"),
         (("add", "x", "--concurrent", "0"), "--concurrent 0"),
-        (("add", "x", "--requests-per-minute", "nan"), "--requests-per-minute nan"),
-        (("add", "x", "--expires", "-1"), "--expires -1"),
         (("add", "x", "--expires", "inf"), "--expires inf"),
         (("add", "x", "--scope", "all", "--scope", "chat"), "--scope 'all'"),
         (("add", " "), "1 to 100 characters"),
         (("add", "a\x1b[31mred"), "can be printed"),
-        (("update", "nobody", "--name", "x"), "no key"),
         (("update", "twice", "--name", "x"), "2 keys"),
         (("update", "twice"), "nothing is to be changed"),
-        (("update", "twice", "--scope", "none"), "none"),
         (("update", "twice", "--concurrent", "1.5"), "count or 'none'"),
-        (("update", "twice", "--max-estimate", "inf"), "--max-estimate inf"),
     ],
 )
 def test_what_cannot_be_done_changes_nothing(keys: Keys, words: tuple[str, ...], told: str) -> None:

@@ -124,20 +124,6 @@ def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: Clock) -> No
         assert status(server, link_of_kept(server)) == 200
 
 
-def test_a_link_of_the_last_moment_outlives_a_restart(tmp_path: Path, clock: Clock) -> None:
-    folder = tmp_path / "s"
-    with keeping(folder, 90 * DAY_S) as server:
-        server.link()
-        clock.now = BEGIN + 14 * DAY_S - 1
-        link = link_of_kept(server)
-    clock.now += 1
-    with keeping(folder, 90 * DAY_S) as server:
-        assert len(secrets_of(folder)) == 2
-        assert status(server, link) == 200
-        clock.now = end_of(link)
-        assert status(server, link) == 404
-
-
 def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
     """S01 to S03, S10: unknown, another's, expired, signed wrongly, a way out: nobody can tell."""
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:

@@ -47,6 +47,3 @@ def test_each_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert found() == one
     place = tmp_path / "state" / "polymux" / "local-key"
     assert place.stat().st_mode & 0o777 == 0o600
-    # Started again, somewhere else, it has the key that it had.
-    with serving(tmp_path, "one") as again:
-        assert found() == found(again) == again

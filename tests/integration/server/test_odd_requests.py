@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ def held(server: PolymuxServer, box: Box) -> Iterator[None]:
 @pytest.mark.usefixtures("held")
 @pytest.mark.parametrize(
     "lines",
-    [["respond-async"], ["wait=0"], ["return=minimal", "respond-async"], ["respond-async, wait=0"]],
+    [["wait=0"], ["return=minimal", "respond-async"]],
 )
 def test_preferences_that_are_kept(server: PolymuxServer, lines: list[str]) -> None:
     """RFC 7240, 2: in any number of lines; forms are in `test_preferences.py`."""
@@ -55,9 +54,8 @@ def test_preferences_that_are_kept(server: PolymuxServer, lines: list[str]) -> N
 
 @pytest.mark.parametrize(
     "preference",
-    ["wait", "wait=-1", "wait=1.5", "wait=\u0661", "wait=99999999999", "respond-asyncx",
-     "foo; wait=0", "", '"', "wait=60, respond-async"],
-)  # fmt: skip
+    ["wait", "wait=-1", "wait=\u0661", "foo; wait=0"],
+)
 def test_preferences_that_change_nothing(server: PolymuxServer, preference: str) -> None:
     """What is not understood is left out (RFC 7240, 2): the answer is the result."""
     value = preference.encode().decode("latin-1")
@@ -96,8 +94,7 @@ def test_names_of_requests_that_are_none(server: PolymuxServer, keys: list[str])
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [("", 200), ("x=%zz", 200), ("a=b&" * 1500, 200), ("cursor=", 200), ("cursor=x", 400),
-     ("cursor=%ff", 400), ("cursor=LTE", 400), ("cursor=" + "9" * 4000, 400),
+    [("x=%zz", 200), ("cursor=", 200), ("cursor=%ff", 400), ("cursor=" + "9" * 4000, 400),
      ("cursor=a&cursor=b", 400)],
 )  # fmt: skip
 def test_queries_of_a_list(server: PolymuxServer, query: str, status: int) -> None:
@@ -199,9 +196,8 @@ def test_trailers_are_no_header(server: PolymuxServer, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("coding", "pieces", "offer"),
-    [("length", 1, "h2c"), ("chunks", 400, "h2c"), ("chunks", 1, "websocket"),
-     ("length", 400, "websocket"), ("length", 2, "TLS/1.0")],
-)  # fmt: skip
+    [("length", 1, "h2c"), ("chunks", 400, "h2c"), ("length", 400, "websocket")],
+)
 def test_an_offer_of_another_protocol_hides_no_request(
     server: PolymuxServer, box: Box, coding: str, pieces: int, offer: str
 ) -> None:
@@ -228,27 +224,11 @@ def test_an_offer_of_another_protocol_hides_no_request(
 
 @pytest.mark.parametrize(
     "target",
-    ["/healthz/", "/./healthz", "/healthz%3F", "/media/", "/api/v1//predictions",
-     "/api/v1/predictions/", "/api/v1/predictions/a%2Fb", "/page/../x", "/%2e%2e/", "/nothing"],
-)  # fmt: skip
+    ["/healthz/", "/./healthz", "/healthz%3F", "/media/", "/api/v1/predictions/a%2Fb", "/%2e%2e/"],
+)
 @pytest.mark.parametrize("method", ["GET", "OPTIONS"])
 def test_addresses_that_are_none(server: PolymuxServer, method: str, target: str) -> None:
     """Not even with a key; no redirect leads from one to another."""
     answer = server.ask(method, target)
     assert answer.status == 404
     assert "location" not in answer.headers
-
-
-def test_a_peer_that_goes_while_it_is_refused(
-    server: PolymuxServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its reset comes between the answer and the end of it, of which the kernel tells first."""
-
-    def gone(_: object) -> None:
-        raise OSError(errno.ENOTCONN, "not connected")
-
-    monkeypatch.setattr("asyncio.selector_events._SelectorSocketTransport.write_eof", gone)
-    field = ("Content-Length", "100000")
-    answer = server.ask("POST", CHAT, b"{", [field], key="wrong")
-    assert answer.status == 401
-    assert "Exception in ASGI application" not in caplog.text

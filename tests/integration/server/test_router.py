@@ -11,14 +11,11 @@ import subprocess
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import uvloop
-from polymux import AsyncClient, AsyncLocal, Client, errors
-from polymux.runtime.settings import StoreSettings
-from polymux.server.routes.endpoint import is_encoded
-from polymux.server.settings.settings import ServerSettings
+from polymux import AsyncClient, Client, errors
 from support.conversions import wav
 from support.hosted import HostedServer
 from support.polymux_server import CHAT, HELLO
@@ -95,35 +92,7 @@ def test_other_spellings_of_addresses(tmp_path: Path, prefix: str) -> None:
         assert (told["code"], "no/such" in told["message"]) == ("model_not_found", True)
 
 
-@pytest.mark.parametrize(
-    ("scope", "encoded"),
-    [
-        ({"path": "/api", "raw_path": b"/api"}, False),
-        ({"path": "/api"}, False),
-        ({"path": "/api", "raw_path": b"/api?a=%20"}, False),
-        ({"path": "/api", "raw_path": b"/ap%69"}, True),
-        # Where an application lies below an address that has to be encoded.
-        ({"path": "/my app/api", "raw_path": b"/my%20app/api", "root_path": "/my app"}, False),
-        ({"path": "/my app/api", "raw_path": b"/my%20app/ap%69", "root_path": "/my app"}, True),
-        # Where it leaves its own address out of one of both.
-        ({"path": "/api", "raw_path": b"/ai/api", "root_path": "/ai"}, False),
-        ({"path": "/ai/api", "raw_path": b"/api", "root_path": "/ai"}, False),
-    ],
-)
-def test_addresses_below_an_application(scope: dict[str, Any], *, encoded: bool) -> None:
-    assert is_encoded(scope) is encoded
-
-
-def test_without_its_lifespan_it_says_what_is_missing(tmp_path: Path) -> None:
-    from polymux.server.app import create_app
-
-    app = create_app(ServerSettings(store=StoreSettings(tmp_path / "s")))
-    with pytest.raises(RuntimeError, match="lifespan"):
-        app.state.polymux.service  # noqa: B018 - looking is the test
-
-
 TESTS = Path(__file__).parents[2]
-LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 @contextmanager
@@ -141,12 +110,11 @@ def hosted(folder: Path, loop: str) -> Iterator[tuple[str, str]]:
             process.kill()
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_an_engine_works_behind_the_router(tmp_path: Path, loop: str) -> None:
+def test_an_engine_works_behind_the_router(tmp_path: Path) -> None:
     """And a client on such a loop is answered."""
     sound = tmp_path / "a.wav"
     sound.write_bytes(wav(1))
-    with hosted(tmp_path, loop) as (url, key):
+    with hosted(tmp_path, "uvloop") as (url, key):
         with Client(base_url=url, api_key=key) as client:
             assert client.convert_to_mp3(sound).read()[:2] == b"\xff\xfb"
             sound.write_bytes(b"RIFF nothing")
@@ -158,19 +126,5 @@ def test_an_engine_works_behind_the_router(tmp_path: Path, loop: str) -> None:
                 with pytest.raises(errors.NoBackendError):
                     await asyncio.gather(*[client.search_music("x") for _ in range(20)])
 
-        with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(refused())
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_local_on_a_loop(tmp_path: Path, loop: str) -> None:
-    sound = tmp_path / "a.wav"
-    sound.write_bytes(wav(1))
-
-    async def convert() -> bytes:
-        async with AsyncLocal() as local:
-            done = await local.convert_to_mp3(sound)
-            return await done.aread()
-
-    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-        assert runner.run(convert())[:2] == b"\xff\xfb"

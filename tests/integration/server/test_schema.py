@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 #: Random requests for each address, the same in every run; scripts/fuzz-http makes more and others.
 EXAMPLES = int(os.environ.get("POLYMUX_FUZZ_EXAMPLES", "1"))
 SEED = int(os.environ["POLYMUX_FUZZ_SEED"]) if "POLYMUX_FUZZ_SEED" in os.environ else None
-#: A missing key's and a wrong key's answers: another method is told of before.
-REFUSED = (400, 401, 405, 414, 431)
-OPEN = ("--exclude-tag", "facts", "--exclude-tag", "files")
-
-
 #: Others' interfaces have documents of their own.
 DOORS = ("/v1/", "/mcp", "/replicate/", "/page")
 
@@ -72,19 +67,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
         assert not any((folder / "store" / "drafts").iterdir())
 
 
-def test_without_a_key_nothing_is_done(server: ServedProcess, tmp_path: Path) -> None:
-    """With a wrong one; without any, in `test_routes.py`."""
-    arguments = ("--phases", "examples,fuzzing", *OPEN)
-    told = schema_run.run(
-        server, tmp_path, examples=1, key="wrong", only=REFUSED, arguments=arguments
-    )
-    addresses, requests = asked(told)
-    assert addresses == 25
-    assert requests > 20
-    check(server)
-    assert server.ask("GET", "/api/v1/predictions").json()["results"] == []
-
-
 @pytest.mark.slow
 def test_the_interface_is_as_its_document_says(server: ServedProcess, tmp_path: Path) -> None:
     """Statuses, types, schemas, header fields; keys that are missing and wrong; other methods."""
@@ -99,7 +81,6 @@ def test_the_interface_is_as_its_document_says(server: ServedProcess, tmp_path: 
 def test_what_is_wrong_is_found(server: ServedProcess, tmp_path: Path) -> None:
     """The checks themselves: a status that may not come, a text that may not be told."""
     one = ("--include-operation-id", "is_alive", "--phases", "coverage")
-    with pytest.raises(AssertionError, match="Custom check failed"):
-        schema_run.run(server, tmp_path, examples=1, only=(418,), arguments=one)
-    with pytest.raises(AssertionError, match="an answer tells what it must not"):
-        schema_run.run(server, tmp_path, examples=1, never="status", arguments=one)
+    with pytest.raises(AssertionError, match="Custom check failed") as found:
+        schema_run.run(server, tmp_path, examples=1, only=(418,), never="status", arguments=one)
+    assert "an answer tells what it must not" in str(found.value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from servers.certificates import Authority
-from support import commands, commands_in_turn
+from support import commands
 from support.served import until
 from support.serving import ServedProgram
 
@@ -41,24 +41,6 @@ def read_again(program: ServedProgram, settings: str, told: str = READ_AGAIN) ->
     program.settings.write_text(settings)
     program.signal(signal.SIGHUP)
     until(lambda: program.told.count(told) > before, 60)
-
-
-def test_what_needs_a_new_start_is_told(program: ServedProgram) -> None:
-    """Queue, engines, routes and what may be fetched stay; the command line's port is nobody's
-    change."""
-    plain = program.settings.read_text()
-    read_again(program, plain)
-    assert "starts anew" not in program.told
-    told = (
-        "what has changed in routes, fetch, shutdown_timeout_s, limits.queue, limits.pixels, "
-        "limits.header_s is taken when the server starts anew"
-    )
-    changed = plain.replace(
-        "keep_alive_s = 120", "keep_alive_s = 120\nqueue = 5\npixels = 9\nheader_s = 5"
-    )
-    changed = re.sub("(?m)^shutdown_timeout_s = .*", "shutdown_timeout_s = 7", changed)
-    fetch = '[fetch]\nallowed_hosts = ["files.example"]\n'
-    read_again(program, f"{changed}\n{fetch}[routes]\nfree_chat = []\n", told)
 
 
 def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
@@ -186,22 +168,3 @@ def test_tls_by_options(tmp_path: Path, authority: Authority) -> None:
             with pytest.raises((http.client.HTTPException, OSError)):
                 plain.getresponse()
         assert program.stop() == 0
-
-
-def test_tls_by_options_that_do_not_fit(tmp_path: Path, authority: Authority) -> None:
-    """One line, no traceback, and no server without TLS instead."""
-    good, other = authority.certificate(), authority.certificate("wrong_name")
-    (tmp_path / "no.pem").write_text("nothing")
-    together, wrong = "--tls-cert and --tls-key must be used together", "the certificate or its key"
-    cases = [
-        (("--tls-cert", good.chain), together),
-        (("--tls-key", good.key), together),
-        (("--tls-cert", good.chain, "--tls-key", other.key), wrong),
-        (("--tls-cert", tmp_path / "no.pem", "--tls-key", good.key), wrong),
-        (("--tls-cert", tmp_path / "none.pem", "--tls-key", good.key), wrong),
-    ]
-    asked = [("serve", "--port", "0", "--store", tmp_path / "s", *words) for words, _ in cases]
-    for (_, told), done in zip(cases, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
-        assert done.code == 2
-        (line,) = done.err.splitlines()
-        assert told in line

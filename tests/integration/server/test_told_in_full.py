@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from polymux.service.model import OperationRequest, ProgressSink
 
-REPLICATE = "/replicate/v1/predictions"
 PICTURE = form(("image", ("a.png", b"x")))
 STREAMED = {**HELLO, "stream": True}
 EARLY, LATE = "top_k: is left out", 'stop: "\r\n\u202e\u00fc" is cut'
@@ -63,28 +62,6 @@ def test_the_key_of_a_job_makes_no_place_for_other_work(
     assert (again.status, again.json()["id"]) == (202, job.json()["id"])
     changed = server.convert(named, data=b"y", key=limited)
     assert (changed.status, changed.json()["code"]) == (409, "conflict")
-    release(server, box)
-
-
-def test_a_repeated_request_in_replicates_shape_needs_no_place(
-    server: PolymuxServer, box: Box, limited: str
-) -> None:
-    """One address begins jobs of any operation there; and none that is not a job's in its name."""
-    box.backend.gate.clear()
-    named = ("Idempotency-Key", "k1")
-
-    def begun(model: str, **given: str) -> Any:
-        wanted = {"version": model, "input": given}
-        return server.json(REPLICATE, wanted, [named], key=limited)
-
-    first = begun("polymux/convert-to-mp3", file="data:,x")
-    assert first.status == 201, first.body
-    until(lambda: box.backend.began)
-    again = begun("polymux/convert-to-mp3", file="data:,x")
-    assert (again.status, again.json()["id"]) == (201, first.json()["id"])
-    assert begun("polymux/convert-to-mp3", file="data:,y").status == 409
-    assert server.json(CHAT, HELLO, [named], key=limited).status == 429
-    assert len(box.backend.began) == 1
     release(server, box)
 
 

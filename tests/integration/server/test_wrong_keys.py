@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import statistics
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from support.polymux_server import CHAT, HELLO, PolymuxServer, read_answer
+from support.polymux_server import CHAT, HELLO
 from support.served import ServedProcess
-from support.services import Scripted
 
 if TYPE_CHECKING:
     import socket
@@ -33,36 +31,6 @@ def wrong(key: str, shared: int) -> str:
     """A key that begins as the right one does, and differs from there on."""
     turned = "".join("A" if char != "A" else "B" for char in key[shared:])
     return key[:shared] + turned
-
-
-def medians(server: Asked, rounds: int) -> dict[int, float]:
-    """The usual time of an answer for each number of shared characters, one after the other."""
-    taken: dict[int, list[float]] = {shared: [] for shared in range(32)}
-    for _ in range(rounds):
-        for shared, times in taken.items():
-            with server.connect() as connection:
-                began = time.perf_counter()
-                connection.sendall(request(server, wrong(server.key, shared), close=True))
-                answer = read_answer(connection)
-                times.append(time.perf_counter() - began)
-            assert answer.status == 401
-    return {shared: statistics.median(times) for shared, times in taken.items()}
-
-
-@pytest.mark.parametrize(
-    "rounds", [25, pytest.param(625, marks=[pytest.mark.long, pytest.mark.slow])]
-)
-def test_a_key_is_not_found_letter_by_letter(tmp_path: Path, rounds: int) -> None:
-    """A20: 800 wrong keys, 20,000 with --long; how many letters are right shows in no time.
-
-    A smoke test: what makes it so is that hashes are compared, in one place, all of them.
-    """
-    with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
-        found = medians(server, rounds)
-        assert server.json(CHAT, HELLO).status == 200
-    few = statistics.median(found[shared] for shared in range(8))
-    many = statistics.median(found[shared] for shared in range(24, 32))
-    assert 0.5 < many / few < 2
 
 
 @pytest.mark.parametrize(
