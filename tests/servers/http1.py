@@ -65,7 +65,7 @@ def keeps_alive(request: Request) -> bool:
 async def body_pieces(
     wire: Wire, request: Request, max_bytes: int = PIECE_BYTES
 ) -> AsyncIterator[bytes]:
-    """The body's bytes as they come, chunks decoded; trailers go to the request.
+    """The body's bytes as they come, chunks decoded.
 
     Raises:
         DisconnectedError: It breaks off, or its framing is wrong.
@@ -91,8 +91,7 @@ async def body_pieces(
             yield piece
         if await wire.read_until(b"\r\n", 2) != b"\r\n":
             raise DisconnectedError("a chunk is longer than it says")
-    while (line := await wire.read_until(b"\r\n", MAX_HEAD_BYTES)) != b"\r\n":
-        request.trailers += _fields([line[:-2]])
+    await wire.read_until(b"\r\n", 2)  # No trailers.
 
 
 def as_bytes(text: str | bytes | float) -> bytes:

@@ -31,8 +31,6 @@ class Exchange:
         self.server = server
         self.wire = wire
         self.request = request
-        #: Gets the body's pieces as they come, if set before they are read.
-        self.on_piece: Callable[[bytes], None] | None = None
         self._reading: asyncio.Task[None] | None = None
 
     async def read_body(self, bytes_per_s: float | None = None) -> None:
@@ -68,8 +66,6 @@ class Exchange:
         most = http1.PIECE_BYTES if bytes_per_s is None else max(1, int(bytes_per_s / 50))
         async for piece in http1.body_pieces(self.wire, self.request, most):
             log.body(self.request, piece, keep)
-            if self.on_piece is not None:
-                self.on_piece(piece)
             if bytes_per_s is not None:
                 self.wire.stop_reading()
                 await asyncio.sleep(len(piece) / bytes_per_s)
@@ -88,29 +84,26 @@ class LoopbackServer:
     Args:
         tls: What makes it speak TLS.
         host_name: Name in `url`; it must lead to 127.0.0.1.
-        kept_body_bytes: How much of a request's body is kept in its record; its length and hash are
-            always of all of it.
         receive_buffer_bytes: The kernel's, small to make a peer feel early that nobody reads.
-        send_buffer_bytes: The kernel's.
         port: A free one unless given, as for a server that comes back.
     """
+
+    #: How much of a request's body is kept in its record; its length is always of all of it.
+    kept_body_bytes = 1 << 20
 
     def __init__(
         self,
         *,
         tls: ssl.SSLContext | None = None,
         host_name: str = "127.0.0.1",
-        kept_body_bytes: int = 1 << 20,
         receive_buffer_bytes: int | None = None,
-        send_buffer_bytes: int | None = None,
         port: int = 0,
     ) -> None:
         self.log = Log()
-        self.kept_body_bytes = kept_body_bytes
         self.port = port
         self._tls = tls
         self._host_name = host_name
-        self._buffers = (receive_buffer_bytes, send_buffer_bytes)
+        self._receive_buffer_bytes = receive_buffer_bytes
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
@@ -166,9 +159,8 @@ class LoopbackServer:
 
     def __enter__(self) -> Self:
         listener = socket.create_server(("127.0.0.1", self.port), backlog=1024)
-        for option, size in zip((socket.SO_RCVBUF, socket.SO_SNDBUF), self._buffers, strict=True):
-            if size is not None:
-                listener.setsockopt(socket.SOL_SOCKET, option, size)
+        if size := self._receive_buffer_bytes:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
         listener.setblocking(False)
         self.port = listener.getsockname()[1]
         ready = threading.Event()
@@ -235,9 +227,8 @@ class LoopbackServer:
                 ssl=self._tls,
                 ssl_shutdown_timeout=1 if self._tls else None,
             )
-        except (OSError, asyncio.CancelledError) as error:  # ssl.SSLError is an OSError
-            record.tls_error = str(error)
-            self.log.closed(record, "fin")
+        except (OSError, asyncio.CancelledError):  # ssl.SSLError is an OSError
+            self.log.closed(record)
             return
         self._wires[record] = wire
         try:

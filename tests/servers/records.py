@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-#: `fin`: the peer closed in order; `reset`: with RST; `server`: the server was first.
-ClosedBy = Literal["fin", "reset", "server"]
 
 
 @dataclass(eq=False)
@@ -31,17 +27,10 @@ class Request:
     body_bytes: int = 0
     kept: bytearray = field(default_factory=bytearray, repr=False)
     body_complete: bool = False
-    completed_at: float | None = None
-    trailers: list[tuple[bytes, bytes]] = field(default_factory=list, repr=False)
-    hash: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False)
 
     @property
     def body(self) -> bytes:
         return bytes(self.kept)
-
-    @property
-    def body_sha256(self) -> str:
-        return self.hash.hexdigest()
 
     @property
     def path(self) -> str:
@@ -75,11 +64,6 @@ class Connection:
     #: What its kernel, or a buffer of some KiB before it, has taken.
     sent_bytes: int = 0
     closed_at: float | None = None
-    closed_by: ClosedBy | None = None
-    #: RST of the peer, also after its FIN.
-    reset_at: float | None = None
-    tls_version: str | None = None
-    tls_error: str | None = None
 
 
 class Log:
@@ -128,24 +112,18 @@ class Log:
         with self._changed:
             request.kept += data[: max(0, keep_bytes - len(request.kept))]
             request.body_bytes += len(data)
-            request.hash.update(data)
             self._changed.notify_all()
 
     def body_end(self, request: Request) -> None:
         with self._changed:
             request.body_complete = True
-            request.completed_at = time.monotonic()
             self._changed.notify_all()
 
-    def closed(self, connection: Connection, by: ClosedBy) -> None:
-        """The first end of a connection counts; RST after FIN is kept beside it."""
-        now = time.monotonic()
+    def closed(self, connection: Connection) -> None:
+        """Whoever was first; an end that is told once more changes nothing."""
         with self._changed:
-            if by == "reset" and connection.reset_at is None:
-                connection.reset_at = now
             if connection.closed_at is None:
-                connection.closed_at = now
-                connection.closed_by = by
+                connection.closed_at = time.monotonic()
             self._changed.notify_all()
 
     def changed(self) -> None:

@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import select
 import socket
-import ssl
 import struct
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from servers.records import ClosedBy, Connection, Log
+    from servers.records import Connection, Log
 
 BUFFERED_BYTES = 1 << 18
 _WATCH_S = 0.01
@@ -39,7 +38,6 @@ class Wire(asyncio.Protocol):
         self._writable.set()
         self._lost = asyncio.Event()
         self._transport: asyncio.Transport
-        self._ended_here = False
         self._paused = False
         self._watch: asyncio.Task[None] | None = None
 
@@ -50,8 +48,6 @@ class Wire(asyncio.Protocol):
         # With 0, asyncio's TLS would take an empty buffer for a full one.
         self._transport.set_write_buffer_limits(high=int(self._over_tls), low=0)
         self._socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        tls = transport.get_extra_info("ssl_object")
-        self.record.tls_version = tls.version() if tls else None
 
     def data_received(self, data: bytes) -> None:
         self.record.received_bytes += len(data)
@@ -61,16 +57,11 @@ class Wire(asyncio.Protocol):
         self._arrived.set()
 
     def eof_received(self) -> bool:
-        self._end("fin")
+        self._end()
         return not self._over_tls
 
     def connection_lost(self, error: Exception | None) -> None:
-        if isinstance(error, ssl.SSLError):
-            self.record.tls_error = str(error)
-        if isinstance(error, ConnectionError):
-            self._end("reset")
-        else:
-            self._end("server" if self._ended_here else "fin")
+        self._end()
         self._lost.set()
         self._writable.set()
 
@@ -155,7 +146,6 @@ class Wire(asyncio.Protocol):
 
     async def close(self) -> None:
         """Closes in order once all is sent; TLS says goodbye."""
-        self._ended_here = True
         if not self._over_tls:
             self.half_close()  # also where a forked process holds the socket, too
         self._transport.close()
@@ -163,7 +153,6 @@ class Wire(asyncio.Protocol):
 
     async def reset(self) -> None:
         """Closes with RST; what is still on its way is lost."""
-        self._ended_here = True
         with contextlib.suppress(OSError):  # the peer was faster
             self._socket().setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.abort()
@@ -176,7 +165,6 @@ class Wire(asyncio.Protocol):
 
     def abort(self) -> None:
         """Ends it at once."""
-        self._ended_here = True
         self._transport.abort()
         if self._watch is not None:
             self._watch.cancel()
@@ -188,8 +176,8 @@ class Wire(asyncio.Protocol):
     def _socket(self) -> socket.socket:
         return cast("socket.socket", self._transport.get_extra_info("socket"))
 
-    def _end(self, by: ClosedBy) -> None:
-        self.log.closed(self.record, by)
+    def _end(self) -> None:
+        self.log.closed(self.record)
         self.closed.set()
         self._arrived.set()
 
@@ -197,6 +185,6 @@ class Wire(asyncio.Protocol):
         poll = select.poll()
         poll.register(self._socket().fileno(), select.POLLRDHUP)
         while not self.closed.is_set():
-            for _, events in poll.poll(0):
-                self._end("reset" if events & select.POLLERR else "fin")
+            if poll.poll(0):
+                self._end()
             await asyncio.sleep(_WATCH_S)

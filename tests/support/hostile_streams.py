@@ -14,7 +14,6 @@ from support.hostile_flac import FRAME_SAMPLES, SAMPLE_RATE, silence
 from support.hostile_wav import Wave
 
 if TYPE_CHECKING:
-
     from support.hostile import Content
 
 MIB = 1024 * 1024

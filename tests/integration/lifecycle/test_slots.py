@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.runtime.settings import Limits
 from support.engines import FAMILY
-from support.polymux_server import CHAT, PolymuxServer, begun
-from support.raw_http import read_until
+from support.polymux_server import CHAT, PolymuxServer, begun, read_until
 from support.served import until
 from support.supervised import QUICK
 
