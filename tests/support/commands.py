@@ -70,7 +70,7 @@ def call(
     cwd: Path,
     server: Any = None,
     stdin: bytes = b"",
-    code: int = 0,
+    code: int | None = 0,
     may_trace: bool = False,
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
@@ -101,9 +101,16 @@ def call(
         said.append(stream.buffer.read())
         stream.close()
     done = subprocess.CompletedProcess(words, found, *said[1:])
-    assert done.returncode == code, done.stderr.decode()
+    assert code in (None, done.returncode), done.stderr.decode()
     assert may_trace or b"Traceback" not in done.stderr, done.stderr.decode()
     return done
+
+
+def serve(*words: str | Path, cwd: Path) -> tuple[int, str, str]:
+    """The code, the output and the words of a server that does not come so far as to serve."""
+    with mock.patch("polymux.server.run.set_up_logging"):  # It is this process's, too.
+        done = call("serve", "--port", "0", *words, cwd=cwd, code=None, XDG_STATE_HOME=str(cwd))
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def started(

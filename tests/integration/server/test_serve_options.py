@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from servers.certificates import Authority
-from support import commands, commands_in_turn
+from support import commands
 from support.served import until
 from support.serving import ServedProgram
 
@@ -200,8 +200,8 @@ def test_tls_by_options_that_do_not_fit(tmp_path: Path, authority: Authority) ->
         (("--tls-cert", tmp_path / "no.pem", "--tls-key", good.key), wrong),
         (("--tls-cert", tmp_path / "none.pem", "--tls-key", good.key), wrong),
     ]
-    asked = [("serve", "--port", "0", "--store", tmp_path / "s", *words) for words, _ in cases]
-    for (_, told), done in zip(cases, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
-        assert done.code == 2
-        (line,) = done.err.splitlines()
+    for words, told in cases:
+        code, _, err = commands.serve("--store", tmp_path / "s", *words, cwd=tmp_path)
+        assert code == 2
+        (line,) = err.splitlines()
         assert told in line
