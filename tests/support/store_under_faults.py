@@ -40,11 +40,11 @@ _library = ctypes.CDLL(None)
 
 
 def arm(folder: Path, call: str, n: int, error: int, lasting: int) -> None:
-    _library.fail(os.fsencode(folder), call.encode(), ctypes.c_long(n), error, lasting)
+    _library.fail(os.fsencode(folder), call.encode(), ctypes.c_long(n), error, lasting, 0)
 
 
 def disarm() -> None:
-    _library.fail(b"", b"", ctypes.c_long(0), 0, 0)
+    _library.fail(b"", b"", ctypes.c_long(0), 0, 0, 0)
 
 
 class Steps:

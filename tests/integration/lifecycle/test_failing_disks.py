@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = TESTS / "support" / "failing_disk.c"
+    source = TESTS / "support" / "failing_calls.c"
     return compiled(source, tmp_path_factory.mktemp("library"), source.stem)
 
 
