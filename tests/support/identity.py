@@ -136,6 +136,7 @@ def assert_identical(
     xing = mp3_frames.check_xing(ours)
     assert theirs.xing is not None
     assert xing.delay == theirs.xing.delay
+    assert xing.music_crc == theirs.xing.music_crc
     # ffmpeg states a frame of padding at most, although the end may need more; we state it all.
     assert min(xing.padding, LARGEST_PADDING_OF_FFMPEG) == theirs.xing.padding
     check_report(converted.report, data, ours)
