@@ -36,7 +36,6 @@ class FilePart:
         return hashlib.sha256(self.content).hexdigest()
 
     def described(self) -> dict[str, Any]:
-        """As it appears in the echoed input."""
         return {
             "file_name": self.file_name,
             "content_type": self.content_type,
@@ -55,7 +54,6 @@ class Body:
 
     @property
     def values(self) -> dict[str, Any]:
-        """All fields by name, files as what is known of them."""
         return dict(self.fields) | {file.name: file.described() for file in self.files}
 
     def get(self, name: str, default: Any = None) -> Any:

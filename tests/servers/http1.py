@@ -105,12 +105,10 @@ def head(
     reason: str | bytes = "",
     version: str = "HTTP/1.1",
 ) -> bytes:
-    """Status line and header fields, with the empty line after them."""
     lines = [f"{version} {status} ".encode() + as_bytes(reason)]
     lines += [as_bytes(name) + b": " + as_bytes(value) for name, value in headers]
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk; an empty one ends the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)

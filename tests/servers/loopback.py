@@ -51,7 +51,6 @@ class Exchange:
         self._reading = asyncio.create_task(self._read(None))
 
     async def finish(self) -> None:
-        """Waits for what was begun meanwhile."""
         if self._reading is not None:
             await self._reading
 
@@ -117,7 +116,6 @@ class LoopbackServer:
 
     @property
     def connections(self) -> list[Connection]:
-        """All connections, in the order in which they were accepted."""
         return self.log.connections
 
     @property
@@ -130,22 +128,18 @@ class LoopbackServer:
         return [one for one in self.connections if one.closed_at is None]
 
     def wait_requests(self, count: int, timeout_s: float = 5) -> list[Request]:
-        """The first `count` requests, once they have arrived; `TimeoutError` if they do not."""
         self.log.wait_for(lambda: len(self.requests) >= count, timeout_s, f"{count} requests")
         return self.requests[:count]
 
     def wait_connections(self, count: int, timeout_s: float = 5) -> list[Connection]:
-        """The first `count` connections, once they are accepted; `TimeoutError` if not."""
         self.log.wait_for(lambda: len(self.connections) >= count, timeout_s, f"{count} connections")
         return self.connections[:count]
 
     def wait_complete(self, request: Request, timeout_s: float = 5) -> Request:
-        """The request, once all of its body was read; `TimeoutError` if that does not happen."""
         self.log.wait_for(lambda: request.body_complete, timeout_s, "the whole body")
         return request
 
     def wait_closed(self, connection: Connection, timeout_s: float = 5) -> Connection:
-        """The connection, once it is closed; `TimeoutError` if it stays open."""
         what = f"the end of connection {connection.number}"
         self.log.wait_for(lambda: connection.closed_at is not None, timeout_s, what)
         return connection
@@ -185,7 +179,6 @@ class LoopbackServer:
             raise AssertionError("the test server failed:\n" + "\n".join(self._failures))
 
     def call(self, function: Callable[[], None]) -> None:
-        """Has the server's thread call a function soon."""
         self._loop.call_soon_threadsafe(function)
 
     def _run(self, listener: socket.socket, ready: Callable[[], None]) -> None:

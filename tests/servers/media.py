@@ -39,7 +39,6 @@ class Media:
         self.files: dict[str, File] = {}
 
     def add(self, name: str, content: bytes, content_type: str) -> str:
-        """Serves a file; gives its link."""
         self.files[name] = File(name, content_type, content)
         return f"{self.public_url}{PREFIX}{name}?{_QUERY}"
 
@@ -62,14 +61,12 @@ def jpeg() -> bytes:
 
 
 def _picture(form: str, width: int, height: int) -> bytes:
-    """A grey picture."""
     file = io.BytesIO()
     Image.new("L", (width, height), 128).save(file, form)
     return file.getvalue()
 
 
 def wav(samples: int = 800) -> bytes:
-    """Silence, 8 kHz mono."""
     file = io.BytesIO()
     with wave.open(file, "wb") as sound:
         sound.setnchannels(1)

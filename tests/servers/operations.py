@@ -28,7 +28,6 @@ class Received:
     add_file: Callable[[str, bytes, str], str]
 
     def link(self, kind: str, index: int = 0) -> str:
-        """The link to a new file of that kind."""
         content, content_type = _FILES[kind]
         return self.add_file(f"{self.number:06}-{index}.{kind}", content, content_type)
 

@@ -59,7 +59,6 @@ class Job:
         return self.status in ENDED
 
     def cancel(self) -> None:
-        """Ends it; a job that has ended stays as it is."""
         if not self.ended:
             self._canceled.set()
 
@@ -136,7 +135,6 @@ class Predictions:
         return json_reply(job.value(self.base_url), status, headers)
 
     def answer(self, request: Request) -> Reply:
-        """The routes under `PATH`."""
         words = request.path.removeprefix(PATH).strip("/").split("/")
         match request.method, words:
             case "GET", [""]:

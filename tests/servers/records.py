@@ -41,12 +41,10 @@ class Request:
         return self.target.partition("?")[2]
 
     def all_of(self, name: str) -> list[str]:
-        """The values of all header fields of that name."""
         wanted = name.lower().encode()
         return [value.decode("latin-1") for key, value in self.headers if key.lower() == wanted]
 
     def header(self, name: str) -> str | None:
-        """The value of the first header field of that name."""
         values = self.all_of(name)
         return values[0] if values else None
 

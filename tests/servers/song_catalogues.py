@@ -65,7 +65,6 @@ class SongCatalogues:
         return self.server.url("")
 
     def settings(self, *providers: str, **more: Any) -> Any:
-        """Settings that ask these catalogues here."""
         from polymux.upstreams.song_search.settings import SongSearchSettings
 
         urls = {f"{name}_url": self.url for name in ("itunes", "musicbrainz", "shazam")}
@@ -73,7 +72,6 @@ class SongCatalogues:
         return SongSearchSettings(providers or ("itunes",), **given)
 
     def count(self, catalogue: str) -> int:
-        """How often it was asked."""
         return sum(one.catalogue == catalogue for one in self.asked)
 
     async def _answer(self, exchange: Exchange) -> None:
@@ -195,7 +193,6 @@ def catalogue_song(number: int) -> dict[str, Any]:
 
 
 def status(number: int, *headers: str, body: bytes = b"{}") -> Said:
-    """Answers so."""
 
     async def say(exchange: Exchange) -> None:
         await exchange.answer(number, body, JSON, CLOSE, *headers)
@@ -204,12 +201,10 @@ def status(number: int, *headers: str, body: bytes = b"{}") -> Said:
 
 
 def value(found: Mapping[str, Any] | list[Any] | str | None) -> Said:
-    """Answers with this as JSON."""
     return status(200, body=json.dumps(found).encode())
 
 
 async def silent(exchange: Exchange) -> None:
-    """Says nothing until it is left."""
     await exchange.closed()
 
 

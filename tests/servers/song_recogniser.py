@@ -104,7 +104,6 @@ class SongRecogniser:
         self.server.__exit__(*exception)
 
     def settings(self, **more: Any) -> Any:
-        """Settings that ask this one."""
         from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 
         given = {"shazam_url": self.server.url(""), **more}

@@ -54,7 +54,6 @@ class Step:
 
 
 def send(data: bytes) -> Step:
-    """These bytes, whatever they are."""
     return Step(lambda stage: stage.send(data))
 
 
@@ -94,7 +93,6 @@ def informational(status: int = 103, headers: HeaderFields = ()) -> Step:
 
 
 def redirect(status: int, location: str | bytes) -> Step:
-    """A redirect without a body."""
     return head(status, [("Location", location), ("Content-Length", 0)])
 
 
@@ -104,12 +102,10 @@ def chunked_head(status: int = 200, content_type: str = "application/json") -> S
 
 
 def chunk(data: bytes) -> Step:
-    """One good chunk."""
     return send(http1.chunk(data))
 
 
 def last_chunk(trailers: HeaderFields = ()) -> Step:
-    """The end of an answer in chunks."""
     fields = [http1.as_bytes(name) + b": " + http1.as_bytes(value) for name, value in trailers]
     return send(b"\r\n".join([b"0", *fields]) + b"\r\n\r\n")
 
@@ -124,12 +120,10 @@ def wrong_content_length(declared: int, body: bytes, status: int = 200) -> Step:
 
 
 def many_headers(count: int = 10_000, body: bytes = b"{}") -> Step:
-    """An answer with that many header fields."""
     return answer(200, body, [(f"X-Filler-{number}", "x") for number in range(count)])
 
 
 def huge_header(size_bytes: int = 1 << 20, body: bytes = b"{}") -> Step:
-    """An answer with one header field of that size."""
     return answer(200, body, [("X-Filler", "x" * size_bytes)])
 
 
@@ -191,7 +185,6 @@ def split(piece_bytes: int, pause_s: float = 0.001) -> Step:
 
 
 def sleep(seconds: float) -> Step:
-    """Nothing for a while."""
     return Step(lambda stage: stage.sleep(seconds))
 
 

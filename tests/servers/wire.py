@@ -99,7 +99,6 @@ class Wire(asyncio.Protocol):
         await self._arrived.wait()
 
     async def read_until(self, mark: bytes, max_bytes: int) -> bytes:
-        """Everything up to and with `mark`."""
         while (end := self._buffer.find(mark)) < 0:
             if len(self._buffer) > max_bytes:
                 raise DisconnectedError(f"no {mark!r} within {max_bytes} bytes")
@@ -107,13 +106,11 @@ class Wire(asyncio.Protocol):
         return self.take(end + len(mark))
 
     async def read_some(self, max_bytes: int) -> bytes:
-        """At least one byte, at most `max_bytes`."""
         while not self._buffer:
             await self.more()
         return self.take(max_bytes)
 
     def take(self, max_bytes: int) -> bytes:
-        """What is buffered, at most `max_bytes`."""
         data = bytes(self._buffer[:max_bytes])
         del self._buffer[:max_bytes]
         return data
@@ -164,7 +161,6 @@ class Wire(asyncio.Protocol):
             self._socket().shutdown(socket.SHUT_WR)
 
     def abort(self) -> None:
-        """Ends it at once."""
         self._transport.abort()
         if self._watch is not None:
             self._watch.cancel()

@@ -51,7 +51,6 @@ def allowing(*sites: Server) -> FetchPolicy:
 
 
 def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
-    """What an operation answers that is asked for an address."""
     if operation in FILES:
         body, headers = form(("url", url))
         return server.ask("POST", FILES[operation], body, headers)
@@ -134,15 +133,12 @@ class AddressedServer(PolymuxServer):
         ]
 
     def fetches(self, operation: str, url: str) -> Answer:
-        """See `fetched`."""
         return fetched(self, operation, url)
 
     def made(self, operation: str, url: str) -> bytes:
-        """The file that it makes of what is there."""
         return self.file(self.fetches(operation, url))
 
     def file(self, answer: Answer) -> bytes:
-        """The file that an answer leads to."""
         assert answer.status == 200, answer.body
         address = str(answer.json()["response"]).removeprefix(self.url)
         return self.ask("GET", address, key=None).body

@@ -31,7 +31,6 @@ MANIFEST = "polymux-batch.db"
 
 
 def noise(seed: int, seconds: float = 0.1) -> bytes:
-    """A WAV file of its own content."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, 16_000, 0, "NONE", ""))
@@ -64,7 +63,6 @@ class BatchKills:
         (folder / "in" / "broken.wav").write_bytes(b"this is no sound")
 
     def files(self) -> dict[str, Path]:
-        """What lies in the out folder under a name of its own."""
         found = (path for path in self.out.rglob("*") if path.is_file())
         return {
             name: path
@@ -92,7 +90,6 @@ class BatchKills:
         assert done <= files.keys()
 
     def rows(self) -> tuple[dict[int, str], list[tuple[int, bytes]]]:
-        """States of the items, and names of outputs, as the manifest has them."""
         with closing(sqlite3.connect(self.out / MANIFEST)) as manifest:
             assert manifest.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             try:

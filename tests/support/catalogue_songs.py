@@ -36,7 +36,6 @@ def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
 
 
 def write(path: Path, samples: numpy.ndarray) -> Path:
-    """A WAV file."""
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)

@@ -25,7 +25,6 @@ WORDS = [
 
 
 def event(value: Any, **dumps: Any) -> bytes:
-    """One event of a JSON value."""
     return b"data: " + json.dumps(value, **dumps).encode() + b"\n\n"
 
 
@@ -34,7 +33,6 @@ DONE = b"data: [DONE]\n\n"
 
 
 def words(count: int) -> list[str]:
-    """That many words, the same each time."""
     choose = random.Random(count)
     return [choose.choice(WORDS) for _ in range(count)]
 

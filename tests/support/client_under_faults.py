@@ -101,7 +101,6 @@ def outcome(work: Callable[[], None]) -> str:
 
 
 def once(works: Works, name: str, call: str, n: int, error: int) -> dict[str, Any]:
-    """One n."""
     works.target.write_bytes(b"before")
     work = getattr(works, name)
     _library.fail(b"", call.encode(), ctypes.c_long(n), error, 0, name in _BY_OTHER_THREADS)

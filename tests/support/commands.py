@@ -116,7 +116,6 @@ def serve(*words: str | Path, cwd: Path) -> tuple[int, str, str]:
 def started(
     *words: str | Path, cwd: Path, server: Any = None, **options: Any
 ) -> subprocess.Popen[bytes]:
-    """A command that goes on."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
         [*PROGRAM, *map(str, words)], cwd=cwd, env=environment(cwd, server), **(pipes | options)

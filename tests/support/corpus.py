@@ -36,15 +36,12 @@ class Corpus:
         self.cache = Cache(chosen)
 
     def path(self, name: str) -> Path:
-        """The file of `MEDIA[name]`."""
         return self.build(name, MEDIA[name])
 
     def build(self, name: str, medium: Medium) -> Path:
-        """The file of a medium of your own."""
         return build_medium(self.cache, name, medium)
 
     def wave(self, sound: Sound, codec: str = "pcm_s16le") -> Path:
-        """A WAV file of `sound`."""
         name = f"{sound.stem}-{codec}"
         return self.build(name, Medium(".wav", (sound,), ("-c:a", codec)))
 

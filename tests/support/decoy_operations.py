@@ -88,7 +88,6 @@ LED = [f"http://{PUBLIC}/redirect/{CODES[n % len(CODES)]}/{n}" for n in range(le
 
 
 def run() -> dict[str, Any]:
-    """What the child found; fails with its words where the namespaces cannot be made."""
     with tempfile.TemporaryDirectory() as folder:
         found, said = decoy_network.run(__name__, folder, timeout_s=590)
     return found | {"said": said}

@@ -22,7 +22,6 @@ _AT_ONCE = 16
 
 
 def run() -> dict[str, Any]:
-    """What the child found; fails with its words where the namespaces cannot be made."""
     found, _ = decoy_network.run(__name__, timeout_s=300)
     return found
 
@@ -38,7 +37,6 @@ def requests(url: str) -> dict[str, str]:
 
 
 async def _answer(socket_path: Path, line: str) -> str:
-    """The status of the answer; empty where there is none."""
     reader, writer = await asyncio.open_unix_connection(socket_path)
     try:
         # A tunnel is used at once: what it leads to would count that.

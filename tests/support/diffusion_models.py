@@ -48,7 +48,6 @@ def tokenizer(folder: Path) -> CLIPTokenizer:
 
 
 def text_config(width: int = 32) -> CLIPTextConfig:
-    """Of a text encoder for that tokenizer."""
     return CLIPTextConfig(
         vocab_size=514,
         hidden_size=width,
@@ -86,7 +85,6 @@ def stable_diffusion(folder: Path, seed: int = 0, **others: Any) -> Path:
 
 
 def stable_diffusion_parts(folder: Path, seed: int = 0) -> dict[str, Any]:
-    """The parts of one."""
     words = tokenizer(folder / "words")
     torch.manual_seed(seed)
     return {

@@ -49,7 +49,6 @@ class Site:
     clips: Clips
 
     def file(self, name: str, content: bytes) -> Path:
-        """Writes `content` under `name` in the case's folder."""
         path = self.folder / name
         path.write_bytes(content)
         return path
@@ -149,16 +148,13 @@ class Clips:
         self._cache = cache
 
     def path(self, name: str) -> Path:
-        """The clip's file; never write to it."""
         ending, arguments = self.FORMATS[name]
         return self.make(name, ending, ["-f", "lavfi", "-i", self.SOURCE, *arguments])
 
     def data(self, name: str) -> bytes:
-        """The clip's bytes."""
         return self.path(name).read_bytes()
 
     def make(self, name: str, ending: str, arguments: list[str]) -> Path:
-        """A file that ffmpeg makes from `arguments`."""
 
         def build(path: Path) -> None:
             programs.ffmpeg("-bitexact", *arguments, "-fflags", "+bitexact", path)

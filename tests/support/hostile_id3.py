@@ -30,12 +30,10 @@ def _tag(body: bytes, *, claimed: int | None = None, flags: int = 0) -> bytes:
 
 
 def _frame(identifier: bytes, body: bytes, *, claimed: int | None = None) -> bytes:
-    """One ID3v2.4 frame."""
     return identifier + _syncsafe(len(body) if claimed is None else claimed) + bytes(2) + body
 
 
 def _picture(data: bytes) -> bytes:
-    """An attached picture, the front cover."""
     return _frame(b"APIC", b"\0image/jpeg\0\3\0" + data)
 
 
@@ -53,7 +51,6 @@ def _nested_frames(depth: int) -> bytes:
 
 
 def _chapters(count: int) -> bytes:
-    """`count` chapter frames, one millisecond each."""
     return b"".join(
         _frame(b"CHAP", b"c%d\0" % n + struct.pack(">IIII", n, n + 1, 2**32 - 1, 2**32 - 1))
         for n in range(count)

@@ -40,7 +40,6 @@ def track(*extra: bytes, index: int = 1, rate: float = 8000) -> bytes:
 
 
 def block(time_ms: int, payload: bytes, flags: int = 0x80) -> bytes:
-    """A SimpleBlock of track 1."""
     return element(0xA3, b"\x81" + struct.pack(">hB", time_ms, flags), payload)
 
 
@@ -61,7 +60,6 @@ def file(*parts: bytes, entries: tuple[bytes, ...] = (track(),)) -> bytes:
 
 
 def attachment(name: str, kind: str, content: bytes) -> bytes:
-    """An attached file whose content is an element."""
     attached = element(0x61A7, element(0x466E, name), element(0x4660, kind), content)
     return element(_ATTACHMENTS, attached)
 

@@ -47,7 +47,6 @@ def _lying(kind: bytes, offset: int, field: bytes = _HUGE) -> Content:
 
 
 def _many_edits(site: Site, count: int = 50_000) -> bytes:
-    """An edit list of so many entries that are there."""
     data = _patched(movie(site), b"elst", 4, struct.pack(">I", count))
     more = struct.pack(">IiI", 1, 0, 0x10000) * (count - 1)
     for kind in (b"moov", b"trak", b"edts", b"elst"):

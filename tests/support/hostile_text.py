@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
 
 def _hls(*lines: str) -> bytes:
-    """An HTTP Live Streaming playlist."""
     return "\n".join(["#EXTM3U", "#EXT-X-TARGETDURATION:10", *lines, "#EXT-X-ENDLIST", ""]).encode()
 
 
 def _segment(address: str) -> bytes:
-    """A playlist of one entry."""
     return _hls(f"#EXTINF:10,\n{address}")
 
 

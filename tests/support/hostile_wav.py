@@ -33,7 +33,6 @@ class Wave:
     extra: bytes = b""
 
     def to_bytes(self) -> bytes:
-        """The file: RIFF, "fmt ", whatever `extra` is, data."""
         align = self.block_align
         if align is None:
             align = self.channels * self.bits // 8
@@ -60,7 +59,6 @@ def chunk(kind: bytes, payload: bytes) -> bytes:
 
 
 def list_chunk(kind: bytes, *chunks: bytes) -> bytes:
-    """A LIST chunk of a kind."""
     return chunk(b"LIST", kind + b"".join(chunks))
 
 

@@ -29,18 +29,15 @@ class Mode:
 
 
 def cbr(kbps: int) -> Mode:
-    """Constant bitrate."""
     return Mode(f"cbr{kbps}", {"bitrate": kbps * 1000}, ("-b:a", f"{kbps}k"))
 
 
 def abr(kbps: int) -> Mode:
-    """Average bitrate."""
     return Mode(f"abr{kbps}", {"bitrate": kbps * 1000, "abr": True},
                 ("-abr", "1", "-b:a", f"{kbps}k"))  # fmt: skip
 
 
 def vbr(quality: float) -> Mode:
-    """Variable bitrate."""
     return Mode(f"v{quality:g}", {"vbr_quality": quality}, ("-q:a", f"{quality:g}"))
 
 

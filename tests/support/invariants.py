@@ -124,7 +124,6 @@ def check_store(folder: Path) -> None:
 
 
 def until(condition: object, max_s: float = SETTLED_S) -> bool:
-    """Whether a condition, a callable, comes true by then."""
     end = time.monotonic() + max_s
     while not condition():  # type: ignore[operator]
         if time.monotonic() > end:
@@ -159,7 +158,6 @@ class InProcess:
     _watching: ClassVar[list[InProcess]] = []
 
     def __init__(self) -> None:
-        """Before it begins."""
         self.defects = False
         self._threads = set(threading.enumerate())
         self._children = _children()
@@ -167,7 +165,6 @@ class InProcess:
         self._logger = logging.getLogger()
 
     def begin(self) -> None:
-        """Listens to the log from here on."""
         self._logger.addHandler(self._listener)
         self._watching.append(self)
 
@@ -177,7 +174,6 @@ class InProcess:
             one.defects = True
 
     def end(self) -> None:
-        """Listens no more."""
         self._logger.removeHandler(self._listener)
         if self in self._watching:
             self._watching.remove(self)
@@ -213,7 +209,6 @@ def _children() -> set[str]:
 
 
 def _open_in(folder: Path) -> list[str]:
-    """Files of a folder that this process has open."""
     found = []
     for one in Path("/proc/self/fd").iterdir():
         try:

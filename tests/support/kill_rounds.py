@@ -76,7 +76,6 @@ class KillRounds:
         self.failures: list[BaseException] = []
 
     def run(self, rounds: int) -> None:
-        """So many rounds, and a last look."""
         with self.program:
             for number in range(rounds):
                 self.round(number)
@@ -96,7 +95,6 @@ class KillRounds:
         self.known.sent.clear()
 
     def round(self, number: int) -> None:
-        """Starts, looks at what the round before has left, works, and kills."""
         self.start()
         self.over.clear()
         workers = [threading.Thread(target=self.until_broken, args=(one, self.random.random()))
@@ -159,7 +157,6 @@ class KillRounds:
         return job
 
     def wait(self, own: random.Random) -> None:
-        """A call that blocks."""
         number = own.randrange(len(self.inputs))
         answer = self.program.convert(self.inputs[number])
         if answer.status == 503:
@@ -190,7 +187,6 @@ class KillRounds:
                 self.known.removed.add(job)
 
     def check_gone(self) -> None:
-        """Nothing that the server has started outlives it."""
         until(lambda: not self.program.family(), ENDED_S)
 
     def check_store(self) -> None:
@@ -262,7 +258,6 @@ class KillRounds:
 
 
 def sound(seconds: float, seed: int) -> bytes:
-    """Noise, as a WAV file."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, 44_100, 0, "NONE", ""))

@@ -79,7 +79,6 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def text_of(result: types.CallToolResult) -> str:
-    """The first words of a result."""
     first = result.content[0]
     assert first.type == "text"
     return first.text
@@ -93,13 +92,11 @@ def code_of(result: types.CallToolResult) -> str:
 
 
 def links_in(result: types.CallToolResult) -> list[types.ResourceLink]:
-    """The files of a result, as resources."""
     assert not result.is_error, text_of(result)
     return [one for one in result.content if one.type == "resource_link"]
 
 
 async def read(client: Client, uri: str) -> bytes:
-    """A resource's bytes."""
     (contents,) = (await client.read_resource(uri)).contents
     return base64.b64decode(contents.blob)  # type: ignore[union-attr]
 
@@ -111,7 +108,6 @@ def message(method: str, params: dict[str, Any] | None = None, number: int | Non
 
 
 def handshake() -> bytes:
-    """What begins a session."""
     who = {"name": "test", "version": "1"}
     return message(
         "initialize", {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": who}
@@ -126,13 +122,11 @@ def post(
 
 
 def events(answer: Answer) -> list[Any]:
-    """What an answer of events holds."""
     lines = answer.body.decode().splitlines()
     return [json.loads(one[6:]) for one in lines if one.startswith("data: ")]
 
 
 def python(program: str) -> list[str]:
-    """The words of a Python program in a process of its own."""
     return [sys.executable, "-W", "error", "-c", program]
 
 

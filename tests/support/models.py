@@ -42,7 +42,6 @@ sys.exit(main(sys.argv[2:]))
 
 
 def program(catalogue: Path) -> list[str]:
-    """The words that begin a command with that catalogue."""
     return [sys.executable, "-W", "error", "-c", PROGRAM, str(catalogue)]
 
 
@@ -208,7 +207,6 @@ class Index:
 
 @contextmanager
 def index(*wheels: Path) -> Iterator[Index]:
-    """An index that offers these wheels."""
     made = Index()
     made.offer(*wheels)
     with Server(made.answer) as server:
@@ -275,7 +273,6 @@ def flood(count: int) -> Callable[[Exchange], Awaitable[None]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files below a folder, hidden ones too."""
     return {
         one.relative_to(folder).as_posix(): one.read_bytes()
         for one in sorted(folder.rglob("*"))

@@ -79,7 +79,6 @@ class Mp3File:
 
     @property
     def audio(self) -> list[bytes]:
-        """The bytes of each audio frame."""
         return [frame.data for frame in self.frames]
 
     @property
@@ -231,7 +230,6 @@ def parse(source: Path | str | bytes) -> Mp3File:
 
 
 def audio_frames(source: Path | str | bytes) -> list[bytes]:
-    """The audio frames of a file in order, without the Xing/Info frame."""
     return parse(source).audio
 
 

@@ -55,7 +55,6 @@ def of(server: Asked, **options: Any) -> openai.OpenAI:
 
 
 def of_asyncio(server: Asked, **options: Any) -> openai.AsyncOpenAI:
-    """The same for asyncio."""
     given = {"api_key": server.key, "max_retries": 0, "timeout": 60} | options
     return openai.AsyncOpenAI(base_url=f"{server.url}/v1", **given)
 

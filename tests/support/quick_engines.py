@@ -138,7 +138,6 @@ class QuickEngine(Engine):
         return Output(Produced(path, "image/png", "large.png"), "v1", sizes)
 
     def _read_text(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        """Tells how large the pictures are, and what their first samples are."""
         words = []
         for number, one in enumerate(request.values["pictures"]):
             pixels = Path(request.values[f"pixels_{number}"].path)

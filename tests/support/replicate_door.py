@@ -154,7 +154,6 @@ def of(
 def of_asyncio(
     server: PolymuxServer, authority: Authority | None = None, key: str | None = None
 ) -> replicate.Client:
-    """The same for asyncio."""
     return replicate.Client(
         key or server.key,
         base_url=f"{server.url}/replicate",

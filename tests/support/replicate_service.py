@@ -53,12 +53,10 @@ Stages = list[dict[str, Any]]
 
 
 def whole(version: str) -> str:
-    """A version's whole id."""
     return version + hashlib.sha256(version.encode()).hexdigest()[len(version) :]
 
 
 def replicate(folder: Path, service: MisbehavingServer, **more: Any) -> UpstreamSettings:
-    """Settings of an upstream whose key lies in a file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "replicate.key"
     path.write_text(f"{CANARY}\n")
@@ -79,11 +77,9 @@ class Prediction:
 
     @property
     def canceled(self) -> bool:
-        """Whether anybody has cancelled it."""
         return self.canceled_at is not None
 
     def value(self, url: str) -> dict[str, Any]:
-        """As it is answered now."""
         now = self.stages[min(self.asked, len(self.stages) - 1)]
         if self.canceled and now["status"] not in ENDED:
             now = {"status": "canceled"}
@@ -243,5 +239,4 @@ class ReplicateService(MisbehavingServer):
 
 
 def problem(status: int, title: str, detail: str) -> tuple[int, Any]:
-    """An error as Replicate has it."""
     return status, {"title": title, "detail": detail, "status": status}

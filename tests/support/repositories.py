@@ -177,7 +177,6 @@ def entry(path: str, data: bytes) -> dict[str, Any]:
 
 @contextmanager
 def hub(files: Mapping[str, Mapping[str, bytes]]) -> Iterator[Hub]:
-    """A service with these repositories, and another for the storage."""
     made = Hub({name: dict(one) for name, one in files.items()})
     with Server(made.answer) as server, Server(made.store) as storage:
         made.url, made.storage = server.url().rstrip("/"), storage.url().rstrip("/")

@@ -61,7 +61,6 @@ class Scene:
         self.made = kind(sources, self.cache, deadline_s, clock=self.clock, **pace)
 
     async def slowly(self) -> None:
-        """Takes a second of this clock."""
         await self.clock.sleep(1)
 
     def together(self, *work: Coroutine[Any, Any, Any]) -> list[Any]:

@@ -90,7 +90,6 @@ class ServedProcess(Asked):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Its key, and where its store lies."""
         return self.key, os.fspath(self.folder / "store")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -119,11 +118,9 @@ class ServedProcess(Asked):
         assert status == 0, self.log()
 
     def log(self) -> str:
-        """Everything that it has said."""
         return self.log_path.read_text("utf-8", "surrogateescape")
 
     def tree(self) -> list[int]:
-        """Its process and those that it has started."""
         found = [self.process.pid]
         for pid in found:
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -142,11 +139,9 @@ class ServedProcess(Asked):
         return total
 
     def descriptors(self) -> int:
-        """How many are open in the server itself."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def cpu_s(self) -> float:
-        """How long the server itself has been at work."""
         if SANITIZED:
             return 0.0
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -158,7 +153,6 @@ class ServedProcess(Asked):
 
 
 def until(condition: Callable[[], object], max_s: float = 60) -> float:
-    """Waits for it; gives how long that took."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < max_s

@@ -25,7 +25,6 @@ RATE_HZ = 16_000
 
 
 def recording(samples: numpy.ndarray, rate_hz: int = RATE_HZ) -> bytes:
-    """One channel of 16 bits as WAV."""
     file = io.BytesIO()
     with wave.open(file, "wb") as writer:
         writer.setnchannels(1)
@@ -36,7 +35,6 @@ def recording(samples: numpy.ndarray, rate_hz: int = RATE_HZ) -> bytes:
 
 
 def music(seed: int = 1, duration_s: float = 4.0) -> bytes:
-    """Notes that fade, as WAV."""
     chance = numpy.random.default_rng(seed)
     times = numpy.arange(int(duration_s * RATE_HZ)) / RATE_HZ
     sound = chance.normal(0, 0.002, len(times))

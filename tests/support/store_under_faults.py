@@ -75,7 +75,6 @@ class Steps:
         return result
 
     def job(self) -> None:
-        """A job from its beginning to its end, with a file."""
         job = Job(new_id(), "o", "convert_to_mp3", "m", "v", {}, 1.0)
         if self.step("add", lambda: self.store.jobs.add(job)) is None:
             return
@@ -103,7 +102,6 @@ class Steps:
 
 
 def found(folder: Path, steps: Steps) -> dict[str, Any]:
-    """What a store that is opened afterwards has."""
     store = Store(folder)
     try:
         lost = [name for name in steps.jobs if store.jobs.find(name) is None]

@@ -34,7 +34,6 @@ def asked(what: str, **values: Any) -> OperationRequest:
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Makes a test of a coroutine."""
 
     @functools.wraps(test)
     def run(*args: Any, **given: Any) -> None:

@@ -102,7 +102,6 @@ def wan(folder: Path) -> Path:
 
 
 def no_video(folder: Path) -> Path:
-    """A model of pictures, where one of videos belongs."""
     return stable_diffusion(folder)
 
 
