@@ -7,32 +7,20 @@ the corpus is asked of what they fetch through: `decoy_network` and `decoy_proxy
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
-from polymux.downloads.url_inputs import UrlFetcher, failure_of
-from polymux.errors import PolymuxError
-from polymux.fetch.fetcher import FetchPolicy
-from polymux.server.compat.replicate.delivery import Delivery
 from polymux.service.errors import described
-from polymux.service.model import OperationRequest, ProgressSink, Upload
+from polymux.service.model import OperationRequest, Upload
 from polymux.service.service import Service, is_job
 from polymux.service.store import Store
-from polymux.upstreams.client import UpstreamServer
-from polymux.upstreams.polymux import PolymuxUpstream
-from polymux.upstreams.replicate.backend import ReplicateUpstream
-from polymux.upstreams.replicate.client import ReplicateServer
-from polymux.upstreams.result_files import fetched
 
 from support import decoy_network
 from support.decoy_backends import PROXY, backends
@@ -40,10 +28,6 @@ from support.decoy_network import ADDRESS, CODES, NAMES, started, tell
 from support.url_corpus import PUBLIC, SAMPLE, proxies
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from polymux.service.temporary_files import TempFile
-
     from support.decoy_network import Decoys
 
 #: A file of the request's own, where one must be; any will do, as nothing opens it.
@@ -183,99 +167,6 @@ async def all_of(
     return dict(zip(places, codes, strict=True))
 
 
-async def unanswered(service: Service) -> dict[str, Any]:
-    """A name that the resolver says nothing to, of every such field at once, and others meanwhile.
-
-    Each field's code and the seconds until it came; how long good requests took until then.
-    """
-    began = time.monotonic()
-
-    async def one(field: str) -> tuple[str, float]:
-        return await outcome(service, field, "http://silent.example/"), time.monotonic() - began
-
-    waiting = {field: asyncio.create_task(one(field)) for field in NAMED}
-    meanwhile: list[tuple[str, float]] = []
-    for field in itertools.cycle(field for field in NAMED if field not in PAGES):
-        asked_at = time.monotonic()
-        code = await outcome(service, field, f"http://{PUBLIC}/")
-        if all(task.done() for task in waiting.values()):
-            break
-        meanwhile.append((code, time.monotonic() - asked_at))
-        await asyncio.sleep(0.1)
-    return {"fields": {field: await task for field, task in waiting.items()}, "others": meanwhile}
-
-
-async def called(folder: Path) -> dict[str, Any]:
-    """The same of what fetches without an operation's field for it."""
-    policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
-    delivery = Delivery(policy)
-    url_fetcher = UrlFetcher(policy, 1 << 20)
-    upstream = UpstreamServer("upstream", "https://upstream.example/v1")
-    models = ReplicateUpstream(ReplicateServer("models", f"http://{PUBLIC}/v1"), policy=policy)
-    other = PolymuxUpstream(UpstreamServer("other", f"http://{PUBLIC}", ours=True), policy=policy)
-    with closing(Store(folder, cap_bytes=1 << 30, life_s=3600)) as store:
-        (folder / "a.png").write_bytes(b"picture")
-        sent = Upload(folder / "a.png", "a.png", "image/png", 7)
-
-        async def webhook(url: str) -> str:
-            return f"status {await delivery.post(url, b'{}', [])}"
-
-        async def file_of_a_prediction(url: str) -> str:
-            drafts: list[TempFile] = []
-            try:
-                await url_fetcher.fetch(url, sink(), drafts)
-            finally:
-                for one in drafts:
-                    one.discard(beside=True)
-            return "succeeded"
-
-        async def output_of_an_upstream(url: str) -> str:
-            (await fetched(upstream, url, sink(), policy, "made")).draft.discard()
-            return "succeeded"
-
-        async def weights(url: str) -> str:
-            fields = [("prompt", "x"), ("replicate_weights", url)]
-            checked = contract.read_form("generate_image", fields, model="lorenzomarines/astra")
-            await models.run(OperationRequest.of(checked), sink())
-            return "succeeded"
-
-        async def fields_for_another_polymux(url: str) -> str:
-            codes = {await code_of(field_for_another(field, url)) for field in REQUESTS}
-            return " ".join(sorted(codes))
-
-        async def field_for_another(field: str, url: str) -> str:
-            work = work_of(field, url)
-            # A device is no file that can be sent.
-            values = {name: sent if one is _FILE else one for name, one in work.values.items()}
-            await other.run(replace(work, values=values), sink())
-            return "succeeded"
-
-        def sink() -> ProgressSink:
-            return ProgressSink(lambda: None, store.media.draft)
-
-        found: dict[str, Any] = {}
-        for call in (
-            webhook, file_of_a_prediction, output_of_an_upstream, weights,
-            fields_for_another_polymux,
-        ):  # fmt: skip
-            began = time.monotonic()
-            found[call.__name__] = {url: await code_of(call(url)) for url in SAMPLE}
-            found[f"{call.__name__} redirected"] = {url: await code_of(call(url)) for url in LED}
-            sys.stderr.write(f"{call.__name__}: {time.monotonic() - began:.1f} s\n")
-    await delivery.close()
-    await models.close()
-    await other.close()
-    return found
-
-
-async def code_of(call: Awaitable[str]) -> str:
-    try:
-        return await call
-    except Exception as error:
-        told = failure_of(error) if isinstance(error, PolymuxError) else error
-        return str(described(told)["code"])
-
-
 async def served(folder: Path, decoys: Decoys) -> dict[str, Any]:
     """What a service says whose backends do every operation that has such a field."""
     store = Store(folder / "operations", cap_bytes=1 << 30, life_s=3600)
@@ -288,14 +179,12 @@ async def served(folder: Path, decoys: Decoys) -> dict[str, Any]:
             for field in NAMED
             for name in ("rebinding", *(NAMES[1::3] if field in PAGES else NAMES[1:]))
         }
-        found["silent"] = await unanswered(service)
         found["good"] = {
             field: await outcome(service, field, PROXY if field in PROXIES else f"http://{PUBLIC}/")
             for field in REQUESTS
         }
     finally:
         await service.close()
-    found["calls"] = await called(folder / "calls")
     return found
 
 
