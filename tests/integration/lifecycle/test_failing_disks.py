@@ -121,14 +121,6 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
     assert versions >= ({1, 2} if call in ("write", "fsync") else {1})
 
 
-@pytest.mark.parametrize("call", ["write", "rename", "mkdir"])
-def test_killed_while_a_new_catalogue_is_made(library: Path, place: Path, call: str) -> None:
-    """D09: files whose catalogue is gone are put aside, and never taken for somebody's litter."""
-    for one in rounds(library, place, call, "SIGKILL", "once", "anew"):
-        check(one)
-        assert one["files"], one
-
-
 @pytest.mark.parametrize(
     ("error", "call"),
     [
