@@ -132,7 +132,7 @@ def _table_cases() -> list[Case]:
                 ),
             },
         ),
-        case("V06", "elst-50000-entries", _many_edits, broken, limits={"duration_s": 600}),
+        case("V06", "elst-50000-entries", _many_edits, broken, limits={"duration_s": 60}),
     ]
 
 
