@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import struct
-import wave
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PIL import Image
+from support.waves import wave_file
 
 from servers.replies import RefusedError, Reply
 
@@ -67,13 +67,7 @@ def _picture(form: str, width: int, height: int) -> bytes:
 
 
 def wav(samples: int = 800) -> bytes:
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(bytes(2 * samples))
-    return file.getvalue()
+    return wave_file(bytes(2 * samples), 8000)
 
 
 def mp3(frames: int = 3) -> bytes:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import random
 import sqlite3
-import wave
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import polymux
+
+from support.waves import wave_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +31,7 @@ MANIFEST = "polymux-batch.db"
 
 
 def noise(seed: int, seconds: float = 0.1) -> bytes:
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, 16_000, 0, "NONE", ""))
-        file.writeframes(random.Random(seed).randbytes(2 * round(seconds * 16_000)))
-    return buffer.getvalue()
+    return wave_file(random.Random(seed).randbytes(2 * round(seconds * 16_000)), 16_000)
 
 
 class BatchKills:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import wave
 from typing import TYPE_CHECKING
 
 import numpy
 
 from support import programs
+from support.waves import wave_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,11 +36,7 @@ def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
 
 
 def write(path: Path, samples: numpy.ndarray) -> Path:
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RATE)
-        file.writeframes((samples * 32_000).astype("<i2").tobytes())
+    path.write_bytes(wave_file((samples * 32_000).astype("<i2").tobytes(), RATE))
     return path
 
 

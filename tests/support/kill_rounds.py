@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import io
 import json
 import random
 import sqlite3
 import threading
 import time
-import wave
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from urllib.parse import urlsplit
 
 from support.served import until
 from support.serving import ServedProgram
+from support.waves import wave_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -258,11 +257,7 @@ class KillRounds:
 
 
 def sound(seconds: float, seed: int) -> bytes:
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, 44_100, 0, "NONE", ""))
-        file.writeframes(random.Random(seed).randbytes(2 * round(seconds * 44_100)))
-    return buffer.getvalue()
+    return wave_file(random.Random(seed).randbytes(2 * round(seconds * 44_100)), 44_100)
 
 
 def path_of(link: str) -> str:

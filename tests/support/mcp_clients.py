@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from polymux.service.model import OperationResult, OutputFile, Upload
+from polymux.service.model import OperationResult, Upload
 
 from support.commands import PROGRAM, environment
 from support.services import Scripted
@@ -149,9 +149,8 @@ class Making(Scripted):
         if work.operation != "generate_image":
             return await super().run(work, sink)
         self.began.append(work)
-        made = []
-        for number, size in enumerate(self.sizes):
-            draft = sink.draft(size)
-            draft.path.write_bytes(bytes([number]) * size)
-            made.append(OutputFile(draft, self.kind, f"{number}.png"))
+        made = [
+            self.file(sink, bytes([number]) * size, self.kind, f"{number}.png")
+            for number, size in enumerate(self.sizes)
+        ]
         return OperationResult(made, "v1")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 from polymux.runtime.settings import EngineSettings
-from polymux.service.model import OperationResult, OutputFile
+from polymux.service.model import OperationResult
 from servers import media
 
 from support.chat_model import model_path
@@ -74,11 +74,10 @@ class ScriptedDoor(Scripted):
             return OperationResult(self.output, "v1", dict(self.metrics))
         if work.operation != "generate_image":
             return OperationResult(self._completion(work))
-        made = []
-        for number in range(work.values["num_outputs"]):
-            draft = sink.draft(100)
-            draft.path.write_bytes(PICTURE + str(number).encode())
-            made.append(OutputFile(draft, "image/png", f"{number}.png"))
+        made = [
+            self.file(sink, PICTURE + str(number).encode(), name=f"{number}.png")
+            for number in range(work.values["num_outputs"])
+        ]
         return OperationResult(made, "v1")
 
     def _completion(self, work: OperationRequest) -> dict[str, Any]:

@@ -76,9 +76,7 @@ class ScriptedModels(Scripted):
         return {"response": self._made(sink, 0)}
 
     def _made(self, sink: ProgressSink, number: int) -> OutputFile:
-        draft = sink.draft(100)
-        draft.path.write_bytes(PICTURE + str(number).encode())
-        return OutputFile(draft, "image/png", f"{number}.png")
+        return self.file(sink, PICTURE + str(number).encode(), name=f"{number}.png")
 
     async def stream(
         self, work: OperationRequest, sink: ProgressSink
