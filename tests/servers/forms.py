@@ -65,11 +65,7 @@ class Body:
 
 
 def body_of(request: Request) -> Body:
-    """What a request carried, of which all was kept.
-
-    Raises:
-        RefusedError: It is neither a JSON object nor a whole form.
-    """
+    """What a request carried, of which all was kept."""
     assert len(request.body) == request.body_bytes, "the server keeps no bodies of this size"
     kind, options = parse_options_header(request.header("content-type"))
     try:

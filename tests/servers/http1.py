@@ -22,11 +22,7 @@ HeaderFields = Iterable[tuple[str | bytes, str | bytes | int]]
 
 
 async def read_head(wire: Wire) -> Request:
-    """The next request of a connection, without its body.
-
-    Raises:
-        DisconnectedError: There is none.
-    """
+    """The next request of a connection, without its body."""
     head = await wire.read_until(b"\r\n\r\n", MAX_HEAD_BYTES)
     arrived_at = time.monotonic()
     first, *lines = head[:-4].split(b"\r\n")
@@ -65,11 +61,7 @@ def keeps_alive(request: Request) -> bool:
 async def body_pieces(
     wire: Wire, request: Request, max_bytes: int = PIECE_BYTES
 ) -> AsyncIterator[bytes]:
-    """The body's bytes as they come, chunks decoded.
-
-    Raises:
-        DisconnectedError: It breaks off, or its framing is wrong.
-    """
+    """The body's bytes as they come, chunks decoded."""
     if not is_chunked(request):
         left = int(request.header("content-length") or "0")
         while left:

@@ -34,11 +34,7 @@ class Exchange:
         self._reading: asyncio.Task[None] | None = None
 
     async def read_body(self, bytes_per_s: float | None = None) -> None:
-        """Reads the rest of the body into the record; says 100 to who waits for it.
-
-        Raises:
-            DisconnectedError: It breaks off.
-        """
+        """Reads the rest of the body into the record; says 100 to who waits for it."""
         if self._reading is not None:
             await self._reading
             return

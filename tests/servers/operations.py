@@ -44,11 +44,7 @@ class Operation:
     is_job: bool = False
 
     def model(self, given: str | None, encoding: str) -> str:
-        """The model that answers: the one named, or the only one that takes this encoding.
-
-        Raises:
-            RefusedError: There is no such model, or several would take it.
-        """
+        """The model that answers: the one named, or the only one that takes this encoding."""
         if "" in self.models:
             return ""
         fitting = [name for name, encodings in self.models.items() if encoding in encodings]

@@ -83,11 +83,7 @@ class Log:
             return list(self._requests)
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Waits until `condition` holds, which is tried after every change.
-
-        Raises:
-            TimeoutError: It did not within the time.
-        """
+        """Waits until `condition` holds, which is tried after every change."""
         with self._changed:
             if not self._changed.wait_for(condition, timeout_s):
                 raise TimeoutError(f"{what}: not within {timeout_s} s")

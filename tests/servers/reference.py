@@ -54,12 +54,7 @@ class Call:
 
 
 class ReferenceServer(LoopbackServer):
-    """All operations, predictions and result files on loopback.
-
-    Args:
-        token: The one that it takes.
-        options: As `LoopbackServer` has them.
-    """
+    """All operations, predictions and result files on loopback."""
 
     kept_body_bytes = 64 << 20
 

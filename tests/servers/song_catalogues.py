@@ -42,12 +42,7 @@ class Asked:
 
 @dataclass
 class SongCatalogues:
-    """All three at one address; used as a context.
-
-    Attributes:
-        instead: Catalogue to what it does instead of answering as it should.
-        asked: The requests, in their order.
-    """
+    """All three at one address; used as a context."""
 
     instead: dict[str, Said] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)

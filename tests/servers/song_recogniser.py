@@ -83,13 +83,7 @@ class Asked:
 
 @dataclass
 class SongRecogniser:
-    """Used as a context.
-
-    Attributes:
-        answer: What it knows.
-        instead: What it does instead of answering so.
-        asked: The requests, in their order.
-    """
+    """Used as a context."""
 
     answer: Mapping[str, Any] = field(default_factory=lambda: MATCH)
     instead: Said | None = None

@@ -87,11 +87,7 @@ class Wire(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def more(self) -> None:
-        """Waits for bytes beyond those that are buffered.
-
-        Raises:
-            DisconnectedError: The peer sends no more.
-        """
+        """Waits for bytes beyond those that are buffered."""
         self._arrived.clear()
         if self.closed.is_set():
             raise DisconnectedError("the peer sends no more")
@@ -116,11 +112,7 @@ class Wire(asyncio.Protocol):
         return data
 
     async def write(self, data: bytes) -> None:
-        """Hands all of it to the kernel.
-
-        Raises:
-            DisconnectedError: The peer has reset the connection, or the server has closed it.
-        """
+        """Hands all of it to the kernel."""
         if self._lost.is_set() or self._transport.is_closing():
             raise DisconnectedError("the connection is closed")
         self._transport.write(data)
@@ -130,11 +122,7 @@ class Wire(asyncio.Protocol):
         self.record.sent_bytes += len(data)
 
     async def sleep(self, seconds: float | None) -> None:
-        """Waits, for ever with None.
-
-        Raises:
-            DisconnectedError: The peer has closed meanwhile.
-        """
+        """Waits, for ever with None."""
         try:
             await asyncio.wait_for(self.closed.wait(), seconds)
         except TimeoutError:

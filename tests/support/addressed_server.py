@@ -72,15 +72,7 @@ class Writer(Backend):
 
 
 class AddressedServer(PolymuxServer):
-    """Fetches from some sites of this machine; media are converted, all else is scripted.
-
-    Args:
-        folder: Of its store.
-        sites: What may be fetched from.
-        max_bytes: Of one file.
-        bundle: Certificates that are believed.
-        download: Of `polymux.downloads.settings.DownloadSettings`, instead of the defaults.
-    """
+    """Fetches from some sites of this machine; media are converted, all else is scripted."""
 
     answer_within_s = 120.0
 
@@ -183,11 +175,7 @@ def _text(path: Path) -> str:
 
 
 class Watched:
-    """The most that this process's downloaders hold while a block runs; looked at again and again.
-
-    Attributes:
-        max_bytes: Of one process, resident; 0 where none was seen.
-    """
+    """The most that this process's downloaders hold while a block runs; looked at again and again."""
 
     def __init__(self) -> None:
         self.max_bytes = 0

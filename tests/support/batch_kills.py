@@ -35,12 +35,7 @@ def noise(seed: int, seconds: float = 0.1) -> bytes:
 
 
 class BatchKills:
-    """A folder of inputs, and what must come of it.
-
-    Args:
-        folder: Empty; everything lies in it.
-        count: How many inputs, beside one that is broken.
-    """
+    """A folder of inputs, and what must come of it."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self.folder, self.out = folder, folder / "out"

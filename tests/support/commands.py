@@ -123,14 +123,7 @@ def started(
 
 
 class Shell:
-    """A program on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys.
-
-    Args:
-        words: The program and its arguments.
-        cwd: Its folder, and home.
-        server: As `environment` has it.
-        stdout: Something else for its standard output.
-    """
+    """A program on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys."""
 
     def __init__(
         self, *words: str | Path, cwd: Path, server: Any = None, stdout: int | None = None

@@ -244,11 +244,7 @@ def knocks(decoys: Decoys) -> dict[str, int]:
 
 
 def started(locations: list[str]) -> tuple[Decoys, Resolver, dict[str, int]]:
-    """What answers in this network, on a thread of its own, and that each decoy can be reached.
-
-    Args:
-        locations: Where redirects lead to.
-    """
+    """What answers in this network, on a thread of its own, and that each decoy can be reached."""
     set_up_network()
     decoys, resolver = Decoys(), Resolver()
     loop = asyncio.new_event_loop()

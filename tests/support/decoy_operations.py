@@ -149,14 +149,7 @@ async def redirected(service: Service, field: str, decoys: Decoys) -> dict[str, 
 async def all_of(
     service: Service, field: str, places: list[str], locations: dict[str, str] | None = None
 ) -> dict[str, str]:
-    """What comes of each at a field, some at once.
-
-    Args:
-        service: What is asked.
-        field: The field.
-        places: The addresses.
-        locations: Where redirects lead that are quoted. Default: nowhere.
-    """
+    """What comes of each at a field, some at once."""
     limit = asyncio.Semaphore(4)
 
     async def one(place: str) -> str:

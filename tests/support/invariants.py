@@ -89,13 +89,7 @@ def _check_error(answer: Answer, text: str, asked: bytes) -> None:
 
 
 def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> None:
-    """I2 and I7 of what a server has said.
-
-    Args:
-        text: All of it.
-        secrets: What it may not hold.
-        defects: Whether the case makes something fail that nobody foresees. Default: False.
-    """
+    """I2 and I7 of what a server has said."""
     for words in _FORGOTTEN:
         assert words not in text, text[-3000:]
     for secret in filter(None, secrets):
@@ -179,12 +173,7 @@ class InProcess:
             self._watching.remove(self)
 
     def check(self, folder: Path, secrets: Sequence[str]) -> None:
-        """I2, I4 and I7, behind its end.
-
-        Args:
-            folder: Of its store.
-            secrets: What its log may not hold.
-        """
+        """I2, I4 and I7, behind its end."""
         check_log("\n".join(self._listener.lines), secrets, defects=self.defects)
         check_store(folder)
         if not self._watching:  # Else they may be of a server that is still there.

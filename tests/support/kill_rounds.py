@@ -54,12 +54,7 @@ class Ledger:
 
 
 class KillRounds:
-    """One store, and servers on it one after another.
-
-    Args:
-        folder: For the server's home.
-        seed: Of everything that is left to chance.
-    """
+    """One store, and servers on it one after another."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         import polymux

@@ -153,13 +153,7 @@ def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
 
 @dataclass
 class Index:
-    """A package index: what it offers, what it does instead, and what it was asked for.
-
-    Attributes:
-        files: File name to content.
-        instead: File name to what is done with a request for it.
-        asked: Names of the files that were asked for.
-    """
+    """A package index: what it offers, what it does instead, and what it was asked for."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     instead: dict[str, Callable[[Exchange], Awaitable[None]]] = field(default_factory=dict)

@@ -132,11 +132,7 @@ def _main_data_bits(side: int, side_bytes: int, *, lsf: bool, channels: int) -> 
 
 
 def parse_frame(data: bytes, offset: int) -> Frame:
-    """Reads the frame at `offset`.
-
-    Raises:
-        Mp3Error: There is no complete Layer III frame there.
-    """
+    """Reads the frame at `offset`."""
     header = int.from_bytes(data[offset : offset + 4], "big")
     version, layer = header >> 19 & 3, header >> 17 & 3
     bitrate_index, rate_index = header >> 12 & 15, header >> 10 & 3
@@ -205,11 +201,7 @@ def parse_xing(frame: Frame) -> XingTag | None:
 
 
 def parse(source: Path | str | bytes) -> Mp3File:
-    """Reads a whole MP3 file.
-
-    Raises:
-        Mp3Error: Something stands between or in frames that cannot be read.
-    """
+    """Reads a whole MP3 file."""
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     offset = id3v2_size(data)
     id3v2 = data[:offset]
@@ -239,9 +231,6 @@ def check_decodable(mp3: Mp3File) -> None:
     Follows the bit reservoir through the file: `main_data_begin` must point at bytes that exist
     and that no earlier frame uses, the data must end inside its own frame, and rate and version
     must not change.
-
-    Raises:
-        Mp3Error: A frame cannot be decoded; the message names it.
     """
     filled = 0  # bytes of main data of all frames so far
     used = 0  # where the previous frame's data ended, in that stream
@@ -261,11 +250,7 @@ def check_decodable(mp3: Mp3File) -> None:
 
 
 def check_xing(mp3: Mp3File) -> XingTag:
-    """Proves that the Xing/Info frame tells the truth about the file.
-
-    Raises:
-        Mp3Error: It is missing, or one of its fields is wrong; the message names it.
-    """
+    """Proves that the Xing/Info frame tells the truth about the file."""
     xing = mp3.xing
     if xing is None:
         raise Mp3Error("there is no Xing/Info frame")

@@ -160,14 +160,7 @@ class Asked:
 
 
 class PolymuxServer(Asked):
-    """Runs a server on a thread; as a context manager it stops at the end.
-
-    Args:
-        folder: Its store.
-        make: Makes its backends, on its event loop's thread.
-        settings: Instead of the defaults.
-        limits: Instead of the defaults.
-    """
+    """Runs a server on a thread; as a context manager it stops at the end."""
 
     def __init__(
         self,

@@ -40,11 +40,7 @@ def safetensors(**shapes: tuple[int, ...]) -> bytes:
 
 
 def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
-    """The files of a pipeline in diffusers' form: of its parts, unet and vae have weights.
-
-    Args:
-        weights: Part to the name of its weights. Default: the plain ones.
-    """
+    """The files of a pipeline in diffusers' form: of its parts, unet and vae have weights."""
     index = {
         "_class_name": "StableDiffusionPipeline",
         "unet": ["diffusers", "UNet2DConditionModel"],

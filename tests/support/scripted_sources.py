@@ -45,13 +45,7 @@ class ScriptedSource:
 
 
 class Scene:
-    """A scheduler of such sources, on a clock of its own.
-
-    Args:
-        kind: `SongSearch` or `Recogniser`.
-        sources: What it asks.
-        deadline_s: Its deadline.
-    """
+    """A scheduler of such sources, on a clock of its own."""
 
     def __init__(self, kind: Any, *sources: Any, deadline_s: float = 30) -> None:
         self.clock = MovedClock()

@@ -222,10 +222,6 @@ class ServedProgram:
         Args:
             on_head: Called when the head of the answer has come, which is with a stream's first
                 piece.
-
-        Raises:
-            OSError: There is no connection, or it broke off.
-            http.client.HTTPException: What came is no whole answer.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
         with closing(connection):
