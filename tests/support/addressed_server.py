@@ -175,7 +175,7 @@ def _text(path: Path) -> str:
 
 
 class Watched:
-    """The most that this process's downloaders hold while a block runs; looked at again and again."""
+    """The most that a downloader of this process holds while a block runs: `max_bytes`."""
 
     def __init__(self) -> None:
         self.max_bytes = 0
