@@ -110,21 +110,21 @@ def last_chunk(trailers: HeaderFields = ()) -> Step:
     return send(b"\r\n".join([b"0", *fields]) + b"\r\n\r\n")
 
 
-def wrong_content_length(declared: int, body: bytes, status: int = 200) -> Step:
+def wrong_content_length(declared: int, body: bytes) -> Step:
     """An answer whose body is longer or shorter than its head says; `close` should follow."""
     fields: http1.HeaderFields = [
         ("Content-Type", "application/json"),
         ("Content-Length", declared),
     ]
-    return send(http1.head(status, fields) + body)
+    return send(http1.head(200, fields) + body)
 
 
-def many_headers(count: int = 10_000, body: bytes = b"{}") -> Step:
-    return answer(200, body, [(f"X-Filler-{number}", "x") for number in range(count)])
+def many_headers() -> Step:
+    return answer(200, b"{}", [(f"X-Filler-{number}", "x") for number in range(10_000)])
 
 
-def huge_header(size_bytes: int = 1 << 20, body: bytes = b"{}") -> Step:
-    return answer(200, body, [("X-Filler", "x" * size_bytes)])
+def huge_header(size_bytes: int = 1 << 20) -> Step:
+    return answer(200, b"{}", [("X-Filler", "x" * size_bytes)])
 
 
 def _zeros_in_gzip(mebibytes: int) -> bytes:

@@ -28,9 +28,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 class Corpus:
     """Makes and finds the files."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Uses `folder`, by default the repository's ignored build folder."""
-        chosen = folder or Path(os.environ.get("POLYMUX_TEST_CORPUS", REPOSITORY / "build/corpus"))
+    def __init__(self) -> None:
+        chosen = Path(os.environ.get("POLYMUX_TEST_CORPUS", REPOSITORY / "build/corpus"))
         for program in programs.PACKAGES:
             programs.find(program)
         self.cache = Cache(chosen)

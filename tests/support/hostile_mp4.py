@@ -46,7 +46,8 @@ def _lying(kind: bytes, offset: int, field: bytes = _HUGE) -> Content:
     return lambda site: _patched(movie(site), kind, offset, field)
 
 
-def _many_edits(site: Site, count: int = 50_000) -> bytes:
+def _many_edits(site: Site) -> bytes:
+    count = 50_000
     data = _patched(movie(site), b"elst", 4, struct.pack(">I", count))
     more = struct.pack(">IiI", 1, 0, 0x10000) * (count - 1)
     for kind in (b"moov", b"trak", b"edts", b"elst"):

@@ -76,13 +76,13 @@ class Catalogue:
 
     text: str = ""
 
-    def wheel(self, key: str, path: Path, *, size: int | None = None, digest: str = "") -> None:
+    def wheel(self, key: str, path: Path, *, size: int | None = None) -> None:
         """A source: what is really in the file, or what is said of it."""
         data = path.read_bytes()
         project, version = path.name.split("-")[:2]
         self._source(
             key, file=path.name, project=project.replace("_", "-"), version=version,
-            bytes=len(data) if size is None else size, sha256=digest or sha256(data),
+            bytes=len(data) if size is None else size, sha256=sha256(data),
         )  # fmt: skip
 
     def url(self, key: str, url: str, file: str, data: bytes) -> None:

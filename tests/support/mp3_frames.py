@@ -99,16 +99,16 @@ def _crc16(data: bytes) -> int:
     return crc
 
 
-def id3v2_size(data: bytes, offset: int = 0) -> int:
-    """Bytes of the ID3v2 tag at `offset`, 0 if there is none."""
-    if data[offset : offset + 3] != b"ID3" or len(data) < offset + 10:
+def id3v2_size(data: bytes) -> int:
+    """Bytes of the ID3v2 tag, 0 if there is none."""
+    if data[:3] != b"ID3" or len(data) < 10:
         return 0
     size = 0
-    for byte in data[offset + 6 : offset + 10]:
+    for byte in data[6:10]:
         if byte & 0x80:
-            raise Mp3Error(f"ID3v2 size at {offset + 6} is not syncsafe")
+            raise Mp3Error("the size of the ID3v2 tag is not syncsafe")
         size = size << 7 | byte
-    return 10 + size + (10 if data[offset + 5] & 0x10 else 0)
+    return 10 + size + (10 if data[5] & 0x10 else 0)
 
 
 def _main_data_bits(side: int, side_bytes: int, *, lsf: bool, channels: int) -> tuple[int, int]:

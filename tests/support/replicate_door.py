@@ -40,8 +40,8 @@ MP3 = b"ID3 and frames"
 class ScriptedModels(Scripted):
     """Does every operation at once; keeps what its files held, and says `pieces` in chats."""
 
-    def __init__(self, *operations: str, max_concurrency: int = 8) -> None:
-        super().__init__("scripted", operations or OPERATIONS, max_concurrency)
+    def __init__(self, *operations: str) -> None:
+        super().__init__("scripted", operations or OPERATIONS, 8)
         self.models = ("small", "maker/large")
         self.files: list[dict[str, bytes]] = []
         self.pieces = ["Hel", "lo ", "there"]
@@ -149,11 +149,9 @@ def of(
     return made
 
 
-def of_asyncio(
-    server: PolymuxServer, authority: Authority | None = None, key: str | None = None
-) -> replicate.Client:
+def of_asyncio(server: PolymuxServer, authority: Authority | None = None) -> replicate.Client:
     return replicate.Client(
-        key or server.key,
+        server.key,
         base_url=f"{server.url}/replicate",
         transport=httpx.AsyncHTTPTransport(verify=_trust(authority)),
     )

@@ -36,7 +36,6 @@ class ServedProcess(Asked):
         max_concurrency: How many chats at once.
         write_s: How long a client may not read, instead of the default.
         log: The level.
-        flags: Of the interpreter, such as ``-O``.
         descriptors: How many may be open, instead of what this process may.
         more_bytes: How much more memory its own process may have had at most than at the start.
         settings: Others of `polymux.server.settings.settings.ServerSettings`.
@@ -52,7 +51,6 @@ class ServedProcess(Asked):
         max_concurrency: int = 4,
         write_s: float | None = None,
         log: str = "info",
-        flags: tuple[str, ...] = (),
         descriptors: int | None = None,
         more_bytes: int = MORE_BYTES,
         **settings: Any,
@@ -71,7 +69,7 @@ class ServedProcess(Asked):
             "descriptors": descriptors,
             "settings": settings,
         }
-        self._command = [sys.executable, *flags, "-m", "support.served", json.dumps(wanted)]
+        self._command = [sys.executable, "-m", "support.served", json.dumps(wanted)]
 
     def __enter__(self) -> Self:
         told = self.folder / "address"

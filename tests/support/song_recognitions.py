@@ -23,8 +23,8 @@ PATH = "/api/v1/songid"
 RATE_HZ = 16_000
 
 
-def recording(samples: numpy.ndarray, rate_hz: int = RATE_HZ) -> bytes:
-    return wave_file(samples.astype("<i2").tobytes(), rate_hz)
+def recording(samples: numpy.ndarray) -> bytes:
+    return wave_file(samples.astype("<i2").tobytes(), RATE_HZ)
 
 
 def music(seed: int = 1, duration_s: float = 4.0) -> bytes:
