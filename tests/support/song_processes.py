@@ -1,12 +1,12 @@
-"""Processes that use a catalogue of songs: ``python -m support.song_processes WHAT CATALOGUE ...``.
+"""Processes that use a catalogue: ``python -m support.song_processes WHAT CATALOGUE ...``.
 
 A last word ``sqlite3`` makes it go on as if apsw were not installed. Each prints a line for whatever
 it has done.
 
 ``add FOLDER`` adds songs. So does ``write FOLDER``, but it says ``writing`` before it looks at the
-second file, and waits for a line. ``ask SNIPPET TITLE`` names the song of a snippet again and again,
-says ``asking`` after the first time, and how often it was right once its input ends. ``look SNIPPET``
-does all that can be done with a catalogue that cannot be written.
+second file, and waits for a line. ``ask SNIPPET TITLE`` names the song of a snippet again and
+again, says ``asking`` after the first time, and how often it was right once its input ends.
+``look SNIPPET`` does all that can be done with a catalogue that cannot be written.
 """
 
 from __future__ import annotations
