@@ -1,7 +1,7 @@
 """Processes that use a catalogue: ``python -m support.song_processes WHAT CATALOGUE ...``.
 
-A last word ``sqlite3`` makes it go on as if apsw were not installed. Each prints a line for whatever
-it has done.
+A last word ``sqlite3`` makes it go on as if apsw were not installed. Each prints a line for all
+that it has done.
 
 ``add FOLDER`` adds songs. So does ``write FOLDER``, but it says ``writing`` before it looks at the
 second file, and waits for a line. ``ask SNIPPET TITLE`` names the song of a snippet again and
