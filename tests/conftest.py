@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux._util import redaction
+from polymux.models.folder import ModelsFolder
 from support.corpus import Corpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,3 +81,9 @@ def _keys_of_others() -> Iterator[None]:
 def corpus() -> Corpus:
     """Real media files of every kind; fails with a package's name if a program is missing."""
     return Corpus()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ModelsFolder:
+    """A folder of models that nobody else has."""
+    return ModelsFolder(tmp_path / "models")

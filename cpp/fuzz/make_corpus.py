@@ -16,18 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from support import (
-    chat_streams,
-    hostile_id3,
-    hostile_mkv,
-    hostile_mp4,
-    hostile_streams,
-    hostile_text,
-    hostile_wav,
-    url_corpus,
-)
+from support import chat_streams, hostile_cases, url_corpus
 from support.cache import Cache
-from support.hostile import Case, Clips, Site, noise
+from support.hostile import Clips, Site, noise
 
 TARGETS = (
     "convert",
@@ -104,11 +95,9 @@ def films(folder: Path) -> None:
 
 def broken_files(folder: Path) -> None:
     """The hostile files of the test-suite that are small enough."""
-    modules = [hostile_id3, hostile_mkv, hostile_mp4, hostile_streams, hostile_text, hostile_wav]
-    cases: list[Case] = [case for module in modules for case in module.cases()]
     with tempfile.TemporaryDirectory() as workshop:
         clips = Clips(Cache(folder.parent / "clips"))
-        for case in cases:
+        for case in hostile_cases.cases():
             if case.id in ("V12", "V13", "V14"):
                 continue  # bombs: long on purpose, and no seed for mutation
             place = Path(workshop) / str(case)

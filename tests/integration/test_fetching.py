@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from polymux import errors
 from polymux.fetch.fetcher import Fetched, FetchLimits, FetchPolicy, fetch
 from support.fetches import answering, failure, got
+from support.video_site import certified
 from support.web import Server
 
 if TYPE_CHECKING:
@@ -185,18 +185,7 @@ def test_proxies_and_netrc_of_the_machine_are_not_used(
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1 with its key, signed by itself."""
     folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-            "-nodes", "-days", "2", "-subj", "/CN=polymux test",
-            "-addext", "subjectAltName=IP:127.0.0.1",
-            "-keyout", "key.pem", "-out", "certificate.pem",
-        ],
-        cwd=folder, check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    both = folder / "both.pem"
-    both.write_bytes(b"".join((folder / f"{n}.pem").read_bytes() for n in ("key", "certificate")))
-    return both
+    return certified(folder, "IP:127.0.0.1").with_name("both.pem")
 
 
 def secure(server: Server, bundle: Path | None, path: str = "/") -> Fetched:

@@ -14,8 +14,8 @@ from polymux._native import media
 from polymux.engines.media.engine import native_source
 from polymux.media.options import native_limits
 from support import signature_oracle
-from support.signature_clips import RATE_HZ, clip
-from support.song_recognitions import recording
+from support.catalogue_songs import sound
+from support.song_recognitions import RATE_HZ, recording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 CLIPS = 20
 #: Of what is longer, both take as much from the middle.
 SEGMENT = 10 * RATE_HZ
+
+
+def clip(seed: int) -> numpy.ndarray:
+    """1 to 30 s of 16-bit samples: a melody, swelling noise, short noises, or a mix; some clip."""
+    chance = numpy.random.default_rng([9, seed])
+    count = int(chance.uniform(1, 30) * RATE_HZ)
+    noise = chance.normal(0, 0.3, count)
+    swell = numpy.sin(numpy.arange(count) / RATE_HZ * chance.uniform(1, 9))
+    melody = sound(seed, 30)[:count]
+    kinds = melody, noise * swell, noise * (swell > 0.99), melody + chance.uniform(0, 1) * noise
+    level = (0.02, 0.2, 0.5, 0.95, 2.5)[chance.integers(5)]
+    samples = kinds[seed % len(kinds)] * level
+    return numpy.clip(numpy.rint(samples * 32767), -32768, 32767).astype("<i2")
 
 
 def ours(path: Path) -> tuple[str, int, int]:

@@ -30,7 +30,6 @@ class Certificate:
     ca: Path
 
     def context(self) -> ssl.SSLContext:
-        """For the server's side."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.chain, self.key)
         if self.flavour == "tls_1_0":

@@ -33,11 +33,7 @@ class Chats:
         self.ends_after: int | None = None
 
     def answer(self, path: str, body: Body, wire: Wire) -> Reply:
-        """The answer to a chat.
-
-        Raises:
-            RefusedError: There are no messages, or a member has a wrong type.
-        """
+        """The answer to a chat."""
         given = body.values
         messages = given.get("messages")
         if not isinstance(messages, list) or not messages:

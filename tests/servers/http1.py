@@ -22,11 +22,7 @@ HeaderFields = Iterable[tuple[str | bytes, str | bytes | int]]
 
 
 async def read_head(wire: Wire) -> Request:
-    """The next request of a connection, without its body.
-
-    Raises:
-        DisconnectedError: There is none.
-    """
+    """The next request of a connection, without its body."""
     head = await wire.read_until(b"\r\n\r\n", MAX_HEAD_BYTES)
     arrived_at = time.monotonic()
     first, *lines = head[:-4].split(b"\r\n")
@@ -65,11 +61,7 @@ def keeps_alive(request: Request) -> bool:
 async def body_pieces(
     wire: Wire, request: Request, max_bytes: int = PIECE_BYTES
 ) -> AsyncIterator[bytes]:
-    """The body's bytes as they come, chunks decoded; trailers go to the request.
-
-    Raises:
-        DisconnectedError: It breaks off, or its framing is wrong.
-    """
+    """The body's bytes as they come, chunks decoded."""
     if not is_chunked(request):
         left = int(request.header("content-length") or "0")
         while left:
@@ -91,8 +83,7 @@ async def body_pieces(
             yield piece
         if await wire.read_until(b"\r\n", 2) != b"\r\n":
             raise DisconnectedError("a chunk is longer than it says")
-    while (line := await wire.read_until(b"\r\n", MAX_HEAD_BYTES)) != b"\r\n":
-        request.trailers += _fields([line[:-2]])
+    await wire.read_until(b"\r\n", 2)  # No trailers.
 
 
 def as_bytes(text: str | bytes | float) -> bytes:
@@ -106,12 +97,10 @@ def head(
     reason: str | bytes = "",
     version: str = "HTTP/1.1",
 ) -> bytes:
-    """Status line and header fields, with the empty line after them."""
     lines = [f"{version} {status} ".encode() + as_bytes(reason)]
     lines += [as_bytes(name) + b": " + as_bytes(value) for name, value in headers]
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk; an empty one ends the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)

@@ -32,11 +32,7 @@ def silent_port() -> Iterator[int]:
 
 @contextlib.contextmanager
 def full_port() -> Iterator[int]:
-    """A port whose accept queue is full: connecting to it waits for an answer that never comes.
-
-    Raises:
-        RuntimeError: This kernel answers although the queue is full.
-    """
+    """A port whose accept queue is full: connecting to it waits for an answer that never comes."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port = listener.getsockname()[1]

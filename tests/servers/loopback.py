@@ -31,16 +31,10 @@ class Exchange:
         self.server = server
         self.wire = wire
         self.request = request
-        #: Gets the body's pieces as they come, if set before they are read.
-        self.on_piece: Callable[[bytes], None] | None = None
         self._reading: asyncio.Task[None] | None = None
 
     async def read_body(self, bytes_per_s: float | None = None) -> None:
-        """Reads the rest of the body into the record; says 100 to who waits for it.
-
-        Raises:
-            DisconnectedError: It breaks off.
-        """
+        """Reads the rest of the body into the record; says 100 to who waits for it."""
         if self._reading is not None:
             await self._reading
             return
@@ -53,7 +47,6 @@ class Exchange:
         self._reading = asyncio.create_task(self._read(None))
 
     async def finish(self) -> None:
-        """Waits for what was begun meanwhile."""
         if self._reading is not None:
             await self._reading
 
@@ -68,8 +61,6 @@ class Exchange:
         most = http1.PIECE_BYTES if bytes_per_s is None else max(1, int(bytes_per_s / 50))
         async for piece in http1.body_pieces(self.wire, self.request, most):
             log.body(self.request, piece, keep)
-            if self.on_piece is not None:
-                self.on_piece(piece)
             if bytes_per_s is not None:
                 self.wire.stop_reading()
                 await asyncio.sleep(len(piece) / bytes_per_s)
@@ -88,29 +79,26 @@ class LoopbackServer:
     Args:
         tls: What makes it speak TLS.
         host_name: Name in `url`; it must lead to 127.0.0.1.
-        kept_body_bytes: How much of a request's body is kept in its record; its length and hash are
-            always of all of it.
         receive_buffer_bytes: The kernel's, small to make a peer feel early that nobody reads.
-        send_buffer_bytes: The kernel's.
         port: A free one unless given, as for a server that comes back.
     """
+
+    #: How much of a request's body is kept in its record; its length is always of all of it.
+    kept_body_bytes = 1 << 20
 
     def __init__(
         self,
         *,
         tls: ssl.SSLContext | None = None,
         host_name: str = "127.0.0.1",
-        kept_body_bytes: int = 1 << 20,
         receive_buffer_bytes: int | None = None,
-        send_buffer_bytes: int | None = None,
         port: int = 0,
     ) -> None:
         self.log = Log()
-        self.kept_body_bytes = kept_body_bytes
         self.port = port
         self._tls = tls
         self._host_name = host_name
-        self._buffers = (receive_buffer_bytes, send_buffer_bytes)
+        self._receive_buffer_bytes = receive_buffer_bytes
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
@@ -124,7 +112,6 @@ class LoopbackServer:
 
     @property
     def connections(self) -> list[Connection]:
-        """All connections, in the order in which they were accepted."""
         return self.log.connections
 
     @property
@@ -137,22 +124,18 @@ class LoopbackServer:
         return [one for one in self.connections if one.closed_at is None]
 
     def wait_requests(self, count: int, timeout_s: float = 5) -> list[Request]:
-        """The first `count` requests, once they have arrived; `TimeoutError` if they do not."""
         self.log.wait_for(lambda: len(self.requests) >= count, timeout_s, f"{count} requests")
         return self.requests[:count]
 
     def wait_connections(self, count: int, timeout_s: float = 5) -> list[Connection]:
-        """The first `count` connections, once they are accepted; `TimeoutError` if not."""
         self.log.wait_for(lambda: len(self.connections) >= count, timeout_s, f"{count} connections")
         return self.connections[:count]
 
     def wait_complete(self, request: Request, timeout_s: float = 5) -> Request:
-        """The request, once all of its body was read; `TimeoutError` if that does not happen."""
         self.log.wait_for(lambda: request.body_complete, timeout_s, "the whole body")
         return request
 
     def wait_closed(self, connection: Connection, timeout_s: float = 5) -> Connection:
-        """The connection, once it is closed; `TimeoutError` if it stays open."""
         what = f"the end of connection {connection.number}"
         self.log.wait_for(lambda: connection.closed_at is not None, timeout_s, what)
         return connection
@@ -166,9 +149,8 @@ class LoopbackServer:
 
     def __enter__(self) -> Self:
         listener = socket.create_server(("127.0.0.1", self.port), backlog=1024)
-        for option, size in zip((socket.SO_RCVBUF, socket.SO_SNDBUF), self._buffers, strict=True):
-            if size is not None:
-                listener.setsockopt(socket.SOL_SOCKET, option, size)
+        if size := self._receive_buffer_bytes:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
         listener.setblocking(False)
         self.port = listener.getsockname()[1]
         ready = threading.Event()
@@ -193,7 +175,6 @@ class LoopbackServer:
             raise AssertionError("the test server failed:\n" + "\n".join(self._failures))
 
     def call(self, function: Callable[[], None]) -> None:
-        """Has the server's thread call a function soon."""
         self._loop.call_soon_threadsafe(function)
 
     def _run(self, listener: socket.socket, ready: Callable[[], None]) -> None:
@@ -235,9 +216,8 @@ class LoopbackServer:
                 ssl=self._tls,
                 ssl_shutdown_timeout=1 if self._tls else None,
             )
-        except (OSError, asyncio.CancelledError) as error:  # ssl.SSLError is an OSError
-            record.tls_error = str(error)
-            self.log.closed(record, "fin")
+        except (OSError, asyncio.CancelledError):  # ssl.SSLError is an OSError
+            self.log.closed(record)
             return
         self._wires[record] = wire
         try:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-#: `fin`: the peer closed in order; `reset`: with RST; `server`: the server was first.
-ClosedBy = Literal["fin", "reset", "server"]
 
 
 @dataclass(eq=False)
@@ -31,17 +27,10 @@ class Request:
     body_bytes: int = 0
     kept: bytearray = field(default_factory=bytearray, repr=False)
     body_complete: bool = False
-    completed_at: float | None = None
-    trailers: list[tuple[bytes, bytes]] = field(default_factory=list, repr=False)
-    hash: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False)
 
     @property
     def body(self) -> bytes:
         return bytes(self.kept)
-
-    @property
-    def body_sha256(self) -> str:
-        return self.hash.hexdigest()
 
     @property
     def path(self) -> str:
@@ -52,12 +41,10 @@ class Request:
         return self.target.partition("?")[2]
 
     def all_of(self, name: str) -> list[str]:
-        """The values of all header fields of that name."""
         wanted = name.lower().encode()
         return [value.decode("latin-1") for key, value in self.headers if key.lower() == wanted]
 
     def header(self, name: str) -> str | None:
-        """The value of the first header field of that name."""
         values = self.all_of(name)
         return values[0] if values else None
 
@@ -75,11 +62,6 @@ class Connection:
     #: What its kernel, or a buffer of some KiB before it, has taken.
     sent_bytes: int = 0
     closed_at: float | None = None
-    closed_by: ClosedBy | None = None
-    #: RST of the peer, also after its FIN.
-    reset_at: float | None = None
-    tls_version: str | None = None
-    tls_error: str | None = None
 
 
 class Log:
@@ -101,11 +83,7 @@ class Log:
             return list(self._requests)
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Waits until `condition` holds, which is tried after every change.
-
-        Raises:
-            TimeoutError: It did not within the time.
-        """
+        """Waits until `condition` holds, which is tried after every change."""
         with self._changed:
             if not self._changed.wait_for(condition, timeout_s):
                 raise TimeoutError(f"{what}: not within {timeout_s} s")
@@ -128,24 +106,18 @@ class Log:
         with self._changed:
             request.kept += data[: max(0, keep_bytes - len(request.kept))]
             request.body_bytes += len(data)
-            request.hash.update(data)
             self._changed.notify_all()
 
     def body_end(self, request: Request) -> None:
         with self._changed:
             request.body_complete = True
-            request.completed_at = time.monotonic()
             self._changed.notify_all()
 
-    def closed(self, connection: Connection, by: ClosedBy) -> None:
-        """The first end of a connection counts; RST after FIN is kept beside it."""
-        now = time.monotonic()
+    def closed(self, connection: Connection) -> None:
+        """Whoever was first; an end that is told once more changes nothing."""
         with self._changed:
-            if by == "reset" and connection.reset_at is None:
-                connection.reset_at = now
             if connection.closed_at is None:
-                connection.closed_at = now
-                connection.closed_by = by
+                connection.closed_at = time.monotonic()
             self._changed.notify_all()
 
     def changed(self) -> None:

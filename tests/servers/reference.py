@@ -11,9 +11,7 @@ Example:
 
 from __future__ import annotations
 
-import hmac
 import itertools
-import re
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,9 +19,9 @@ from urllib.parse import parse_qs
 
 from servers import http1, media, predictions
 from servers.chats import COMPLETION, FREE, Chats
-from servers.forms import Body, reader_of
+from servers.forms import Body, body_of
 from servers.loopback import Exchange, LoopbackServer
-from servers.operations import JSON, OPERATIONS, Received
+from servers.operations import OPERATIONS, Received
 from servers.replies import Fields, RefusedError, Reply, error_reply, json_reply
 
 if TYPE_CHECKING:
@@ -31,9 +29,9 @@ if TYPE_CHECKING:
 
     from servers.predictions import Job
     from servers.records import Request
+    from servers.wire import Wire
 
 API = "/api/v1/"
-_FAILING_PATH = re.compile(r"/fail/(\d{3})(/.*)")
 
 
 @dataclass
@@ -53,45 +51,24 @@ class Call:
     path: str
     model: str
     body: Body
-    #: Whether it was the same as an earlier one by its Idempotency-Key.
-    replayed: bool = False
-
-
-@dataclass
-class _Kept:
-    """What an Idempotency-Key stands for."""
-
-    fingerprint: str
-    job: Job | None = None
-    reply: Reply | None = None
 
 
 class ReferenceServer(LoopbackServer):
-    """All operations, predictions and result files on loopback.
+    """All operations, predictions and result files on loopback."""
 
-    Args:
-        token: The one that it takes.
-        polymux_version: Value of the header Polymux-Version; None leaves it out.
-        options: As `LoopbackServer` has them.
-    """
+    kept_body_bytes = 64 << 20
 
-    def __init__(
-        self,
-        *,
-        token: str = "reference-token",
-        polymux_version: str | None = "0.1.0",
-        **options: Any,
-    ) -> None:
+    def __init__(self, *, token: str = "reference-token", **options: Any) -> None:
         super().__init__(**options)
         self.token = token
-        self.polymux_version = polymux_version
         self.predictions = predictions.Predictions()
         self.media = media.Media()
         self.chats = Chats()
         #: Good requests to operations, in order.
         self.calls: list[Call] = []
         self._faults: list[Fault] = []
-        self._kept: dict[str, _Kept] = {}
+        #: What an Idempotency-Key stands for.
+        self._kept: dict[str | None, Job | Reply] = {}
         self._numbers = itertools.count(1)
 
     def __enter__(self) -> Self:
@@ -112,9 +89,6 @@ class ReferenceServer(LoopbackServer):
     ) -> None:
         """Answers the next requests with an error, after their body was read.
 
-        A request can ask for one itself: by the header ``Test-Status: 503``, or by a path that
-        begins with ``/fail/503``.
-
         Args:
             status: Any; the rest is as `replies.error_reply` has it.
             text: Member ``error``.
@@ -129,41 +103,29 @@ class ReferenceServer(LoopbackServer):
             reply.body = body
         self._faults.append(Fault(reply, times, path))
 
-    def forget_faults(self) -> None:
-        """Ends what `fail` began."""
-        self._faults.clear()
-
     async def answer(self, exchange: Exchange) -> None:
+        await exchange.read_body()
         try:
-            reply = await self._reply(exchange)
+            reply = await self._reply(exchange.request, exchange.wire)
         except RefusedError as error:
             reply = error.reply
-        request = exchange.request
-        if not request.body_complete and not http1.expects_continue(request):
-            exchange.read_body_meanwhile()  # so that the connection can go on
         await self._send(exchange, reply)
 
-    async def _reply(self, exchange: Exchange) -> Reply:
-        request = exchange.request
+    async def _reply(self, request: Request, wire: Wire) -> Reply:
         fault = self._fault(request)
         if fault is not None:
-            await exchange.read_body()
             return fault
         if request.path.startswith(media.PREFIX):
             return self.media.answer(request)
         if request.path == f"{API}readiness":
             return json_reply({"status": "ready"})
-        self._check_token(request)
+        if request.all_of("authorization") != [f"Bearer {self.token}"]:
+            raise RefusedError(401, "the token is missing or wrong")
         if request.path.startswith(predictions.PATH):
-            await exchange.read_body()
             return self.predictions.answer(request)
-        return await self._operation(exchange)
+        return await self._operation(request, wire)
 
     def _fault(self, request: Request) -> Reply | None:
-        asked = request.header("test-status")
-        match = _FAILING_PATH.fullmatch(request.path)
-        if match or asked:
-            return error_reply(int(match[1] if match else asked or "500"))
         for fault in self._faults:
             if fault.path in (None, request.path):
                 if fault.times is not None:
@@ -173,68 +135,36 @@ class ReferenceServer(LoopbackServer):
                 return fault.reply
         return None
 
-    def _check_token(self, request: Request) -> None:
-        """Exactly one header of the right form; compared in constant time, as a server should."""
-        given = request.all_of("authorization")
-        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        right = hmac.compare_digest(token.encode("latin-1"), self.token.encode())
-        if scheme.lower() != "bearer" or not right:
-            raise RefusedError(401, "the token is missing or wrong")
-
-    async def _operation(self, exchange: Exchange) -> Reply:
-        request = exchange.request
+    async def _operation(self, request: Request, wire: Wire) -> Reply:
         path = request.path.removeprefix(API)
         operation = OPERATIONS.get(path)
         if not request.path.startswith(API) or (not operation and path not in (COMPLETION, FREE)):
             raise RefusedError(404, "there is nothing here")
         if request.method != "POST":
             raise RefusedError(405, "operations take POST")
-        given = parse_qs(request.query, keep_blank_values=True).get("model", [None])[0]
-        encodings = operation.encodings(given) if operation else JSON
-        reader = reader_of(request.header("content-type"), encodings)
-        exchange.on_piece = reader.take
-        await exchange.read_body()
-        body = reader.body()
-        model = ""
-        if operation:
-            model = operation.model(given, body.encoding)
-            operation.check(body)
-        return await self._answer_once(exchange, Call(request, path, model, body))
-
-    async def _answer_once(self, exchange: Exchange, call: Call) -> Reply:
-        """The same key and content get the same job or answer; other content is refused."""
-        key = call.request.header("idempotency-key")
-        fingerprint = f"{call.path} {call.model} {call.body.fingerprint}"
-        kept = _Kept(fingerprint)
-        if key is not None:
-            call.replayed = key in self._kept
-            kept = self._kept.setdefault(key, kept)
-            if kept.fingerprint != fingerprint:
-                raise RefusedError(409, "another request was sent under this Idempotency-Key")
-        operation = OPERATIONS.get(call.path)
+        body = body_of(request)
         if operation is None:
-            chat = self.chats.answer(call.path, call.body, exchange.wire)
-            self.calls.append(call)
-            return chat
-        self.calls.append(call)
-        if kept.job is None and kept.reply is None:
-            received = Received(call.model, call.body, next(self._numbers), self.media.add)
-            value = operation.make(received)
+            reply = self.chats.answer(path, body, wire)
+            self.calls.append(Call(request, path, "", body))
+            return reply
+        given = parse_qs(request.query, keep_blank_values=True).get("model", [None])[0]
+        model = operation.model(given, body.encoding)
+        self.calls.append(Call(request, path, model, body))
+        # The same key gets the same job or answer.
+        key = request.header("idempotency-key")
+        kept = self._kept.get(key) if key else None
+        if kept is None:
+            value = operation.make(Received(model, body, next(self._numbers), self.media.add))
+            kept = json_reply(value)
             if operation.is_job:
-                kept.job = self.predictions.create(call.model, call.body.values, value)
-            else:
-                kept.reply = json_reply(value)
-        if kept.job is not None:
-            return await self.predictions.created(kept.job, call.request)
-        assert kept.reply is not None
-        return kept.reply
+                kept = self.predictions.create(model, body.values, value)
+            self._kept[key] = kept
+        return kept if isinstance(kept, Reply) else await self.predictions.created(kept, request)
 
     async def _send(self, exchange: Exchange, reply: Reply) -> None:
         request, write = exchange.request, exchange.wire.write
         identity = request.header("x-request-id") or uuid.uuid4().hex
-        headers = [*reply.headers, ("X-Request-ID", identity)]
-        if self.polymux_version is not None:
-            headers.append(("Polymux-Version", self.polymux_version))
+        headers = [*reply.headers, ("X-Request-ID", identity), ("Polymux-Version", "0.1.0")]
         if reply.events is None:
             headers.append(("Content-Length", str(len(reply.body))))
             body = b"" if request.method == "HEAD" else reply.body

@@ -70,15 +70,7 @@ def json_reply(value: Any, status: int = 200, headers: Fields | None = None) -> 
 def error_reply(
     status: int, text: str = "", *, code: str = "", param: str = "", headers: Fields | None = None
 ) -> Reply:
-    """An error in the interface's shape.
-
-    Args:
-        status: Of the answer; what is not given comes from `ERRORS`.
-        text: Member ``error``.
-        code: Member ``code``.
-        param: Member ``param``; left out when empty.
-        headers: Instead of those that belong to the status, such as Retry-After.
-    """
+    """An error in the interface's shape."""
     usual_code, usual_text = ERRORS.get(status, ("", f"status {status}"))
     value = {"error": text or usual_text, "code": code or usual_code}
     if param:
@@ -93,12 +85,7 @@ def event(value: Any) -> bytes:
 
 
 def http_date(seconds_from_now: float, form: str = "imf") -> str:
-    """A date as HTTP writes it (RFC 9110, 5.6.7).
-
-    Args:
-        seconds_from_now: Negative for the past.
-        form: ``"imf"``, or the old ``"rfc850"`` or ``"asctime"``.
-    """
+    """A date as HTTP writes it (RFC 9110, 5.6.7)."""
     moment = datetime.now(UTC) + timedelta(seconds=seconds_from_now)
     if form == "rfc850":
         return moment.strftime("%A, %d-%b-%y %H:%M:%S GMT")

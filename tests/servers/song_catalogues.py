@@ -42,12 +42,7 @@ class Asked:
 
 @dataclass
 class SongCatalogues:
-    """All three at one address; used as a context.
-
-    Attributes:
-        instead: Catalogue to what it does instead of answering as it should.
-        asked: The requests, in their order.
-    """
+    """All three at one address; used as a context."""
 
     instead: dict[str, Said] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
@@ -65,7 +60,6 @@ class SongCatalogues:
         return self.server.url("")
 
     def settings(self, *providers: str, **more: Any) -> Any:
-        """Settings that ask these catalogues here."""
         from polymux.upstreams.song_search.settings import SongSearchSettings
 
         urls = {f"{name}_url": self.url for name in ("itunes", "musicbrainz", "shazam")}
@@ -73,7 +67,6 @@ class SongCatalogues:
         return SongSearchSettings(providers or ("itunes",), **given)
 
     def count(self, catalogue: str) -> int:
-        """How often it was asked."""
         return sum(one.catalogue == catalogue for one in self.asked)
 
     async def _answer(self, exchange: Exchange) -> None:
@@ -195,7 +188,6 @@ def catalogue_song(number: int) -> dict[str, Any]:
 
 
 def status(number: int, *headers: str, body: bytes = b"{}") -> Said:
-    """Answers so."""
 
     async def say(exchange: Exchange) -> None:
         await exchange.answer(number, body, JSON, CLOSE, *headers)
@@ -204,12 +196,10 @@ def status(number: int, *headers: str, body: bytes = b"{}") -> Said:
 
 
 def value(found: Mapping[str, Any] | list[Any] | str | None) -> Said:
-    """Answers with this as JSON."""
     return status(200, body=json.dumps(found).encode())
 
 
 async def silent(exchange: Exchange) -> None:
-    """Says nothing until it is left."""
     await exchange.closed()
 
 

@@ -83,13 +83,7 @@ class Asked:
 
 @dataclass
 class SongRecogniser:
-    """Used as a context.
-
-    Attributes:
-        answer: What it knows.
-        instead: What it does instead of answering so.
-        asked: The requests, in their order.
-    """
+    """Used as a context."""
 
     answer: Mapping[str, Any] = field(default_factory=lambda: MATCH)
     instead: Said | None = None
@@ -104,7 +98,6 @@ class SongRecogniser:
         self.server.__exit__(*exception)
 
     def settings(self, **more: Any) -> Any:
-        """Settings that ask this one."""
         from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 
         given = {"shazam_url": self.server.url(""), **more}

@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import select
 import socket
-import ssl
 import struct
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from servers.records import ClosedBy, Connection, Log
+    from servers.records import Connection, Log
 
 BUFFERED_BYTES = 1 << 18
 _WATCH_S = 0.01
@@ -39,7 +38,6 @@ class Wire(asyncio.Protocol):
         self._writable.set()
         self._lost = asyncio.Event()
         self._transport: asyncio.Transport
-        self._ended_here = False
         self._paused = False
         self._watch: asyncio.Task[None] | None = None
 
@@ -50,8 +48,6 @@ class Wire(asyncio.Protocol):
         # With 0, asyncio's TLS would take an empty buffer for a full one.
         self._transport.set_write_buffer_limits(high=int(self._over_tls), low=0)
         self._socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        tls = transport.get_extra_info("ssl_object")
-        self.record.tls_version = tls.version() if tls else None
 
     def data_received(self, data: bytes) -> None:
         self.record.received_bytes += len(data)
@@ -61,16 +57,11 @@ class Wire(asyncio.Protocol):
         self._arrived.set()
 
     def eof_received(self) -> bool:
-        self._end("fin")
+        self._end()
         return not self._over_tls
 
     def connection_lost(self, error: Exception | None) -> None:
-        if isinstance(error, ssl.SSLError):
-            self.record.tls_error = str(error)
-        if isinstance(error, ConnectionError):
-            self._end("reset")
-        else:
-            self._end("server" if self._ended_here else "fin")
+        self._end()
         self._lost.set()
         self._writable.set()
 
@@ -96,11 +87,7 @@ class Wire(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def more(self) -> None:
-        """Waits for bytes beyond those that are buffered.
-
-        Raises:
-            DisconnectedError: The peer sends no more.
-        """
+        """Waits for bytes beyond those that are buffered."""
         self._arrived.clear()
         if self.closed.is_set():
             raise DisconnectedError("the peer sends no more")
@@ -108,7 +95,6 @@ class Wire(asyncio.Protocol):
         await self._arrived.wait()
 
     async def read_until(self, mark: bytes, max_bytes: int) -> bytes:
-        """Everything up to and with `mark`."""
         while (end := self._buffer.find(mark)) < 0:
             if len(self._buffer) > max_bytes:
                 raise DisconnectedError(f"no {mark!r} within {max_bytes} bytes")
@@ -116,23 +102,17 @@ class Wire(asyncio.Protocol):
         return self.take(end + len(mark))
 
     async def read_some(self, max_bytes: int) -> bytes:
-        """At least one byte, at most `max_bytes`."""
         while not self._buffer:
             await self.more()
         return self.take(max_bytes)
 
     def take(self, max_bytes: int) -> bytes:
-        """What is buffered, at most `max_bytes`."""
         data = bytes(self._buffer[:max_bytes])
         del self._buffer[:max_bytes]
         return data
 
     async def write(self, data: bytes) -> None:
-        """Hands all of it to the kernel.
-
-        Raises:
-            DisconnectedError: The peer has reset the connection, or the server has closed it.
-        """
+        """Hands all of it to the kernel."""
         if self._lost.is_set() or self._transport.is_closing():
             raise DisconnectedError("the connection is closed")
         self._transport.write(data)
@@ -142,11 +122,7 @@ class Wire(asyncio.Protocol):
         self.record.sent_bytes += len(data)
 
     async def sleep(self, seconds: float | None) -> None:
-        """Waits, for ever with None.
-
-        Raises:
-            DisconnectedError: The peer has closed meanwhile.
-        """
+        """Waits, for ever with None."""
         try:
             await asyncio.wait_for(self.closed.wait(), seconds)
         except TimeoutError:
@@ -155,7 +131,6 @@ class Wire(asyncio.Protocol):
 
     async def close(self) -> None:
         """Closes in order once all is sent; TLS says goodbye."""
-        self._ended_here = True
         if not self._over_tls:
             self.half_close()  # also where a forked process holds the socket, too
         self._transport.close()
@@ -163,7 +138,6 @@ class Wire(asyncio.Protocol):
 
     async def reset(self) -> None:
         """Closes with RST; what is still on its way is lost."""
-        self._ended_here = True
         with contextlib.suppress(OSError):  # the peer was faster
             self._socket().setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.abort()
@@ -175,8 +149,6 @@ class Wire(asyncio.Protocol):
             self._socket().shutdown(socket.SHUT_WR)
 
     def abort(self) -> None:
-        """Ends it at once."""
-        self._ended_here = True
         self._transport.abort()
         if self._watch is not None:
             self._watch.cancel()
@@ -188,8 +160,8 @@ class Wire(asyncio.Protocol):
     def _socket(self) -> socket.socket:
         return cast("socket.socket", self._transport.get_extra_info("socket"))
 
-    def _end(self, by: ClosedBy) -> None:
-        self.log.closed(self.record, by)
+    def _end(self) -> None:
+        self.log.closed(self.record)
         self.closed.set()
         self._arrived.set()
 
@@ -197,6 +169,6 @@ class Wire(asyncio.Protocol):
         poll = select.poll()
         poll.register(self._socket().fileno(), select.POLLRDHUP)
         while not self.closed.is_set():
-            for _, events in poll.poll(0):
-                self._end("reset" if events & select.POLLERR else "fin")
+            if poll.poll(0):
+                self._end()
             await asyncio.sleep(_WATCH_S)

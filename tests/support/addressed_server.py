@@ -51,7 +51,6 @@ def allowing(*sites: Server) -> FetchPolicy:
 
 
 def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
-    """What an operation answers that is asked for an address."""
     if operation in FILES:
         body, headers = form(("url", url))
         return server.ask("POST", FILES[operation], body, headers)
@@ -73,15 +72,7 @@ class Writer(Backend):
 
 
 class AddressedServer(PolymuxServer):
-    """Fetches from some sites of this machine; media are converted, all else is scripted.
-
-    Args:
-        folder: Of its store.
-        sites: What may be fetched from.
-        max_bytes: Of one file.
-        bundle: Certificates that are believed.
-        download: Of `polymux.downloads.settings.DownloadSettings`, instead of the defaults.
-    """
+    """Fetches from some sites of this machine; media are converted, all else is scripted."""
 
     answer_within_s = 120.0
 
@@ -134,15 +125,12 @@ class AddressedServer(PolymuxServer):
         ]
 
     def fetches(self, operation: str, url: str) -> Answer:
-        """See `fetched`."""
         return fetched(self, operation, url)
 
     def made(self, operation: str, url: str) -> bytes:
-        """The file that it makes of what is there."""
         return self.file(self.fetches(operation, url))
 
     def file(self, answer: Answer) -> bytes:
-        """The file that an answer leads to."""
         assert answer.status == 200, answer.body
         address = str(answer.json()["response"]).removeprefix(self.url)
         return self.ask("GET", address, key=None).body
@@ -187,11 +175,7 @@ def _text(path: Path) -> str:
 
 
 class Watched:
-    """The most that this process's downloaders hold while a block runs; looked at again and again.
-
-    Attributes:
-        max_bytes: Of one process, resident; 0 where none was seen.
-    """
+    """The most that a downloader of this process holds while a block runs: `max_bytes`."""
 
     def __init__(self) -> None:
         self.max_bytes = 0

@@ -1,25 +1,18 @@
-"""Kills batches at random moments, and looks each time whether anything was lost or done twice."""
+"""Batches that are killed, and what must hold then: nothing is lost, and nothing is done twice."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import random
-import shutil
-import signal
 import sqlite3
-import threading
-import wave
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import polymux
 
-from support.commands import run, started
+from support.waves import wave_file
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
 BITRATE = "64k"
@@ -38,34 +31,20 @@ MANIFEST = "polymux-batch.db"
 
 
 def noise(seed: int, seconds: float = 0.1) -> bytes:
-    """A WAV file of its own content."""
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, 16_000, 0, "NONE", ""))
-        file.writeframes(random.Random(seed).randbytes(2 * round(seconds * 16_000)))
-    return buffer.getvalue()
+    return wave_file(random.Random(seed).randbytes(2 * round(seconds * 16_000)), 16_000)
 
 
 class BatchKills:
-    """A folder of inputs, and rounds that end by SIGKILL.
+    """A folder of inputs, and what must come of it."""
 
-    Args:
-        folder: Empty; everything lies in it.
-        count: How many inputs; one of them is broken, and some have the content of others.
-        seed: Of the moments.
-    """
-
-    def __init__(self, folder: Path, count: int, seed: int) -> None:
+    def __init__(self, folder: Path, count: int) -> None:
         self.folder, self.out = folder, folder / "out"
-        self.random = random.Random(seed)
         #: Name of an output to the hash that it must have.
         self.expected: dict[str, str] = {}
         #: Names to inode and time of what lay there after a kill: made once is never made again.
         self.seen: dict[str, tuple[int, int]] = {}
-        self.told: set[int] = set()
-        self.kills = self.batches = self.cut_short = 0
         for number in range(count):
-            data = noise(number if number % 10 else number // 20)
+            data = noise(number)
             place = folder / "in" / f"{number % 7}" / f"{number:04}.wav"
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
@@ -74,57 +53,7 @@ class BatchKills:
             self.expected[name] = hashlib.sha256(converted).hexdigest()
         (folder / "in" / "broken.wav").write_bytes(b"this is no sound")
 
-    def run(self, rounds: int) -> None:
-        """That many kills, and then a run to the end."""
-        while self.kills < rounds:
-            process = started(*BATCH, "--resume", "--json", "-q", cwd=self.folder)
-            with process:
-                was_killed = self.kill(process)
-            self.check()
-            if was_killed:
-                self.kills += 1
-            else:
-                self.check_complete()
-                self.begin_anew()
-        run(*BATCH, "--resume", cwd=self.folder, code=1)
-        self.check()
-        self.check_complete()
-
-    def begin_anew(self) -> None:
-        shutil.rmtree(self.out)
-        self.seen.clear()
-        self.told.clear()
-        self.batches += 1
-
-    def kill(self, process: subprocess.Popen[bytes]) -> bool:
-        """Kills it at some item, some milliseconds later; False where it came to its end."""
-        assert process.stdout is not None
-        until = self.random.randrange(-6, 30)
-        if until >= 0:
-            for line in process.stdout:
-                self.hear(line)
-                until -= 1
-                if until < 0:
-                    break
-        # Not for something to have happened: any moment is as good as any other.
-        threading.Event().wait(self.random.uniform(0, 0.05 if until == -1 else 0.8))
-        process.send_signal(signal.SIGKILL)
-        for line in process.stdout:
-            if line.endswith(b"\n"):
-                self.hear(line)
-        assert process.stderr is not None
-        told = process.stderr.read()
-        code = process.wait(timeout=60)
-        assert code in (-signal.SIGKILL, 1), told.decode()
-        return code == -signal.SIGKILL
-
-    def hear(self, line: bytes) -> None:
-        one = json.loads(line)
-        if one["status"] == "done":
-            self.told.add(one["id"])
-
     def files(self) -> dict[str, Path]:
-        """What lies in the out folder under a name of its own."""
         found = (path for path in self.out.rglob("*") if path.is_file())
         return {
             name: path
@@ -135,7 +64,7 @@ class BatchKills:
         }
 
     def check(self) -> None:
-        """Whatever was told is there; whatever is there is whole; what was there is the same."""
+        """What is done is there; whatever is there is whole; what was there is the same."""
         files = self.files()
         marks = {}
         for name, path in files.items():
@@ -146,16 +75,12 @@ class BatchKills:
         assert not again, f"made twice, or lost: {sorted(again)}"
         self.seen = marks
         if not (self.out / MANIFEST).exists():
-            assert not self.told
             return
         states, names = self.rows()
-        assert all(states[one] == "done" for one in self.told)
         done = {name.decode() for item, name in names if states[item] == "done"}
         assert done <= files.keys()
-        self.cut_short += len(files.keys() - done)
 
     def rows(self) -> tuple[dict[int, str], list[tuple[int, bytes]]]:
-        """States of the items, and names of outputs, as the manifest has them."""
         with closing(sqlite3.connect(self.out / MANIFEST)) as manifest:
             assert manifest.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             try:

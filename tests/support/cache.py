@@ -18,7 +18,6 @@ class Cache:
     """Files keyed by the text that says how they are made and by the ffmpeg program's version."""
 
     def __init__(self, folder: Path) -> None:
-        """Uses `folder`, which is created."""
         self.folder = folder
         (folder / ".locks").mkdir(parents=True, exist_ok=True)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import wave
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy
 
 from support import programs
+from support.waves import wave_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,12 +41,7 @@ def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
 
 
 def write(path: Path, samples: numpy.ndarray) -> Path:
-    """A WAV file."""
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RATE)
-        file.writeframes((samples * 32_000).astype("<i2").tobytes())
+    path.write_bytes(wave_file((samples * 32_000).astype("<i2").tobytes(), RATE))
     return path
 
 

@@ -42,11 +42,7 @@ class ChatModel:
 
 @contextlib.contextmanager
 def chat_model() -> Iterator[ChatModel]:
-    """Starts the server, and ends it.
-
-    Raises:
-        AssertionError: It does not start; with what it said.
-    """
+    """Starts the server, and ends it."""
     child = subprocess.Popen(
         [sys.executable, __file__],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -101,7 +101,6 @@ def finish(child: subprocess.Popen[str], timeout_s: float = TIMEOUT_S) -> str:
 
 
 def run(code: str, url: str, *arguments: object, timeout_s: float = TIMEOUT_S, **how: Any) -> str:
-    """Runs a child to its end."""
     return finish(start(code, url, *arguments, **how), timeout_s)
 
 
@@ -111,7 +110,6 @@ def run_json(code: str, url: str, *arguments: object, **how: Any) -> Any:
 
 
 def wait_for(child: subprocess.Popen[str], line: str) -> None:
-    """Waits until it says so."""
     assert child.stdout is not None
     said = child.stdout.readline().strip()
     if said != line:
@@ -135,12 +133,10 @@ def check_flat(
 
 
 def descriptors() -> int:
-    """Open descriptors of this process."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def eventually(holds: Callable[[], object], timeout_s: float = 5) -> bool:
-    """Whether it comes true in time."""
     end = time.monotonic() + timeout_s * PATIENCE
     while not holds():
         if time.monotonic() >= end:

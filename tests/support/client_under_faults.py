@@ -101,15 +101,14 @@ def outcome(work: Callable[[], None]) -> str:
 
 
 def once(works: Works, name: str, call: str, n: int, error: int) -> dict[str, Any]:
-    """One n."""
     works.target.write_bytes(b"before")
     work = getattr(works, name)
-    _library.fail(call.encode(), ctypes.c_long(n), error, name in _BY_OTHER_THREADS)
+    _library.fail(b"", call.encode(), ctypes.c_long(n), error, 0, name in _BY_OTHER_THREADS)
     try:
         found = outcome(work)
     finally:
         fired = bool(_library.has_failed())
-        _library.fail(b"", ctypes.c_long(0), 0, 0)
+        _library.fail(b"", b"", ctypes.c_long(0), 0, 0, 0)
     there = works.target.read_bytes() if works.target.exists() else b""
     return {
         "call": call,

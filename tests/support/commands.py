@@ -70,7 +70,7 @@ def call(
     cwd: Path,
     server: Any = None,
     stdin: bytes = b"",
-    code: int = 0,
+    code: int | None = 0,
     may_trace: bool = False,
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
@@ -101,15 +101,21 @@ def call(
         said.append(stream.buffer.read())
         stream.close()
     done = subprocess.CompletedProcess(words, found, *said[1:])
-    assert done.returncode == code, done.stderr.decode()
+    assert code in (None, done.returncode), done.stderr.decode()
     assert may_trace or b"Traceback" not in done.stderr, done.stderr.decode()
     return done
+
+
+def serve(*words: str | Path, cwd: Path) -> tuple[int, str, str]:
+    """The code, the output and the words of a server that does not come so far as to serve."""
+    with mock.patch("polymux.server.run.set_up_logging"):  # It is this process's, too.
+        done = call("serve", "--port", "0", *words, cwd=cwd, code=None, XDG_STATE_HOME=str(cwd))
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def started(
     *words: str | Path, cwd: Path, server: Any = None, **options: Any
 ) -> subprocess.Popen[bytes]:
-    """A command that goes on."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
         [*PROGRAM, *map(str, words)], cwd=cwd, env=environment(cwd, server), **(pipes | options)
@@ -117,14 +123,7 @@ def started(
 
 
 class Shell:
-    """A program on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys.
-
-    Args:
-        words: The program and its arguments.
-        cwd: Its folder, and home.
-        server: As `environment` has it.
-        stdout: Something else for its standard output.
-    """
+    """A program on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys."""
 
     def __init__(
         self, *words: str | Path, cwd: Path, server: Any = None, stdout: int | None = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import array
 import io
 import math
-import wave
 from typing import TYPE_CHECKING, Any
 
 from polymux._native import _media
+
+from support.waves import wave_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,13 +19,7 @@ def wav(seconds: float) -> bytes:
     samples = int(seconds * 44_100)
     second = array.array("h", (int(9000 * math.sin(i / 15)) for i in range(44_100)))
     content = (second * (samples // 44_100 + 1))[:samples]
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(44_100)
-        writer.writeframes(content.tobytes())
-    return file.getvalue()
+    return wave_file(content.tobytes(), 44_100)
 
 
 SHORT = wav(2)

@@ -28,23 +28,19 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 class Corpus:
     """Makes and finds the files."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Uses `folder`, by default the repository's ignored build folder."""
-        chosen = folder or Path(os.environ.get("POLYMUX_TEST_CORPUS", REPOSITORY / "build/corpus"))
+    def __init__(self) -> None:
+        chosen = Path(os.environ.get("POLYMUX_TEST_CORPUS", REPOSITORY / "build/corpus"))
         for program in programs.PACKAGES:
             programs.find(program)
         self.cache = Cache(chosen)
 
     def path(self, name: str) -> Path:
-        """The file of `MEDIA[name]`."""
         return self.build(name, MEDIA[name])
 
     def build(self, name: str, medium: Medium) -> Path:
-        """The file of a medium of your own."""
         return build_medium(self.cache, name, medium)
 
     def wave(self, sound: Sound, codec: str = "pcm_s16le") -> Path:
-        """A WAV file of `sound`."""
         name = f"{sound.stem}-{codec}"
         return self.build(name, Medium(".wav", (sound,), ("-c:a", codec)))
 

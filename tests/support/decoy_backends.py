@@ -44,9 +44,7 @@ class Doing(Scripted):
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         def made(kind: str) -> OutputFile:
-            draft = sink.draft(len(self.data))
-            draft.path.write_bytes(self.data)
-            return OutputFile(draft, kind, "a")
+            return self.file(sink, self.data, kind, "a")
 
         operation = work.operation
         if operation == LOAD_PICTURES:

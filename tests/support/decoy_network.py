@@ -27,7 +27,12 @@ from support.url_corpus import DECOYS, PORTS, PUBLIC, urls
 RESOLVER = "127.0.0.54"
 CODES = (301, 302, 303, 307, 308)
 ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f]*:")
-A, NS, CNAME, AAAA = 1, 2, 5, 28
+A, CNAME, AAAA = 1, 5, 28
+#: Of `Resolver`, but for those that change or say nothing.
+NAMES = (
+    "public", "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost",
+    "chain", "127-0-0-1.wildcard", "many", "many-one-private", "servfail", "unknown",
+)  # fmt: skip
 
 
 def run(
@@ -238,17 +243,30 @@ def knocks(decoys: Decoys) -> dict[str, int]:
     return counted
 
 
+def started(locations: list[str]) -> tuple[Decoys, Resolver, dict[str, int]]:
+    """What answers in this network, on a thread of its own, and that each decoy can be reached."""
+    set_up_network()
+    decoys, resolver = Decoys(), Resolver()
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    for server in (decoys, resolver):
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+    decoys.locations += [url.encode("utf-8", "surrogateescape") for url in locations]
+    return decoys, resolver, knocks(decoys)
+
+
+def tell(found: dict[str, Any]) -> None:
+    """Prints what was found, and ends: the servers run for ever."""
+    json.dump(found, sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)
+
+
 def names(decoys: Decoys, resolver: Resolver) -> dict[str, str]:
     def at(name: str, path: str = "", **limits: int) -> str:
         return outcome(f"http://{name}.example/{path}", **limits)
 
-    found = {
-        name: at(name)
-        for name in (
-            "public", "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost",
-            "chain", "127-0-0-1.wildcard", "many", "many-one-private", "servfail", "unknown",
-        )
-    }  # fmt: skip
+    found = {name: at(name) for name in NAMES}
     found["silent"] = at("silent", connect_ms=300)
     found["rebinding"] = at("rebinding")
     found["queries of one fetch"] = str(resolver.asked["rebinding.example 1"])
@@ -281,16 +299,9 @@ def exit_with_a_silent_resolver() -> float:
 
 
 def main() -> None:
-    set_up_network()
-    decoys, resolver = Decoys(), Resolver()
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    for server in (decoys, resolver):
-        asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
     corpus = urls()
-    decoys.locations += [url.encode("utf-8", "surrogateescape") for url in corpus]
-    found: dict[str, Any] = {"served": outcome(f"http://{PUBLIC}/")}
-    found["knocks"] = knocks(decoys)
+    decoys, resolver, knocked = started(corpus)
+    found: dict[str, Any] = {"served": outcome(f"http://{PUBLIC}/"), "knocks": knocked}
     began = time.monotonic()
     found["direct"] = {url: outcome(url) for url in corpus}
     found["direct_s"] = time.monotonic() - began
@@ -301,11 +312,7 @@ def main() -> None:
     }
     found["names"] = names(decoys, resolver)
     found["exit_s"] = exit_with_a_silent_resolver()
-    found["hits"] = dict(decoys.hits)
-    found["requests"] = decoys.served
-    json.dump(found, sys.stdout)
-    sys.stdout.flush()
-    os._exit(0)  # The servers run for ever on a thread of their own.
+    tell(found | {"hits": dict(decoys.hits), "requests": decoys.served})
 
 
 if __name__ == "__main__":

@@ -6,11 +6,7 @@ Started by `run` as `support.decoy_network` is: nothing leaves the namespace.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +14,14 @@ from polymux.downloads.proxy import GuardedProxy
 from polymux.fetch.fetcher import FetchPolicy
 
 from support import decoy_network
-from support.decoy_network import Decoys, Resolver, knocks, set_up_network
+from support.decoy_network import NAMES, started, tell
 from support.url_corpus import PUBLIC, urls
 
 #: What is asked for at once: a downloader's own limit is 64.
 _AT_ONCE = 16
-NAMES = (
-    "public", "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost",
-    "chain", "127-0-0-1.wildcard", "many", "many-one-private", "servfail", "unknown",
-)  # fmt: skip
 
 
 def run() -> dict[str, Any]:
-    """What the child found; fails with its words where the namespaces cannot be made."""
     found, _ = decoy_network.run(__name__, timeout_s=300)
     return found
 
@@ -46,7 +37,6 @@ def requests(url: str) -> dict[str, str]:
 
 
 async def _answer(socket_path: Path, line: str) -> str:
-    """The status of the answer; empty where there is none."""
     reader, writer = await asyncio.open_unix_connection(socket_path)
     try:
         # A tunnel is used at once: what it leads to would count that.
@@ -84,20 +74,11 @@ async def _asked() -> dict[str, dict[str, str]]:
 
 
 def main() -> None:
-    set_up_network()
-    decoys, resolver = Decoys(), Resolver()
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    for server in (decoys, resolver):
-        asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    found: dict[str, Any] = {"knocks": knocks(decoys)}
-    found["statuses"] = asyncio.run(_asked())
+    decoys, _, knocked = started([])
+    found: dict[str, Any] = {"knocks": knocked, "statuses": asyncio.run(_asked())}
     # At the public address every port is one of the public side.
     found["hits"] = {one: n for one, n in decoys.hits.items() if not one.startswith(f"{PUBLIC} ")}
-    found["served"] = decoys.served
-    json.dump(found, sys.stdout)
-    sys.stdout.flush()
-    os._exit(0)  # The servers run for ever on a thread of their own.
+    tell(found | {"served": decoys.served})
 
 
 if __name__ == "__main__":

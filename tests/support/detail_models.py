@@ -65,7 +65,6 @@ def control_net(folder: Path) -> Path:
 
 
 def models(folder: Path) -> dict[str, Path]:
-    """Role to a model."""
     return {
         ROLE: stable_diffusion(folder / "sd"),
         "detail:controlnet": control_net(folder / "control"),
@@ -166,7 +165,6 @@ def worked(
 
 
 def made(engine: DiffusionEngine, folder: Path, pixels: Pixels, **values: Any) -> Pixels:
-    """What comes of a picture: samples."""
     output, _ = worked(engine, folder, pixels, **values)
     with Image.open(output.value[0].path) as opened:
         return numpy.asarray(opened.convert("RGB"))

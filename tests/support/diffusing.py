@@ -67,7 +67,6 @@ def picture(name: str, image: Image, folder: Path) -> dict[str, Any]:
 
 
 def upload(path: Path) -> Upload:
-    """A file of a request, such as weights."""
     return Upload(path, path.name, "application/octet-stream", path.stat().st_size)
 
 

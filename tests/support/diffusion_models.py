@@ -28,8 +28,6 @@ from transformers import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Side of a latent's cell in pixels: the tiny decoder halves three times, as large ones do.
-CELL_PX = 8
 _BETAS = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 
 
@@ -47,11 +45,10 @@ def tokenizer(folder: Path) -> CLIPTokenizer:
     )
 
 
-def text_config(width: int = 32) -> CLIPTextConfig:
-    """Of a text encoder for that tokenizer."""
+def text_config() -> CLIPTextConfig:
     return CLIPTextConfig(
         vocab_size=514,
-        hidden_size=width,
+        hidden_size=32,
         intermediate_size=37,
         num_attention_heads=4,
         num_hidden_layers=2,
@@ -86,7 +83,6 @@ def stable_diffusion(folder: Path, seed: int = 0, **others: Any) -> Path:
 
 
 def stable_diffusion_parts(folder: Path, seed: int = 0) -> dict[str, Any]:
-    """The parts of one."""
     words = tokenizer(folder / "words")
     torch.manual_seed(seed)
     return {

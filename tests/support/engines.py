@@ -91,7 +91,6 @@ class FaultyEngine(Engine):
         return Output({"pid": os.getpid()})
 
     def do_tell(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """How far it is, so many seconds apart, so many times."""
         pause_s, times = rest.split()
         for number in range(int(times)):
             time.sleep(float(pause_s))
@@ -123,7 +122,6 @@ class FaultyEngine(Engine):
         return Output({"text": "done"})
 
     def do_note(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Adds a word to a file."""
         path, _, word = rest.partition(" ")
         with Path(path).open("a") as file:
             file.write(f"{word} ")
@@ -142,7 +140,6 @@ class FaultyEngine(Engine):
         return self.do_file("10", sink, token)
 
     def do_paint(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """As many pictures as asked for, of a thousand bytes."""
         paths = [sink.draft(1000) for _ in range(int(rest))]
         for number, path in enumerate(paths):
             path.write_bytes(bytes((number,)) * 1000)

@@ -1,97 +1,104 @@
-/* Preloaded, it lets the n-th of some system calls fail, whoever makes it. */
+/* Preloaded, it lets the n-th of some system calls fail or end the process: any, or those on files below a folder. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-static char wanted[32];
+static char folder[4096], wanted[32];
 static long left;
-static int failure, elsewhere, fired;
+static int failure, lasting, elsewhere, fired;
 
-/* `all_but_main`: calls of the main thread do not count. An n of 0 ends it. */
-void fail(const char *call, long n, int error, int all_but_main) {
-    __atomic_store_n(&left, 0, __ATOMIC_SEQ_CST);
-    strncpy(wanted, call, sizeof wanted - 1);
+/* The n-th call of that name, and with `all` those that follow as well; an empty name ends it. Error 0 is SIGKILL.
+   `below` may be empty; with `all_but_main` calls of the main thread do not count. */
+void fail(const char *below, const char *call, long n, int error, int all, int all_but_main) {
+    wanted[0] = 0;
+    snprintf(folder, sizeof folder, "%s", below);
     failure = error;
+    lasting = all;
     elsewhere = all_but_main;
-    __atomic_store_n(&fired, 0, __ATOMIC_SEQ_CST);
+    fired = 0;
     __atomic_store_n(&left, n, __ATOMIC_SEQ_CST);
+    snprintf(wanted, sizeof wanted, "%s", call);
 }
 
 int has_failed(void) { return __atomic_load_n(&fired, __ATOMIC_SEQ_CST); }
 
 static int fails(const char *call) {
-    if (__atomic_load_n(&left, __ATOMIC_SEQ_CST) <= 0 || strcmp(call, wanted) != 0) return 0;
-    if (elsewhere && gettid() == getpid()) return 0;
-    if (__atomic_fetch_sub(&left, 1, __ATOMIC_SEQ_CST) != 1) return 0;
-    __atomic_store_n(&fired, 1, __ATOMIC_SEQ_CST);
+    if (strcmp(call, wanted) != 0 || (elsewhere && gettid() == getpid())) return 0;
+    long n = __atomic_fetch_sub(&left, 1, __ATOMIC_SEQ_CST);
+    if (n > 1 || (n < 1 && !lasting)) return 0;
+    __atomic_fetch_add(&fired, 1, __ATOMIC_SEQ_CST);
+    if (failure == 0) kill(getpid(), SIGKILL);
     errno = failure;
     return 1;
 }
 
-/* Of pipes and events nobody can lose a byte: only files fail to be read and written. */
-static int is_file(int descriptor) {
+static int fails_on(const char *call, const char *path) {
+    return (!folder[0] || (path && strncmp(path, folder, strlen(folder)) == 0)) && fails(call);
+}
+
+static int fails_at(const char *call, int descriptor) {
+    char link[64], path[4096];
     struct stat status;
-    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    if (strcmp(call, wanted) != 0) return 0;
+    /* Of pipes and events nobody can lose a byte. */
+    if (fstat(descriptor, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t size = readlink(link, path, sizeof path - 1);
+    if (size < 0) return 0;
+    path[size] = 0;
+    /* Of the folder itself: SQLite syncs it too, and goes on where that fails. */
+    return strcmp(path, folder) != 0 && fails_on(call, path);
 }
 
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+/* A function of the system's that fails where `condition` holds. */
+#define WITH(condition, type, name, parameters, ...)                                            \
+    type name parameters {                                                                      \
+        return (condition) ? -1 : ((__typeof__(&name))dlsym(RTLD_NEXT, #name))(__VA_ARGS__);     \
+    }
 
-int socket(int family, int kind, int protocol) {
-    return fails("socket") ? -1 : NEXT(socket)(family, kind, protocol);
-}
-int connect(int descriptor, const struct sockaddr *address, socklen_t size) {
-    return fails("connect") ? -1 : NEXT(connect)(descriptor, address, size);
-}
-int getsockopt(int descriptor, int level, int name, void *value, socklen_t *size) {
-    return fails("getsockopt") ? -1 : NEXT(getsockopt)(descriptor, level, name, value, size);
-}
-int setsockopt(int descriptor, int level, int name, const void *value, socklen_t size) {
-    return fails("setsockopt") ? -1 : NEXT(setsockopt)(descriptor, level, name, value, size);
-}
-ssize_t send(int descriptor, const void *data, size_t size, int flags) {
-    return fails("send") ? -1 : NEXT(send)(descriptor, data, size, flags);
-}
-ssize_t recv(int descriptor, void *data, size_t size, int flags) {
-    return fails("recv") ? -1 : NEXT(recv)(descriptor, data, size, flags);
-}
-ssize_t read(int descriptor, void *data, size_t size) {
-    return is_file(descriptor) && fails("read") ? -1 : NEXT(read)(descriptor, data, size);
-}
-ssize_t pread(int descriptor, void *data, size_t size, off_t at) {
-    return fails("read") ? -1 : NEXT(pread)(descriptor, data, size, at);
-}
-ssize_t pread64(int descriptor, void *data, size_t size, off64_t at) {
-    return fails("read") ? -1 : NEXT(pread64)(descriptor, data, size, at);
-}
-ssize_t write(int descriptor, const void *data, size_t size) {
-    return is_file(descriptor) && fails("write") ? -1 : NEXT(write)(descriptor, data, size);
-}
-int fsync(int descriptor) { return fails("fsync") ? -1 : NEXT(fsync)(descriptor); }
-int rename(const char *from, const char *to) {
-    return fails("rename") ? -1 : NEXT(rename)(from, to);
-}
-int renameat(int at, const char *from, int other, const char *to) {
-    return fails("rename") ? -1 : NEXT(renameat)(at, from, other, to);
-}
-int linkat(int at, const char *from, int other, const char *to, int flags) {
-    return fails("link") ? -1 : NEXT(linkat)(at, from, other, to, flags);
-}
-int link(const char *from, const char *to) { return fails("link") ? -1 : NEXT(link)(from, to); }
+WITH(fails("socket"), int, socket, (int family, int kind, int protocol), family, kind, protocol)
+WITH(fails("connect"), int, connect, (int at, const struct sockaddr *to, socklen_t size), at, to, size)
+WITH(fails("getsockopt"), int, getsockopt, (int at, int level, int name, void *value, socklen_t *size), at, level, name,
+     value, size)
+WITH(fails("setsockopt"), int, setsockopt, (int at, int level, int name, const void *value, socklen_t size), at, level,
+     name, value, size)
+WITH(fails("send"), ssize_t, send, (int at, const void *data, size_t size, int flags), at, data, size, flags)
+WITH(fails("recv"), ssize_t, recv, (int at, void *data, size_t size, int flags), at, data, size, flags)
+WITH(fails_at("read", at), ssize_t, read, (int at, void *data, size_t size), at, data, size)
+WITH(fails_at("read", at), ssize_t, pread, (int at, void *data, size_t size, off_t from), at, data, size, from)
+WITH(fails_at("read", at), ssize_t, pread64, (int at, void *data, size_t size, off64_t from), at, data, size, from)
+WITH(fails_at("write", at), ssize_t, write, (int at, const void *data, size_t size), at, data, size)
+WITH(fails_at("write", at), ssize_t, pwrite, (int at, const void *data, size_t size, off_t to), at, data, size, to)
+WITH(fails_at("write", at), ssize_t, pwrite64, (int at, const void *data, size_t size, off64_t to), at, data, size, to)
+WITH(fails_at("fsync", at), int, fsync, (int at), at)
+WITH(fails_at("fsync", at), int, fdatasync, (int at), at)
+WITH(fails_on("rename", to), int, rename, (const char *from, const char *to), from, to)
+WITH(fails_on("rename", to), int, renameat, (int at, const char *from, int other, const char *to), at, from, other, to)
+WITH(fails_on("link", to), int, link, (const char *from, const char *to), from, to)
+WITH(fails_on("link", to), int, linkat, (int at, const char *from, int other, const char *to, int flags), at, from,
+     other, to, flags)
+WITH(fails_on("unlink", path), int, unlink, (const char *path), path)
+WITH(fails_on("mkdir", path), int, mkdir, (const char *path, mode_t mode), path, mode)
 
-#define OPENING(name)                                                 \
-    int name(const char *path, int flags, ...) {                      \
-        va_list rest;                                                 \
-        va_start(rest, flags);                                        \
-        mode_t mode = va_arg(rest, mode_t);                           \
-        va_end(rest);                                                 \
-        return fails("open") ? -1 : NEXT(name)(path, flags, mode);    \
+#define OPENING(name)                                                                                  \
+    int name(const char *path, int flags, ...) {                                                       \
+        va_list rest;                                                                                  \
+        va_start(rest, flags);                                                                         \
+        mode_t mode = va_arg(rest, mode_t);                                                            \
+        va_end(rest);                                                                                  \
+        /* Below a folder only what may write. */                                                      \
+        int counts = !folder[0] || flags & (O_WRONLY | O_RDWR | O_CREAT);                              \
+        if (counts && fails_on("open", path)) return -1;                                               \
+        return ((__typeof__(&name))dlsym(RTLD_NEXT, #name))(path, flags, mode);                        \
     }
 OPENING(open)
 OPENING(open64)

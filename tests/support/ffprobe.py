@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Format, streams and chapters of `path` as ffprobe's JSON has them."""
     answer = programs.run(
         "ffprobe", "-v", "error", "-show_format", "-show_streams", "-show_chapters",
         "-of", "json", path,
@@ -29,5 +28,4 @@ def picture(path: Path) -> bytes:
 
 
 def lower(tags: dict[str, str]) -> dict[str, str]:
-    """`tags` with keys in lower case."""
     return {key.lower(): text for key, text in tags.items()}

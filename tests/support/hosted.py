@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 
 
 class HostedServer(Asked):
-    """An application with a route of its own, ``/own``, beside ours.
-
-    Args:
-        folder: The store.
-        make: Makes the backends.
-        http: Uvicorn's parser. Default: that of its own choice, httptools.
-        prefix: What the application puts before our addresses. Default: nothing.
-    """
+    """An application with a route of its own, ``/own``, beside ours."""
 
     is_hosted = True
 

@@ -7,11 +7,10 @@ repository holds no binary that a virus scanner or a lawyer could object to.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from support import programs
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from support.cache import Cache
+
+    Content = bytes | Callable[["Site"], bytes | Path]
 
 #: Outcomes of a conversion as the cases name them: "ok" or the class of the exception.
 OK = "ok"
@@ -30,6 +31,9 @@ LIMIT = "LimitExceededError"
 
 #: What a server would answer with 415 or 422: the file is no media, or broken media.
 REFUSED = frozenset({UNSUPPORTED, UNDECODABLE, NO_AUDIO})
+
+#: The same, or the file is media after all.
+PERHAPS = REFUSED | {OK}
 
 #: A string planted in every file that a hostile input tries to reach.
 CANARY = "canary-5f1d7c0e9b42"
@@ -45,7 +49,6 @@ class Site:
     clips: Clips
 
     def file(self, name: str, content: bytes) -> Path:
-        """Writes `content` under `name` in the case's folder."""
         path = self.folder / name
         path.write_bytes(content)
         return path
@@ -76,29 +79,30 @@ class Case:
 def case(
     identifier: str,
     name: str,
-    content: Callable[[], bytes] | Callable[[Site], bytes | Path],
+    content: Content,
     allowed: frozenset[str] | str,
     *,
     file_name: str = "input.bin",
-    limits: Mapping[str, float] | None = None,
-    duration_s: float | None = None,
-    tolerance_s: float = 0.1,
-    memory_mib: int = 64,
+    **more: Any,
 ) -> Case:
-    """A case whose input is the bytes, or the path, that `content` gives.
+    """A case whose input is `content`, or what that gives: bytes, or the path of a file.
 
-    `content` may take a parameter `site`.
+    `more` are fields of `Case`.
     """
 
     def build(site: Site) -> Path:
-        takes_site = "site" in inspect.signature(content).parameters
-        made = content(site) if takes_site else content()  # type: ignore[call-arg]
+        made = content if isinstance(content, bytes) else content(site)
         return made if isinstance(made, Path) else site.file(file_name, made)
 
     outcomes = frozenset({allowed}) if isinstance(allowed, str) else allowed
-    return Case(
-        identifier, name, build, outcomes, dict(limits or {}), duration_s, tolerance_s, memory_mib
-    )
+    return Case(identifier, name, build, outcomes, **more)
+
+
+def group(
+    identifier: str, allowed: frozenset[str] | str, contents: Mapping[str, Content], **more: Any
+) -> list[Case]:
+    """A case for each of these inputs, which have all else in common."""
+    return [case(identifier, name, one, allowed, **more) for name, one in contents.items()]
 
 
 class Clips:
@@ -144,16 +148,13 @@ class Clips:
         self._cache = cache
 
     def path(self, name: str) -> Path:
-        """The clip's file; never write to it."""
         ending, arguments = self.FORMATS[name]
         return self.make(name, ending, ["-f", "lavfi", "-i", self.SOURCE, *arguments])
 
     def data(self, name: str) -> bytes:
-        """The clip's bytes."""
         return self.path(name).read_bytes()
 
     def make(self, name: str, ending: str, arguments: list[str]) -> Path:
-        """A file that ffmpeg makes from `arguments`."""
 
         def build(path: Path) -> None:
             programs.ffmpeg("-bitexact", *arguments, "-fflags", "+bitexact", path)

@@ -43,7 +43,6 @@ class Decoy:
         self._udp.setblocking(False)
 
     def hits(self) -> int:
-        """Connections and packets since the last call."""
         count = 0
         for take in (self._accept, self._receive):
             while take():
@@ -65,7 +64,6 @@ class Decoy:
         return True
 
     def close(self) -> None:
-        """Stops listening."""
         self._tcp.close()
         self._udp.close()
 
@@ -114,7 +112,6 @@ class Laboratory:
         )
 
     def close(self) -> None:
-        """Ends the child and the listeners."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._child.stdin.close()
@@ -123,7 +120,6 @@ class Laboratory:
         self.decoy.close()
 
     def request(self, **fields: Any) -> dict[str, Any]:
-        """One request to the child, as `hostile_child.run` takes it."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         fields = {"good": str(self._good), "patience": PATIENCE} | fields
@@ -219,7 +215,6 @@ def check_resources(outcome: dict[str, Any], memory_mib: int) -> None:
 
 
 def check_output(path: Path) -> None:
-    """A conversion that succeeded left an MP3 without a trace of the canary."""
     data = path.read_bytes()
     assert data[:3] == b"ID3" or data[:1] == b"\xff"
     assert CANARY.encode() not in data

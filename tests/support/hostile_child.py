@@ -31,7 +31,6 @@ def _threads() -> int:
 
 
 def _memory(field: str) -> int:
-    """A figure of /proc/self/status, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024
@@ -86,7 +85,6 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
-    """Converts a good file, the hostile one, and the good one again."""
     os.chdir(request["folder"])
     good = polymux.convert_to_mp3(request["good"]).read()
     # The pool has all its threads once it has had more work than it has cores.
@@ -140,7 +138,6 @@ def _fork(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answers requests until the end of standard input."""
     # The first call loads the extension; no thread runs before the fork.
     polymux.Limits()
     polymux.probe(sys.argv[1])

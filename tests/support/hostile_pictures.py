@@ -14,7 +14,6 @@ _PIECE = bytes(1 << 20)
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
-    """A chunk of a PNG."""
     check = zlib.crc32(kind + data)
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
 
@@ -51,25 +50,21 @@ def png(width: int, height: int, *, depth: int = 8, colour: int = 2, more: bytes
 
 
 def claimed(width: int, height: int) -> bytes:
-    """A PNG that claims a size and holds nothing."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"x")
 
 
 def encoded(picture: Image.Image, form: str, **options: Any) -> bytes:
-    """As a file."""
     buffer = io.BytesIO()
     picture.save(buffer, form, **options)
     return buffer.getvalue()
 
 
 def plain(mode: str = "RGB", size: tuple[int, int] = (64, 48)) -> Image.Image:
-    """A picture that is all right."""
     return Image.effect_mandelbrot(size, (-2, -1.5, 1, 1.5), 50).convert(mode)
 
 
 def gif(frames: int, size: tuple[int, int] = (2, 2)) -> bytes:
-    """A GIF of so many frames of four pixels, on a canvas of that size."""
     head = b"GIF89a" + struct.pack("<HHBBB", *size, 0x80, 0, 0) + bytes(6)
     frame = b"\x2c" + struct.pack("<HHHHB", 0, 0, 2, 2, 0) + b"\x02\x03\x84\x8f\x05\x00"
     return head + frame * frames + b"\x3b"
@@ -115,13 +110,11 @@ def scans(count: int, size: tuple[int, int]) -> bytes:
 
 
 def resized(jpeg: bytes, width: int, height: int) -> bytes:
-    """A JPEG that claims another size."""
     at = next(n for n in range(len(jpeg)) if jpeg[n] == 0xFF and jpeg[n + 1] in (0xC0, 0xC2))
     return jpeg[: at + 5] + struct.pack(">HH", height, width) + jpeg[at + 9 :]
 
 
 def exif(*entries: tuple[int, int, int, int], following: int = 0) -> bytes:
-    """A folder of Exif: tag, type, count, value."""
     folder = struct.pack("<H", len(entries))
     folder += b"".join(struct.pack("<HHII", *entry) for entry in entries)
     return b"II*\x00" + struct.pack("<I", 8) + folder + struct.pack("<I", following)

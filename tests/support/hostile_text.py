@@ -1,36 +1,41 @@
 """Texts that a careless reader would follow: playlists, manifests, pictures, terminal art.
 
 Each points at a file that holds the canary and at a listener on this machine. None may be opened,
-whatever the file's name says.
+whatever the file's name says: none of these kinds is taken at all, so of each a few are enough.
 """
 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
-from support.hostile import OK, UNSUPPORTED, Case, Site, case
-from support.hostile_mkv import element, file, information, sound, text, track, tracks
+from support import hostile_mkv
+from support.hostile import OK, UNSUPPORTED, Case, Site, group
 from support.hostile_wav import Wave, chunk, list_chunk
 
-ONLY = frozenset({UNSUPPORTED})
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.hostile import Content
 
 
-def hls(*lines: str) -> bytes:
-    """An HTTP Live Streaming playlist."""
+def _hls(*lines: str) -> bytes:
     return "\n".join(["#EXTM3U", "#EXT-X-TARGETDURATION:10", *lines, "#EXT-X-ENDLIST", ""]).encode()
 
 
-def segment(address: str) -> str:
-    """One entry of a playlist."""
-    return f"#EXTINF:10,\n{address}"
+def _segment(address: str) -> bytes:
+    return _hls(f"#EXTINF:10,\n{address}")
 
 
-def concat(*addresses: str) -> bytes:
-    """An ffconcat script."""
-    return "\n".join(["ffconcat version 1.0", *(f"file '{a}'" for a in addresses), ""]).encode()
+def _http(site: Site) -> bytes:
+    return _segment(site.decoy_url)
 
 
-def dash(address: str) -> bytes:
+def _concat(address: str) -> bytes:
+    return f"ffconcat version 1.0\nfile '{address}'\n".encode()
+
+
+def _dash(address: str) -> bytes:
     """A DASH manifest with one audio representation."""
     return f"""<?xml version="1.0"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT10S"
@@ -40,194 +45,102 @@ def dash(address: str) -> bytes:
 """.encode()
 
 
-def avi_with_subtitles(inside: bytes) -> bytes:
+def _avi_with_subtitles(inside: bytes) -> bytes:
     """An AVI with PCM sound and a GAB2 subtitle stream, whose first packet holds `inside`."""
-    form = struct.pack("<HHIIHH", 1, 1, 8000, 16_000, 2, 16)
-    sound_header = struct.pack(
-        "<4sIIHHIIIIIIIIhhhh", b"auds", 0, 0, 0, 0, 0, 1, 8000, 0, 8000, 0, 0, 2, 0, 0, 0, 0
-    )
-    text_header = struct.pack(
-        "<4sIIHHIIIIIIIIhhhh", b"txts", 0, 0, 0, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0
-    )
-    main = struct.pack("<14I", 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0)
+
+    def stream(kind: bytes, rate: int, form: bytes, sample_bytes: int = 0) -> bytes:
+        numbers = 0, 0, 0, 0, 0, 1, rate, 0, rate, 0, 0, sample_bytes, 0, 0, 0, 0
+        header = struct.pack("<4sIIHHIIIIIIIIhhhh", kind, *numbers)
+        return list_chunk(b"strl", chunk(b"strh", header), chunk(b"strf", form))
+
     headers = list_chunk(
         b"hdrl",
-        chunk(b"avih", main),
-        list_chunk(b"strl", chunk(b"strh", sound_header), chunk(b"strf", form)),
-        list_chunk(b"strl", chunk(b"strh", text_header), chunk(b"strf", b"")),
+        chunk(b"avih", struct.pack("<14I", 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0)),
+        stream(b"auds", 8000, struct.pack("<HHIIHH", 1, 1, 8000, 16_000, 2, 16), 2),
+        stream(b"txts", 1, b""),
     )
     name = "s.m3u8\0".encode("utf-16-le")
-    packet = (
-        b"GAB2\0"
-        + struct.pack("<HI", 2, len(name))
-        + name
-        + struct.pack("<HI", 4, len(inside))
-        + inside
-    )
+    packet = b"GAB2\0" + struct.pack("<HI", 2, len(name)) + name
+    packet += struct.pack("<HI", 4, len(inside)) + inside
     movie = list_chunk(b"movi", chunk(b"01tx", packet), chunk(b"00wb", bytes(16_000)))
     return chunk(b"RIFF", b"AVI " + headers + movie)
 
 
-def _hls_cases() -> list[Case]:
-    def one(address: str) -> bytes:
-        return hls(segment(address))
+def _written(text: str) -> Callable[[Site], bytes]:
+    """A text in which CANARY is the canary's path, and DECOY the listener's address."""
 
-    key = '#EXT-X-KEY:METHOD=AES-128,URI="{0}",IV=0x00000000000000000000000000000001'
+    def build(site: Site) -> bytes:
+        known = text.replace("CANARY", str(site.canary)).replace("DECOY", site.decoy_url)
+        return known.replace("PORT", str(site.decoy_port)).encode()
 
-    def build(name: str, make: object) -> Case:
-        return case("V17", name, make, ONLY, file_name="song.mp3")  # type: ignore[arg-type]
-
-    return [
-        build("hls-file", lambda site: one(f"file://{site.canary}")),
-        build("hls-path", lambda site: one(str(site.canary))),
-        build("hls-relative", lambda site: one(site.canary.name)),
-        build("hls-http", lambda site: one(site.decoy_url)),
-        build("hls-tcp", lambda site: one(f"tcp://127.0.0.1:{site.decoy_port}")),
-        build("hls-concat", lambda site: one(f"concat:{site.canary}|{site.decoy_url}")),
-        build("hls-subfile", lambda site: one(f"subfile,,start,0,end,9,,:{site.canary}")),
-        build("hls-crypto", lambda site: one(f"crypto+file://{site.canary}")),
-        build("hls-data", lambda site: one("data:audio/wav;base64,UklGRg==")),
-        build(
-            "hls-key",
-            lambda site: hls(key.format(f"file://{site.canary}"), segment(site.decoy_url)),
-        ),
-        build(
-            "hls-map",
-            lambda site: hls(f'#EXT-X-MAP:URI="file://{site.canary}"', segment(site.decoy_url)),
-        ),
-        build("hls-itself", lambda site: hls(segment(str(site.folder / "song.mp3")))),
-        build("hls-master", lambda site: hls("#EXT-X-STREAM-INF:BANDWIDTH=1", site.decoy_url)),
-        build("hls-cr-lf", lambda site: one(site.decoy_url).replace(b"\n", b"\r\n")),
-    ]
+    return build
 
 
-def _concat_cases() -> list[Case]:
-    def build(name: str, make: object) -> Case:
-        return case("V18", name, make, ONLY, file_name="list.mp3")  # type: ignore[arg-type]
-
-    return [
-        build("concat-absolute", lambda site: concat(str(site.canary))),
-        build("concat-relative", lambda site: concat(site.canary.name)),
-        build("concat-http", lambda site: concat(site.decoy_url)),
-        build("concat-file-url", lambda site: concat(f"file:{site.canary}")),
-        build("concat-without-mark", lambda site: f"file '{site.canary}'\n".encode()),
-    ]
-
-
-def _manifest_cases() -> list[Case]:
-    def build(name: str, make: object, file_name: str = "song.mp3") -> Case:
-        return case("V19", name, make, ONLY, file_name=file_name)  # type: ignore[arg-type]
-
-    def padded(site: Site) -> bytes:
-        return bytes(1024 * 1024) + hls(segment(site.decoy_url))
-
-    return [
-        build("dash-http", lambda site: dash(site.decoy_url)),
-        build("dash-file", lambda site: dash(f"file://{site.canary}"), "manifest.mpd"),
-        build("sdp", _session_description),
-        build(
-            "asx",
-            lambda site: (
-                f'<asx version="3.0"><entry><ref href="{site.decoy_url}"/></entry></asx>'.encode()
-            ),
-        ),
-        build(
-            "pls", lambda site: f"[playlist]\nNumberOfEntries=1\nFile1={site.decoy_url}\n".encode()
-        ),
-        build("xspf", _shareable_playlist),
-        build(
-            "m3u-with-mark",
-            lambda site: b"\xef\xbb\xbf" + hls(segment(site.decoy_url)),
-            "song.m3u8",
-        ),
-        build("m3u-plain", lambda site: f"{site.canary}\n{site.decoy_url}\n".encode(), "song.m3u"),
-        build("m3u-after-padding", padded),
-        build(
-            "m3u-after-newlines", lambda site: b"\n" * 1024 * 1024 + hls(segment(site.decoy_url))
-        ),
-        build(
-            "rtsp-redirect",
-            lambda site: f"RTSPtext\nrtsp://127.0.0.1:{site.decoy_port}/a\n".encode(),
-            "a.mov",
-        ),
-        build(
-            "smil",
-            lambda site: f'<smil><body><audio src="{site.decoy_url}"/></body></smil>'.encode(),
-        ),
-    ]
-
-
-def _session_description(site: Site) -> bytes:
-    lines = ["v=0", "o=- 0 0 IN IP4 127.0.0.1", "s=x", "c=IN IP4 127.0.0.1", "t=0 0"]
-    return "\r\n".join([*lines, f"m=audio {site.decoy_port} RTP/AVP 0", ""]).encode()
-
-
-def _shareable_playlist(site: Site) -> bytes:
-    track_list = f"<trackList><track><location>{site.decoy_url}</location></track></trackList>"
-    return f'<?xml version="1.0"?><playlist version="1">{track_list}</playlist>'.encode()
-
-
-def _carried_cases() -> list[Case]:
-    """Playlists inside real containers: the sound is converted, the playlist never read."""
-
-    def in_matroska(site: Site) -> bytes:
-        attached = element(
-            0x61A7,
-            text(0x466E, "list.m3u8"),
-            text(0x4660, "application/x-mpegurl"),
-            element(0x465C, hls(segment(site.decoy_url))),
+_KEY = '#EXT-X-KEY:METHOD=AES-128,URI="file://CANARY",IV=0x00000000000000000000000000000001'
+_PLAYLISTS: dict[str, Content] = {
+    "hls-file": lambda site: _segment(f"file://{site.canary}"),
+    "hls-relative": lambda site: _segment(site.canary.name),
+    "hls-http": _http,
+    "hls-concat": lambda site: _segment(f"concat:{site.canary}|{site.decoy_url}"),
+    "hls-subfile": lambda site: _segment(f"subfile,,start,0,end,9,,:{site.canary}"),
+    "hls-crypto": lambda site: _segment(f"crypto+file://{site.canary}"),
+    "hls-key": _written(_hls(_KEY, "#EXTINF:10,\nDECOY").decode()),
+    "hls-itself": lambda site: _segment(str(site.folder / "song.mp3")),
+}
+_SCRIPTS: dict[str, Content] = {
+    "concat-absolute": lambda site: _concat(str(site.canary)),
+    "concat-relative": lambda site: _concat(site.canary.name),
+    "concat-http": lambda site: _concat(site.decoy_url),
+}
+_MANIFESTS: dict[str, Content] = {
+    "dash-http": lambda site: _dash(site.decoy_url),
+    "sdp": _written(
+        "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n"
+        "m=audio PORT RTP/AVP 0\r\n"
+    ),
+    "asx": _written('<asx version="3.0"><entry><ref href="DECOY"/></entry></asx>'),
+    "pls": _written("[playlist]\nNumberOfEntries=1\nFile1=DECOY\n"),
+    "xspf": _written(
+        '<?xml version="1.0"?><playlist version="1"><trackList><track><location>DECOY</location>'
+        "</track></trackList></playlist>"
+    ),
+    "m3u-with-mark": lambda site: b"\xef\xbb\xbf" + _http(site),
+    "m3u-after-padding": lambda site: bytes(1024 * 1024) + _http(site),
+    "m3u-after-newlines": lambda site: b"\n" * 1024 * 1024 + _http(site),
+    "rtsp-redirect": _written("RTSPtext\nrtsp://127.0.0.1:PORT/a\n"),
+}
+#: In real containers: the sound is converted, the playlist never read.
+_CARRIED: dict[str, Content] = {
+    "hls-in-avi": lambda site: _avi_with_subtitles(_http(site)),
+    "concat-in-avi": lambda site: _avi_with_subtitles(_concat(str(site.canary))),
+    "hls-in-matroska": lambda site: hostile_mkv.file(
+        hostile_mkv.attachment(
+            "list.m3u8", "application/x-mpegurl", hostile_mkv.element(0x465C, _http(site))
         )
-        return file(information(), tracks(track()), element(0x1941A469, attached), sound())
-
-    def in_wave(site: Site) -> bytes:
-        return Wave(extra=chunk(b"list", hls(segment(site.decoy_url)))).to_bytes()
-
-    return [
-        case(
-            "V19",
-            "hls-in-avi",
-            lambda site: avi_with_subtitles(hls(segment(site.decoy_url))),
-            OK,
-            duration_s=1.0,
-        ),
-        case(
-            "V19",
-            "concat-in-avi",
-            lambda site: avi_with_subtitles(concat(str(site.canary))),
-            OK,
-            duration_s=1.0,
-        ),
-        case("V19", "hls-in-matroska", in_matroska, OK, duration_s=1.0),
-        case("V19", "hls-in-wav", in_wave, OK, duration_s=1.0),
-    ]
-
-
-def _picture_cases() -> list[Case]:
-    def build(name: str, make: object, file_name: str = "song.mp3") -> Case:
-        return case("V20", name, make, ONLY, file_name=file_name)  # type: ignore[arg-type]
-
-    return [
-        build("svg", _vector_picture, "cover.svg"),
-        build("svg-named-mp3", _vector_picture),
-        build("terminal-text", lambda: b"\x1b[2J\x1b[31mred\x1b[0m\r\n" * 100, "art.ans"),
-        build("terminal-text-named-mp3", lambda: b"\x1b[1;33mtext\x1b[0m\r\n" * 100),
-        build("binary-text", _binary_text, "art.xb"),
-        build("binary-text-named-mp3", _binary_text),
-        build("filter-graph", lambda: b"sine=frequency=440:duration=5", "graph.lavfi"),
-        build("image-pattern", _numbered_pictures),
-        build("subtitles", lambda: b"1\n00:00:00,000 --> 00:00:01,000\nline\n\n", "lines.srt"),
-    ]
-
-
-def _vector_picture(site: Site) -> bytes:
-    return f"""<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY x SYSTEM "file://{site.canary}">]>
-<svg xmlns="http://www.w3.org/2000/svg" xmlns:xi="http://www.w3.org/2001/XInclude"><text>&x;</text>
-<image href="{site.decoy_url}"/><xi:include href="file://{site.canary}" parse="text"/></svg>
-""".encode()
-
-
-def _binary_text() -> bytes:
-    return b"XBIN\x1a" + struct.pack("<HHBB", 80, 25, 16, 0) + b"A\x07" * 2000
+    ),
+    "hls-in-wav": lambda site: Wave(extra=chunk(b"list", _http(site))).to_bytes(),
+}
+_VECTORS = _written(
+    '<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY x SYSTEM "file://CANARY">]>\n'
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xi="http://www.w3.org/2001/XInclude">'
+    '<text>&x;</text>\n<image href="DECOY"/><xi:include href="file://CANARY" parse="text"/></svg>\n'
+)
+_PICTURES: dict[str, Content] = {
+    "svg": _VECTORS,
+    "terminal-text": b"\x1b[2J\x1b[31mred\x1b[0m\r\n" * 100,
+    "binary-text": b"XBIN\x1a" + struct.pack("<HHBB", 80, 25, 16, 0) + b"A\x07" * 2000,
+    "filter-graph": b"sine=frequency=440:duration=5",
+    "subtitles": b"1\n00:00:00,000 --> 00:00:01,000\nline\n\n",
+}
+#: Where a name may lead to a reader of its own.
+_NAMED = {
+    "list.m3u8": _http,
+    "list.m3u": _written("CANARY\nDECOY\n"),
+    "manifest.mpd": lambda site: _dash(f"file://{site.canary}"),
+    "cover.svg": _VECTORS,
+    "art.ans": _PICTURES["terminal-text"],
+    "graph.lavfi": _PICTURES["filter-graph"],
+}
 
 
 def _numbered_pictures(site: Site) -> bytes:
@@ -239,10 +152,17 @@ def _numbered_pictures(site: Site) -> bytes:
 
 def cases() -> list[Case]:
     """V17 to V20."""
+    named = [
+        case
+        for name, content in _NAMED.items()
+        for case in group("V19", UNSUPPORTED, {name: content}, file_name=name)
+    ]
+    numbered: dict[str, Content] = {"image-pattern": _numbered_pictures}
     return [
-        *_hls_cases(),
-        *_concat_cases(),
-        *_manifest_cases(),
-        *_carried_cases(),
-        *_picture_cases(),
+        *group("V17", UNSUPPORTED, _PLAYLISTS, file_name="song.mp3"),
+        *group("V18", UNSUPPORTED, _SCRIPTS, file_name="list.mp3"),
+        *group("V19", UNSUPPORTED, _MANIFESTS, file_name="song.mp3"),
+        *group("V19", OK, _CARRIED, duration_s=1.0),
+        *named,
+        *group("V20", UNSUPPORTED, _PICTURES | numbered, file_name="song.mp3"),
     ]

@@ -29,18 +29,15 @@ class Mode:
 
 
 def cbr(kbps: int) -> Mode:
-    """Constant bitrate."""
     return Mode(f"cbr{kbps}", {"bitrate": kbps * 1000}, ("-b:a", f"{kbps}k"))
 
 
 def abr(kbps: int) -> Mode:
-    """Average bitrate."""
     return Mode(f"abr{kbps}", {"bitrate": kbps * 1000, "abr": True},
                 ("-abr", "1", "-b:a", f"{kbps}k"))  # fmt: skip
 
 
 def vbr(quality: float) -> Mode:
-    """Variable bitrate."""
     return Mode(f"v{quality:g}", {"vbr_quality": quality}, ("-q:a", f"{quality:g}"))
 
 
@@ -136,6 +133,7 @@ def assert_identical(
     xing = mp3_frames.check_xing(ours)
     assert theirs.xing is not None
     assert xing.delay == theirs.xing.delay
+    assert xing.music_crc == theirs.xing.music_crc
     # ffmpeg states a frame of padding at most, although the end may need more; we state it all.
     assert min(xing.padding, LARGEST_PADDING_OF_FFMPEG) == theirs.xing.padding
     check_report(converted.report, data, ours)

@@ -89,13 +89,7 @@ def _check_error(answer: Answer, text: str, asked: bytes) -> None:
 
 
 def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> None:
-    """I2 and I7 of what a server has said.
-
-    Args:
-        text: All of it.
-        secrets: What it may not hold.
-        defects: Whether the case makes something fail that nobody foresees. Default: False.
-    """
+    """I2 and I7 of what a server has said."""
     for words in _FORGOTTEN:
         assert words not in text, text[-3000:]
     for secret in filter(None, secrets):
@@ -124,7 +118,6 @@ def check_store(folder: Path) -> None:
 
 
 def until(condition: object, max_s: float = SETTLED_S) -> bool:
-    """Whether a condition, a callable, comes true by then."""
     end = time.monotonic() + max_s
     while not condition():  # type: ignore[operator]
         if time.monotonic() > end:
@@ -159,7 +152,6 @@ class InProcess:
     _watching: ClassVar[list[InProcess]] = []
 
     def __init__(self) -> None:
-        """Before it begins."""
         self.defects = False
         self._threads = set(threading.enumerate())
         self._children = _children()
@@ -167,7 +159,6 @@ class InProcess:
         self._logger = logging.getLogger()
 
     def begin(self) -> None:
-        """Listens to the log from here on."""
         self._logger.addHandler(self._listener)
         self._watching.append(self)
 
@@ -177,18 +168,12 @@ class InProcess:
             one.defects = True
 
     def end(self) -> None:
-        """Listens no more."""
         self._logger.removeHandler(self._listener)
         if self in self._watching:
             self._watching.remove(self)
 
     def check(self, folder: Path, secrets: Sequence[str]) -> None:
-        """I2, I4 and I7, behind its end.
-
-        Args:
-            folder: Of its store.
-            secrets: What its log may not hold.
-        """
+        """I2, I4 and I7, behind its end."""
         check_log("\n".join(self._listener.lines), secrets, defects=self.defects)
         check_store(folder)
         if not self._watching:  # Else they may be of a server that is still there.
@@ -213,7 +198,6 @@ def _children() -> set[str]:
 
 
 def _open_in(folder: Path) -> list[str]:
-    """Files of a folder that this process has open."""
     found = []
     for one in Path("/proc/self/fd").iterdir():
         try:

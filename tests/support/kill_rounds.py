@@ -1,40 +1,29 @@
-"""A server killed with SIGKILL at random moments under load, and what must hold when it is back.
-
-As a program, with ``tests`` in PYTHONPATH: ``python -m support.kill_rounds ROUNDS [SEED]``.
-"""
+"""A server killed with SIGKILL at random moments under load, and what must hold when it is back."""
 
 from __future__ import annotations
 
 import hashlib
 import http.client
-import io
 import json
-import os
 import random
 import sqlite3
-import statistics
-import sys
-import tempfile
 import threading
 import time
-import wave
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from support.hostile_check import PATIENCE
-from support.polymux_server import CONVERT, begun, form
 from support.served import until
 from support.serving import ServedProgram
+from support.waves import wave_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 JOBS = "/api/v1/predictions"
 ENDED_S = 2.0
-READY_S = 10.0 * PATIENCE
 BROKEN = (OSError, http.client.HTTPException)
 #: What a store may hold beside the folders of its files.
 NAMES = {
@@ -60,19 +49,12 @@ class Ledger:
     links: dict[str, int] = field(default_factory=dict)
     removing: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
-    cancelling: set[str] = field(default_factory=set)
     #: Keys of requests that were sent, and whose answer may not have come.
     sent: dict[str, int] = field(default_factory=dict)
-    chats: int = 0
 
 
 class KillRounds:
-    """One store, and servers on it one after another.
-
-    Args:
-        folder: For the server's home.
-        seed: Of everything that is left to chance.
-    """
+    """One store, and servers on it one after another."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         import polymux
@@ -86,43 +68,31 @@ class KillRounds:
         self.known = Ledger()
         self.over = threading.Event()
         self.failures: list[BaseException] = []
-        self.ran = 0
-        #: How long each start after a kill took, until the server was ready.
-        self.ready_s: list[float] = []
 
     def run(self, rounds: int) -> None:
-        """So many rounds, and a last look."""
         with self.program:
             for number in range(rounds):
                 self.round(number)
             self.start()
-            self.check()
             assert self.program.stop() == 0, self.program.told
             self.check_gone()
-        # Half of them, as others may be at work on the same machine.
-        assert statistics.median(self.ready_s) <= READY_S, self.ready_s
 
     def start(self) -> None:
-        """On what was left, until the server says that it is ready."""
-        began = time.monotonic()
+        """On what was left, and looks at it."""
         self.program.start()
         assert self.program.readiness()["status"] == "ready"
-        self.ready_s.append(time.monotonic() - began)
+        self.check_store()
+        self.check_jobs()
+        for path, one in list(self.known.links.items())[-20:]:
+            self.check_file(path, one)
+        self.check_repeated()
+        self.known.sent.clear()
 
     def round(self, number: int) -> None:
-        """Starts, looks at what the round before has left, works, and kills."""
-        if self.random.random() < 0.25:
-            self.program.start(ready=False)
-            time.sleep(self.random.uniform(0.0, 1.0))
-            self.program.kill()
-            self.check_gone()
         self.start()
-        self.check()
         self.over.clear()
-        before = len(self.known.jobs)
         workers = [threading.Thread(target=self.until_broken, args=(one, self.random.random()))
-                   for one in (self.submit, self.submit, self.wait, self.chat, self.look,
-                               self.upload)]  # fmt: skip
+                   for one in (self.submit, self.submit, self.wait, self.look)]  # fmt: skip
         for one in workers:
             one.start()
         if number == 1:  # However slow the machine is, some have their result before the end.
@@ -136,7 +106,6 @@ class KillRounds:
             assert not one.is_alive(), "a client waits for a server that is gone"
         if self.failures:
             raise self.failures[0]
-        self.ran += len(self.known.jobs) - before
 
     def until_broken(self, work: Callable[[random.Random], None], seed: float) -> None:
         """A client: it does its work until there is no server any more."""
@@ -182,7 +151,6 @@ class KillRounds:
         return job
 
     def wait(self, own: random.Random) -> None:
-        """A call that blocks."""
         number = own.randrange(len(self.inputs))
         answer = self.program.convert(self.inputs[number])
         if answer.status == 503:
@@ -192,17 +160,8 @@ class KillRounds:
         with self.known.lock:
             self.known.links[path_of(answer.json()["response"])] = number
 
-    def chat(self, own: random.Random) -> None:
-        """Chats, whole and in pieces."""
-        whole = self.program.chat(f"echo {own.random()}")
-        assert whole.status == 200, (whole.status, whole.body)
-        pieces = self.program.chat("stream 20", stream=True)
-        assert pieces.body.endswith(b"data: [DONE]\n\n"), pieces.body[-200:]
-        with self.known.lock:
-            self.known.chats += 2
-
     def look(self, own: random.Random) -> None:
-        """Looks at jobs; deletes one now and then, or cancels it."""
+        """Looks at jobs; deletes one now and then."""
         with self.known.lock:
             ids = list(self.known.jobs.keys() - self.known.removing)
         if not ids:
@@ -220,31 +179,9 @@ class KillRounds:
             assert self.program.request("DELETE", f"{JOBS}/{job}").status == 204
             with self.known.lock:
                 self.known.removed.add(job)
-        elif own.random() < 0.1:
-            with self.known.lock:
-                self.known.cancelling.add(job)
-            assert self.program.request("POST", f"{JOBS}/{job}/cancel").status == 200
-
-    def upload(self, own: random.Random) -> None:
-        """Sends the larger part of a form, and no more (M30)."""
-        body, headers = form(("file", ("a.wav", os.urandom(2_000_000))))
-        sent = own.randrange(len(body))
-        program = self.program
-        with begun(program.address, program.key, CONVERT, body, headers, sent) as connection:
-            connection.recv(1000)
-        raise ConnectionError
 
     def check_gone(self) -> None:
-        """Nothing that the server has started outlives it."""
         until(lambda: not self.program.family(), ENDED_S)
-
-    def check(self) -> None:
-        """Everything that must hold of a server that has just begun."""
-        self.check_store()
-        self.check_jobs()
-        self.check_links()
-        self.check_repeated()
-        self.known.sent.clear()
 
     def check_store(self) -> None:
         """The catalogue is sound, and it and the files are of one mind."""
@@ -283,17 +220,11 @@ class KillRounds:
             if found["status"] == "succeeded":
                 self.check_file(path_of(found["output"]), known.jobs[job][0])
             elif found["status"] == "canceled":
-                assert job in known.cancelling | known.removing
+                assert job in known.removing
             else:
                 assert found["status"] == "failed", found
                 assert "stopped while this ran" in str(found["error"]), found
                 assert job not in known.succeeded, f"{job} had its result and lost it"
-
-    def check_links(self) -> None:
-        """Links that were given work as before."""
-        links = list(self.known.links)
-        for path in {*links[-20:], *self.random.sample(links, min(10, len(links)))}:
-            self.check_file(path, self.known.links[path])
 
     def check_file(self, path: str, number: int) -> None:
         answer = self.program.request("GET", path)
@@ -303,8 +234,7 @@ class KillRounds:
     def check_repeated(self) -> None:
         """The same request under its key: the same job, or a new one where it was interrupted."""
         known = self.known
-        ended_otherwise = known.removing | known.cancelling
-        for job in [one for one in list(known.jobs)[-4:] if one not in ended_otherwise]:
+        for job in [one for one in list(known.jobs)[-4:] if one not in known.removing]:
             number, key = known.jobs[job]
             before = self.program.request("GET", f"{JOBS}/{job}").json()
             again = self.ask(number, key)
@@ -322,39 +252,10 @@ class KillRounds:
 
 
 def sound(seconds: float, seed: int) -> bytes:
-    """Noise, as a WAV file."""
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, 44_100, 0, "NONE", ""))
-        file.writeframes(random.Random(seed).randbytes(2 * round(seconds * 44_100)))
-    return buffer.getvalue()
+    return wave_file(random.Random(seed).randbytes(2 * round(seconds * 44_100)), 44_100)
 
 
 def path_of(link: str) -> str:
     """A link without the server's address, which changes."""
     parts = urlsplit(link)
     return f"{parts.path}?{parts.query}"
-
-
-def main(rounds: int, seed: int) -> int:
-    """Runs them; says what they have seen."""
-    with tempfile.TemporaryDirectory(prefix="kill-rounds-") as folder:
-        test = KillRounds(Path(folder), seed)
-        print(f"seed {seed}", flush=True)
-        try:
-            test.run(rounds)
-        except BaseException:
-            print(test.program.told[-4000:])
-            print(f"seed {seed}: failed after {test.ran} jobs", flush=True)
-            raise
-        known = test.known
-        print(f"{rounds} rounds: {len(known.jobs)} jobs that were acknowledged, {len(known.links)} "
-              f"results that were given, {len(known.removed)} deleted, {known.chats} chats; "
-              f"nothing lost; ready in {statistics.median(test.ready_s):.2f} s, at most "
-              f"{max(test.ready_s):.2f} s")  # fmt: skip
-    return 0
-
-
-if __name__ == "__main__":
-    given = [int(one) for one in sys.argv[1:]]
-    sys.exit(main(given[0], given[1] if len(given) > 1 else random.SystemRandom().randrange(2**32)))

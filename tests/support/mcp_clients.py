@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from polymux.service.model import OperationResult, OutputFile, Upload
+from polymux.service.model import OperationResult, Upload
 
 from support.commands import PROGRAM, environment
 from support.services import Scripted
@@ -79,7 +79,6 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def text_of(result: types.CallToolResult) -> str:
-    """The first words of a result."""
     first = result.content[0]
     assert first.type == "text"
     return first.text
@@ -93,13 +92,11 @@ def code_of(result: types.CallToolResult) -> str:
 
 
 def links_in(result: types.CallToolResult) -> list[types.ResourceLink]:
-    """The files of a result, as resources."""
     assert not result.is_error, text_of(result)
     return [one for one in result.content if one.type == "resource_link"]
 
 
 async def read(client: Client, uri: str) -> bytes:
-    """A resource's bytes."""
     (contents,) = (await client.read_resource(uri)).contents
     return base64.b64decode(contents.blob)  # type: ignore[union-attr]
 
@@ -111,7 +108,6 @@ def message(method: str, params: dict[str, Any] | None = None, number: int | Non
 
 
 def handshake() -> bytes:
-    """What begins a session."""
     who = {"name": "test", "version": "1"}
     return message(
         "initialize", {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": who}
@@ -126,13 +122,11 @@ def post(
 
 
 def events(answer: Answer) -> list[Any]:
-    """What an answer of events holds."""
     lines = answer.body.decode().splitlines()
     return [json.loads(one[6:]) for one in lines if one.startswith("data: ")]
 
 
 def python(program: str) -> list[str]:
-    """The words of a Python program in a process of its own."""
     return [sys.executable, "-W", "error", "-c", program]
 
 
@@ -155,9 +149,8 @@ class Making(Scripted):
         if work.operation != "generate_image":
             return await super().run(work, sink)
         self.began.append(work)
-        made = []
-        for number, size in enumerate(self.sizes):
-            draft = sink.draft(size)
-            draft.path.write_bytes(bytes([number]) * size)
-            made.append(OutputFile(draft, self.kind, f"{number}.png"))
+        made = [
+            self.file(sink, bytes([number]) * size, self.kind, f"{number}.png")
+            for number, size in enumerate(self.sizes)
+        ]
         return OperationResult(made, "v1")

@@ -249,7 +249,6 @@ MEDIA: dict[str, Medium] = CONTAINERS | RATES | LAYOUTS | PECULIAR | CHANGING | 
 
 
 def cover_file(cache: Cache, kind: str) -> Path:
-    """A picture, "jpg" or "png"."""
     graph = "testsrc=s=120x120:d=1,format=rgb24"
     codec = {"jpg": "mjpeg", "png": "png"}[kind]
 
@@ -294,7 +293,6 @@ def _input_arguments(cache: Cache, source: Sound | str) -> list[str]:
 
 
 def build_medium(cache: Cache, name: str, medium: Medium) -> Path:
-    """The file of `medium`, made once."""
 
     def build(path: Path) -> None:
         if medium.joined:

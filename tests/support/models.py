@@ -42,7 +42,6 @@ sys.exit(main(sys.argv[2:]))
 
 
 def program(catalogue: Path) -> list[str]:
-    """The words that begin a command with that catalogue."""
     return [sys.executable, "-W", "error", "-c", PROGRAM, str(catalogue)]
 
 
@@ -77,13 +76,13 @@ class Catalogue:
 
     text: str = ""
 
-    def wheel(self, key: str, path: Path, *, size: int | None = None, digest: str = "") -> None:
+    def wheel(self, key: str, path: Path, *, size: int | None = None) -> None:
         """A source: what is really in the file, or what is said of it."""
         data = path.read_bytes()
         project, version = path.name.split("-")[:2]
         self._source(
             key, file=path.name, project=project.replace("_", "-"), version=version,
-            bytes=len(data) if size is None else size, sha256=digest or sha256(data),
+            bytes=len(data) if size is None else size, sha256=sha256(data),
         )  # fmt: skip
 
     def url(self, key: str, url: str, file: str, data: bytes) -> None:
@@ -154,13 +153,7 @@ def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
 
 @dataclass
 class Index:
-    """A package index: what it offers, what it does instead, and what it was asked for.
-
-    Attributes:
-        files: File name to content.
-        instead: File name to what is done with a request for it.
-        asked: Names of the files that were asked for.
-    """
+    """A package index: what it offers, what it does instead, and what it was asked for."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     instead: dict[str, Callable[[Exchange], Awaitable[None]]] = field(default_factory=dict)
@@ -208,7 +201,6 @@ class Index:
 
 @contextmanager
 def index(*wheels: Path) -> Iterator[Index]:
-    """An index that offers these wheels."""
     made = Index()
     made.offer(*wheels)
     with Server(made.answer) as server:
@@ -275,7 +267,6 @@ def flood(count: int) -> Callable[[Exchange], Awaitable[None]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files below a folder, hidden ones too."""
     return {
         one.relative_to(folder).as_posix(): one.read_bytes()
         for one in sorted(folder.rglob("*"))

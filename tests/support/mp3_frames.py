@@ -7,8 +7,7 @@ between frames that belong to nothing are an error, because an encoder's output 
 
 from __future__ import annotations
 
-import sys
-from array import array
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +20,6 @@ SAMPLE_RATES_HZ = {
     2: (22050, 24000, 16000),
     0: (11025, 12000, 8000),
 }
-#: Length of the LAME extension including Xing's own fields, as every writer lays it out.
-XING_BYTES = 156
-#: The lead-in of every decoder, which LAME's delay field leaves out.
-DECODER_DELAY = 529
 
 
 class Mp3Error(Exception):
@@ -63,18 +58,13 @@ class XingTag:
 
     identifier: str
     frame: Frame
-    frames: int | None
-    bytes: int | None
-    toc: tuple[int, ...] | None
-    quality: int | None
-    encoder: str
-    vbr_method: int
-    lowpass_hz: int
+    frames: int
+    bytes: int
+    toc: tuple[int, ...]
     delay: int
     padding: int
     music_length: int
     music_crc: int
-    tag_crc: int
     tag_crc_valid: bool
 
 
@@ -90,7 +80,6 @@ class Mp3File:
 
     @property
     def audio(self) -> list[bytes]:
-        """The bytes of each audio frame."""
         return [frame.data for frame in self.frames]
 
     @property
@@ -99,57 +88,27 @@ class Mp3File:
         total = sum(frame.samples for frame in self.frames)
         return total if self.xing is None else total - self.xing.delay - self.xing.padding
 
-    @property
-    def music_crc(self) -> int:
-        """LAME's checksum over all audio frames."""
-        return crc16(b"".join(self.audio))
 
-
-def _crc_table() -> list[int]:
-    bytewise = []
-    for value in range(256):
-        crc = value
-        for _ in range(8):
-            crc = (crc >> 1) ^ 0xA001 if crc & 1 else crc >> 1
-        bytewise.append(crc)
-    table = []
-    for value in range(65536):
-        crc = (value >> 8) ^ bytewise[value & 0xFF]
-        table.append((crc >> 8) ^ bytewise[crc & 0xFF])
-    return table
-
-
-_CRC_TABLE: list[int] = []
-
-
-def crc16(data: bytes, crc: int = 0) -> int:
-    """CRC-16 with the reflected polynomial 0x8005, two bytes at a step."""
-    if not _CRC_TABLE:
-        _CRC_TABLE.extend(_crc_table())
-    even = len(data) & ~1
-    words = array("H", data[:even])
-    if sys.byteorder == "big":
-        words.byteswap()
-    table = _CRC_TABLE
-    for word in words:
-        crc = table[crc ^ word]
-    if even != len(data):
-        crc ^= data[-1]
+def _crc16(data: bytes) -> int:
+    """CRC-16 with the reflected polynomial 0x8005."""
+    crc = 0
+    for byte in data:
+        crc ^= byte
         for _ in range(8):
             crc = (crc >> 1) ^ 0xA001 if crc & 1 else crc >> 1
     return crc
 
 
-def id3v2_size(data: bytes, offset: int = 0) -> int:
-    """Bytes of the ID3v2 tag at `offset`, 0 if there is none."""
-    if data[offset : offset + 3] != b"ID3" or len(data) < offset + 10:
+def id3v2_size(data: bytes) -> int:
+    """Bytes of the ID3v2 tag, 0 if there is none."""
+    if data[:3] != b"ID3" or len(data) < 10:
         return 0
     size = 0
-    for byte in data[offset + 6 : offset + 10]:
+    for byte in data[6:10]:
         if byte & 0x80:
-            raise Mp3Error(f"ID3v2 size at {offset + 6} is not syncsafe")
+            raise Mp3Error("the size of the ID3v2 tag is not syncsafe")
         size = size << 7 | byte
-    return 10 + size + (10 if data[offset + 5] & 0x10 else 0)
+    return 10 + size + (10 if data[5] & 0x10 else 0)
 
 
 def _main_data_bits(side: int, side_bytes: int, *, lsf: bool, channels: int) -> tuple[int, int]:
@@ -174,11 +133,7 @@ def _main_data_bits(side: int, side_bytes: int, *, lsf: bool, channels: int) -> 
 
 
 def parse_frame(data: bytes, offset: int) -> Frame:
-    """Reads the frame at `offset`.
-
-    Raises:
-        Mp3Error: There is no complete Layer III frame there.
-    """
+    """Reads the frame at `offset`."""
     header = int.from_bytes(data[offset : offset + 4], "big")
     version, layer = header >> 19 & 3, header >> 17 & 3
     bitrate_index, rate_index = header >> 12 & 15, header >> 10 & 3
@@ -211,54 +166,33 @@ def parse_xing(frame: Frame) -> XingTag | None:
     identifier = data[start : start + 4]
     if identifier not in (b"Xing", b"Info"):
         return None
-    flags = int.from_bytes(data[start + 4 : start + 8], "big")
-    position = start + 8
-    numbers: list[int | None] = [None, None]
-    for bit in (0, 1):
-        if flags & 1 << bit:
-            numbers[bit] = int.from_bytes(data[position : position + 4], "big")
-            position += 4
-    toc = None
-    if flags & 4:
-        toc = tuple(data[position : position + 100])
-        position += 100
-    quality = None
-    if flags & 8:
-        quality = int.from_bytes(data[position : position + 4], "big")
-        position += 4
-    lame = data[position : position + 36]
-    if len(lame) < 36:
-        raise Mp3Error("the Xing/Info frame has no room for LAME's extension")
+    if data[start + 4 : start + 8] != b"\0\0\0\x0f":
+        raise Mp3Error("the Xing/Info frame leaves something out")
+    # Frames, bytes, a hundred places, the quality, and LAME's own.
+    frames, size, places, lame = struct.unpack_from(
+        ">II100s4x36s", data.ljust(start + 152), start + 8
+    )
     gaps = int.from_bytes(lame[21:24], "big")
     # LAME sums what stands before the field; FFmpeg always sums 190 bytes, the field being zero.
-    crc_at = position + 34
-    blank = (data[:crc_at] + b"\0\0" + data[crc_at + 2 :]).ljust(190, b"\0")
+    crc_at = start + 8 + 112 + 34
+    blank = (data[:crc_at] + b"\0\0" + data[crc_at + 2 :]).ljust(190, b"\0")[:190]
     tag_crc = int.from_bytes(lame[34:36], "big")
     return XingTag(
         identifier=identifier.decode(),
         frame=frame,
-        frames=numbers[0],
-        bytes=numbers[1],
-        toc=toc,
-        quality=quality,
-        encoder=lame[:9].rstrip(b"\0").decode("latin-1"),
-        vbr_method=lame[9] & 15,
-        lowpass_hz=100 * lame[10],
+        frames=frames,
+        bytes=size,
+        toc=tuple(places),
         delay=gaps >> 12,
         padding=gaps & 0xFFF,
         music_length=int.from_bytes(lame[28:32], "big"),
         music_crc=int.from_bytes(lame[32:34], "big"),
-        tag_crc=tag_crc,
-        tag_crc_valid=tag_crc in (crc16(data[:crc_at]), crc16(blank[:190])),
+        tag_crc_valid=tag_crc in (_crc16(data[:crc_at]), _crc16(blank)),
     )
 
 
 def parse(source: Path | str | bytes) -> Mp3File:
-    """Reads a whole MP3 file.
-
-    Raises:
-        Mp3Error: Something stands between or in frames that cannot be read.
-    """
+    """Reads a whole MP3 file."""
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     offset = id3v2_size(data)
     id3v2 = data[:offset]
@@ -279,7 +213,6 @@ def parse(source: Path | str | bytes) -> Mp3File:
 
 
 def audio_frames(source: Path | str | bytes) -> list[bytes]:
-    """The audio frames of a file in order, without the Xing/Info frame."""
     return parse(source).audio
 
 
@@ -289,9 +222,6 @@ def check_decodable(mp3: Mp3File) -> None:
     Follows the bit reservoir through the file: `main_data_begin` must point at bytes that exist
     and that no earlier frame uses, the data must end inside its own frame, and rate and version
     must not change.
-
-    Raises:
-        Mp3Error: A frame cannot be decoded; the message names it.
     """
     filled = 0  # bytes of main data of all frames so far
     used = 0  # where the previous frame's data ended, in that stream
@@ -311,29 +241,22 @@ def check_decodable(mp3: Mp3File) -> None:
 
 
 def check_xing(mp3: Mp3File) -> XingTag:
-    """Proves that the Xing/Info frame tells the truth about the file.
-
-    Raises:
-        Mp3Error: It is missing, or one of its fields is wrong; the message names it.
-    """
+    """Proves that the Xing/Info frame tells the truth about the file."""
     xing = mp3.xing
     if xing is None:
         raise Mp3Error("there is no Xing/Info frame")
     audio = sum(len(frame.data) for frame in mp3.frames)
     whole = audio + len(xing.frame.data)
     varies = len({frame.bitrate_bps for frame in mp3.frames}) > 1
-    toc = xing.toc or ()
     expected = {
         # A variable bitrate may happen to be constant; a constant one never varies.
         "identifier": (xing.identifier, "Xing" if varies else xing.identifier),
         "frames": (xing.frames, len(mp3.frames)),
         "bytes": (xing.bytes, whole),
         "music_length": (xing.music_length, whole),
-        "music_crc": (xing.music_crc, mp3.music_crc),
         "tag_crc_valid": (xing.tag_crc_valid, True),
-        "toc": (list(toc), sorted(toc)),
-        "toc entries": (len(toc), 100),
-        "toc start": (toc[:1], (0,)),
+        "toc": (list(xing.toc), sorted(xing.toc)),
+        "toc start": (xing.toc[0], 0),
         "version and rate": (xing.frame.header & 0xFFFE0C00, mp3.frames[0].header & 0xFFFE0C00),
     }
     wrong = [

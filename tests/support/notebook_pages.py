@@ -26,12 +26,10 @@ _MAX_DATA_CHARACTERS = 200_000
 
 
 def page_path(name: str) -> Path:
-    """Where the page of a notebook is kept."""
     return PAGES / f"{name}.md"
 
 
 def page_of(notebook: NotebookNode, name: str) -> str:
-    """The page of a notebook that ran."""
     first, *rest = notebook.cells
     told = (
         f"This is [notebooks/{name}.ipynb](../{name}.ipynb) after a run; `scripts/notebooks` makes "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 from polymux.runtime.settings import EngineSettings
-from polymux.service.model import OperationResult, OutputFile
+from polymux.service.model import OperationResult
 from servers import media
 
 from support.chat_model import model_path
@@ -55,7 +55,6 @@ def of(server: Asked, **options: Any) -> openai.OpenAI:
 
 
 def of_asyncio(server: Asked, **options: Any) -> openai.AsyncOpenAI:
-    """The same for asyncio."""
     given = {"api_key": server.key, "max_retries": 0, "timeout": 60} | options
     return openai.AsyncOpenAI(base_url=f"{server.url}/v1", **given)
 
@@ -75,11 +74,10 @@ class ScriptedDoor(Scripted):
             return OperationResult(self.output, "v1", dict(self.metrics))
         if work.operation != "generate_image":
             return OperationResult(self._completion(work))
-        made = []
-        for number in range(work.values["num_outputs"]):
-            draft = sink.draft(100)
-            draft.path.write_bytes(PICTURE + str(number).encode())
-            made.append(OutputFile(draft, "image/png", f"{number}.png"))
+        made = [
+            self.file(sink, PICTURE + str(number).encode(), name=f"{number}.png")
+            for number in range(work.values["num_outputs"])
+        ]
         return OperationResult(made, "v1")
 
     def _completion(self, work: OperationRequest) -> dict[str, Any]:

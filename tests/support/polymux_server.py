@@ -79,7 +79,6 @@ class Asked:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no answer may hold, and no log."""
         return (self.key,)
 
     @property
@@ -99,7 +98,6 @@ class Asked:
         *,
         key: str | None = "",
     ) -> Answer:
-        """One request by hand, on a connection of its own; `key` None sends none."""
         return self.raw(self.written(method, path, body, headers, key=key))
 
     def written(
@@ -112,7 +110,6 @@ class Asked:
         key: str | None = "",
         close: bool = True,
     ) -> bytes:
-        """A request as it goes over a connection."""
         given = {name.lower() for name, _ in headers}
         lines = [f"{method} {path} HTTP/1.1"]
         if "host" not in given:
@@ -142,7 +139,6 @@ class Asked:
     def json(
         self, path: str, value: Any, headers: Sequence[tuple[str, str]] = (), **more: Any
     ) -> Answer:
-        """A POST of JSON."""
         return self.raw(self.written_json(path, value, headers, **more))
 
     def written_json(
@@ -155,7 +151,6 @@ class Asked:
     def convert(
         self, *headers: tuple[str, str], data: bytes = b"x", name: str = "a.wav", **more: Any
     ) -> Answer:
-        """A conversion of a file to MP3."""
         body, kind = form(("file", (name, data)))
         return self.ask("POST", CONVERT, body, [*kind, *headers], **more)
 
@@ -165,14 +160,7 @@ class Asked:
 
 
 class PolymuxServer(Asked):
-    """Runs a server on a thread; as a context manager it stops at the end.
-
-    Args:
-        folder: Its store.
-        make: Makes its backends, on its event loop's thread.
-        settings: Instead of the defaults.
-        limits: Instead of the defaults.
-    """
+    """Runs a server on a thread; as a context manager it stops at the end."""
 
     def __init__(
         self,
@@ -221,7 +209,6 @@ class PolymuxServer(Asked):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Its key, and where its store lies."""
         return self.key, self._first_key, str(self.settings.store.folder)
 
     def __enter__(self) -> Self:
@@ -290,12 +277,10 @@ def begun(
 
 
 def read_answer(connection: socket.socket) -> Answer:
-    """An answer up to the end of the connection."""
     return parsed(read_all(connection))
 
 
 def read_all(connection: socket.socket) -> bytes:
-    """What comes up to the end of the connection."""
     pieces = []
     with suppress(ConnectionResetError):
         while piece := connection.recv(65536):
@@ -304,7 +289,6 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def read_until(connection: socket.socket, end: bytes) -> bytes:
-    """What comes, until it holds `end`."""
     data = b""
     while end not in data:
         piece = connection.recv(65536)
@@ -319,7 +303,6 @@ def reset_at_close(connection: socket.socket) -> None:
 
 
 def parsed(data: bytes) -> Answer:
-    """An answer out of its bytes; an interim answer before it is left out."""
     while data.startswith(b"HTTP/1.1 100"):
         data = data.partition(b"\r\n\r\n")[2]
     if not data:

@@ -32,11 +32,7 @@ class ProgramError(Exception):
 
 @functools.cache
 def find(program: str) -> str:
-    """The path of `program`.
-
-    Raises:
-        ProgramError: It is not installed; the message names the package that holds it.
-    """
+    """The path of `program`."""
     path = shutil.which(program)
     if path is None:
         package = PACKAGES.get(program, program)
@@ -55,11 +51,7 @@ def environment() -> dict[str, str]:
 def run(
     program: str, *arguments: str | Path, stdin: bytes | None = None, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs `program` and returns what it wrote.
-
-    Raises:
-        ProgramError: It is missing, failed or took longer than `timeout_s` seconds.
-    """
+    """Runs `program` and returns what it wrote."""
     command = [find(program), *map(str, arguments)]
     try:
         done = subprocess.run(

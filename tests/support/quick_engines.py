@@ -25,6 +25,10 @@ SONG = {
     "song_image": "https://songs.example/1.png",
 }
 PIECE = 1000
+_TYPES = {
+    "png": "image/png", "jpg": "image/jpeg", "mp4": "video/mp4", "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+}  # fmt: skip
 
 
 class QuickEngine(Engine):
@@ -35,7 +39,26 @@ class QuickEngine(Engine):
         return {}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        made = getattr(self, f"_{request.operation}")(request, sink, token)
+        values = request.values
+        match request.operation:
+            case "search_music":
+                made: Any = [SONG] * int(values.get("limit", 5))
+            case "identify_song":
+                made = SONG
+            case "summarize_video":
+                made = {"response": "a video"}
+            case "generate_image":
+                made = self._files(sink, "0.png", count=int(values.get("num_outputs", 1)))
+            case "generate_video":
+                made = self._files(sink, "0.mp4", count=int(values.get("batch_size", 1)))
+            case "generate_music":
+                audio, spectrogram = self._files(sink, "a.wav", "a.jpg")
+                made = {"audio": audio, "spectrogram": spectrogram}
+            case "download_video" | "download_music" as name:
+                [file] = self._files(sink, "a.mp4" if name == "download_video" else "a.mp3")
+                made = {"response": file}
+            case name:
+                made = getattr(self, f"_{name}")(request, sink, token)
         return made if isinstance(made, Output) else Output(made, "v1")
 
     def _said(self, request: Request) -> str:
@@ -96,49 +119,22 @@ class QuickEngine(Engine):
         else:
             yield said
 
-    def _search_music(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        return [SONG] * int(request.values.get("limit", 5))
-
-    def _identify_song(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        return SONG
-
-    def _summarize_video(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        return {"response": "a video"}
-
-    def _file(self, sink: EngineSink, content_type: str, name: str) -> Produced:
-        path = sink.draft(4)
-        path.write_bytes(b"made")
-        return Produced(path, content_type, name)
-
-    def _generate_image(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        count = int(request.values.get("num_outputs", 1))
-        return [self._file(sink, "image/png", f"{n}.png") for n in range(count)]
-
-    def _generate_video(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        count = int(request.values.get("batch_size", 1))
-        return [self._file(sink, "video/mp4", f"{n}.mp4") for n in range(count)]
-
-    def _generate_music(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        return {
-            "audio": self._file(sink, "audio/wav", "a.wav"),
-            "spectrogram": self._file(sink, "image/jpeg", "a.jpg"),
-        }
-
-    def _download_video(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        return {"response": self._file(sink, "video/mp4", "a.mp4")}
-
-    def _download_music(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        return {"response": self._file(sink, "audio/mpeg", "a.mp3")}
+    def _files(self, sink: EngineSink, *names: str, count: int = 1) -> list[Produced]:
+        """A file of each name, whose ending tells its type, or so many of one name."""
+        made = []
+        for name in names * count:
+            path = sink.draft(4)
+            path.write_bytes(b"made")
+            made.append(Produced(path, _TYPES[name.partition(".")[2]], name))
+        return made
 
     def _upscale_image(self, request: Request, sink: EngineSink, token: Token) -> Any:
         [picture] = request.values["pictures"]
-        path = sink.draft(4)
-        path.write_bytes(b"made")
+        [file] = self._files(sink, "large.png")
         sizes = {name: float(picture[name]) for name in ("width", "height", "channels", "bits")}
-        return Output(Produced(path, "image/png", "large.png"), "v1", sizes)
+        return Output(file, "v1", sizes)
 
     def _read_text(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        """Tells how large the pictures are, and what their first samples are."""
         words = []
         for number, one in enumerate(request.values["pictures"]):
             pixels = Path(request.values[f"pixels_{number}"].path)

@@ -19,14 +19,7 @@ def mp3(
     *,
     input_arguments: Sequence[str] = (),
 ) -> Path:
-    """The MP3 of `ffmpeg -i source -vn -c:a libmp3lame arguments`, made once.
-
-    Args:
-        cache: Where it is kept.
-        source: Any media file.
-        arguments: Output options: ("-q:a", "2"), ("-b:a", "128k", "-ar", "48000"), ...
-        input_arguments: Options before `-i`.
-    """
+    """The MP3 of `ffmpeg -i source -vn -c:a libmp3lame arguments`, made once."""
     command = [*input_arguments, "-i", str(source), "-vn", "-c:a", "libmp3lame", *arguments]
 
     def build(path: Path) -> None:

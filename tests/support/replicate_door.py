@@ -40,8 +40,8 @@ MP3 = b"ID3 and frames"
 class ScriptedModels(Scripted):
     """Does every operation at once; keeps what its files held, and says `pieces` in chats."""
 
-    def __init__(self, *operations: str, max_concurrency: int = 8) -> None:
-        super().__init__("scripted", operations or OPERATIONS, max_concurrency)
+    def __init__(self, *operations: str) -> None:
+        super().__init__("scripted", operations or OPERATIONS, 8)
         self.models = ("small", "maker/large")
         self.files: list[dict[str, bytes]] = []
         self.pieces = ["Hel", "lo ", "there"]
@@ -76,9 +76,7 @@ class ScriptedModels(Scripted):
         return {"response": self._made(sink, 0)}
 
     def _made(self, sink: ProgressSink, number: int) -> OutputFile:
-        draft = sink.draft(100)
-        draft.path.write_bytes(PICTURE + str(number).encode())
-        return OutputFile(draft, "image/png", f"{number}.png")
+        return self.file(sink, PICTURE + str(number).encode(), name=f"{number}.png")
 
     async def stream(
         self, work: OperationRequest, sink: ProgressSink
@@ -151,12 +149,9 @@ def of(
     return made
 
 
-def of_asyncio(
-    server: PolymuxServer, authority: Authority | None = None, key: str | None = None
-) -> replicate.Client:
-    """The same for asyncio."""
+def of_asyncio(server: PolymuxServer, authority: Authority | None = None) -> replicate.Client:
     return replicate.Client(
-        key or server.key,
+        server.key,
         base_url=f"{server.url}/replicate",
         transport=httpx.AsyncHTTPTransport(verify=_trust(authority)),
     )

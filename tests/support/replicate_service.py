@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from polymux.runtime.upstream_settings import UpstreamSettings
 from servers import http1, media
-from servers.forms import FormReader
+from servers.forms import body_of
 from servers.misbehaving import MisbehavingServer
 
 from support.upstreams import CANARY
@@ -53,12 +53,10 @@ Stages = list[dict[str, Any]]
 
 
 def whole(version: str) -> str:
-    """A version's whole id."""
     return version + hashlib.sha256(version.encode()).hexdigest()[len(version) :]
 
 
 def replicate(folder: Path, service: MisbehavingServer, **more: Any) -> UpstreamSettings:
-    """Settings of an upstream whose key lies in a file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "replicate.key"
     path.write_text(f"{CANARY}\n")
@@ -79,11 +77,9 @@ class Prediction:
 
     @property
     def canceled(self) -> bool:
-        """Whether anybody has cancelled it."""
         return self.canceled_at is not None
 
     def value(self, url: str) -> dict[str, Any]:
-        """As it is answered now."""
         now = self.stages[min(self.asked, len(self.stages) - 1)]
         if self.canceled and now["status"] not in ENDED:
             now = {"status": "canceled"}
@@ -111,6 +107,8 @@ class ReplicateService(MisbehavingServer):
             stays. ``HOST`` in them is this server's address.
         options: As `MisbehavingServer` has them.
     """
+
+    kept_body_bytes = 64 << 20
 
     def __init__(self, stages: Stages | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -161,16 +159,12 @@ class ReplicateService(MisbehavingServer):
         if any(one is not None and (one.waiting or one.always) for one in found):
             await super().answer(exchange)
             return
-        form = None
-        if path == f"{BASE}/files":
-            form = FormReader(exchange.request.header("content-type") or "")
-            exchange.on_piece = form.take
         await exchange.read_body()
         if path.startswith("/made/"):
             content_type, body = MADE[path.removeprefix("/made/")]
             await self._send(exchange, 200, body, content_type)
             return
-        status, value = self._answered(exchange.request, form)
+        status, value = self._answered(exchange.request)
         if exchange.request.path == f"{BASE}/predictions":
             await exchange.wire.sleep(self.creation_s)
         text = json.dumps(value).replace("HOST", self.url)
@@ -182,7 +176,7 @@ class ReplicateService(MisbehavingServer):
         fields = [("Content-Type", kind), ("Content-Length", str(len(body)))]
         await exchange.wire.write(http1.head(status, fields) + body)
 
-    def _answered(self, request: Request, form: FormReader | None) -> tuple[int, Any]:
+    def _answered(self, request: Request) -> tuple[int, Any]:
         if request.header("authorization") != f"Bearer {CANARY}":
             return problem(401, "Unauthenticated", "You did not pass a valid token")
         words = request.path.removeprefix(f"{BASE}/").split("/")
@@ -202,8 +196,7 @@ class ReplicateService(MisbehavingServer):
                 self.log.changed()
                 return 200, found.value(self.url)
             case "POST", ["files"]:
-                assert form is not None
-                return self._keep(form)
+                return self._keep(request)
             case "DELETE", ["files", name]:
                 self.files.removed.append(name)
                 return 204, None
@@ -237,8 +230,8 @@ class ReplicateService(MisbehavingServer):
         """The youngest of that name."""
         return next((one for one in reversed(self.predictions) if one.id == name), None)
 
-    def _keep(self, form: FormReader) -> tuple[int, Any]:
-        [file] = form.body().files
+    def _keep(self, request: Request) -> tuple[int, Any]:
+        [file] = body_of(request).files
         name = f"f{next(self._numbers)}"
         self.files.sent[name] = file
         address = self.file_address or f"{self.url}{BASE}/files/{name}"
@@ -246,5 +239,4 @@ class ReplicateService(MisbehavingServer):
 
 
 def problem(status: int, title: str, detail: str) -> tuple[int, Any]:
-    """An error as Replicate has it."""
     return status, {"title": title, "detail": detail, "status": status}

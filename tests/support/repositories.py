@@ -40,11 +40,7 @@ def safetensors(**shapes: tuple[int, ...]) -> bytes:
 
 
 def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
-    """The files of a pipeline in diffusers' form: of its parts, unet and vae have weights.
-
-    Args:
-        weights: Part to the name of its weights. Default: the plain ones.
-    """
+    """The files of a pipeline in diffusers' form: of its parts, unet and vae have weights."""
     index = {
         "_class_name": "StableDiffusionPipeline",
         "unet": ["diffusers", "UNet2DConditionModel"],
@@ -177,7 +173,6 @@ def entry(path: str, data: bytes) -> dict[str, Any]:
 
 @contextmanager
 def hub(files: Mapping[str, Mapping[str, bytes]]) -> Iterator[Hub]:
-    """A service with these repositories, and another for the storage."""
     made = Hub({name: dict(one) for name, one in files.items()})
     with Server(made.answer) as server, Server(made.store) as storage:
         made.url, made.storage = server.url().rstrip("/"), storage.url().rstrip("/")

@@ -50,7 +50,6 @@ OF_TYPE: dict[str, Any] = {
 
 
 def sample(field: Field) -> Any:
-    """A value that the field accepts."""
     if field.choices:
         return field.choices[0]
     if field.kind == "url":
@@ -78,7 +77,6 @@ def sample(field: Field) -> Any:
 
 
 def object_sample(kind: ObjectType) -> dict[str, Any]:
-    """The smallest valid object."""
     values = {field.name: sample(field) for field in kind.fields if field.required}
     for rule in kind.rules:
         if rule.rule == "required_unless":
@@ -90,7 +88,6 @@ def object_sample(kind: ObjectType) -> dict[str, Any]:
 
 
 def smallest(variant: Variant) -> dict[str, Any]:
-    """The smallest valid request."""
     values = {field.name: sample(field) for field in variant.fields if field.required}
     for rule in variant.rules:
         if rule.rule == "exactly_one":

@@ -45,13 +45,7 @@ class ScriptedSource:
 
 
 class Scene:
-    """A scheduler of such sources, on a clock of its own.
-
-    Args:
-        kind: `SongSearch` or `Recogniser`.
-        sources: What it asks.
-        deadline_s: Its deadline.
-    """
+    """A scheduler of such sources, on a clock of its own."""
 
     def __init__(self, kind: Any, *sources: Any, deadline_s: float = 30) -> None:
         self.clock = MovedClock()
@@ -61,7 +55,6 @@ class Scene:
         self.made = kind(sources, self.cache, deadline_s, clock=self.clock, **pace)
 
     async def slowly(self) -> None:
-        """Takes a second of this clock."""
         await self.clock.sleep(1)
 
     def together(self, *work: Coroutine[Any, Any, Any]) -> list[Any]:

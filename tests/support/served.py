@@ -36,7 +36,6 @@ class ServedProcess(Asked):
         max_concurrency: How many chats at once.
         write_s: How long a client may not read, instead of the default.
         log: The level.
-        flags: Of the interpreter, such as ``-O``.
         descriptors: How many may be open, instead of what this process may.
         more_bytes: How much more memory its own process may have had at most than at the start.
         settings: Others of `polymux.server.settings.settings.ServerSettings`.
@@ -52,7 +51,6 @@ class ServedProcess(Asked):
         max_concurrency: int = 4,
         write_s: float | None = None,
         log: str = "info",
-        flags: tuple[str, ...] = (),
         descriptors: int | None = None,
         more_bytes: int = MORE_BYTES,
         **settings: Any,
@@ -71,7 +69,7 @@ class ServedProcess(Asked):
             "descriptors": descriptors,
             "settings": settings,
         }
-        self._command = [sys.executable, *flags, "-m", "support.served", json.dumps(wanted)]
+        self._command = [sys.executable, "-m", "support.served", json.dumps(wanted)]
 
     def __enter__(self) -> Self:
         told = self.folder / "address"
@@ -90,7 +88,6 @@ class ServedProcess(Asked):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Its key, and where its store lies."""
         return self.key, os.fspath(self.folder / "store")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -119,11 +116,9 @@ class ServedProcess(Asked):
         assert status == 0, self.log()
 
     def log(self) -> str:
-        """Everything that it has said."""
         return self.log_path.read_text("utf-8", "surrogateescape")
 
     def tree(self) -> list[int]:
-        """Its process and those that it has started."""
         found = [self.process.pid]
         for pid in found:
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -142,11 +137,9 @@ class ServedProcess(Asked):
         return total
 
     def descriptors(self) -> int:
-        """How many are open in the server itself."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def cpu_s(self) -> float:
-        """How long the server itself has been at work."""
         if SANITIZED:
             return 0.0
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -158,7 +151,6 @@ class ServedProcess(Asked):
 
 
 def until(condition: Callable[[], object], max_s: float = 60) -> float:
-    """Waits for it; gives how long that took."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < max_s

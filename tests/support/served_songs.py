@@ -49,13 +49,11 @@ def made(folder: Path) -> Path:
 
 
 def served(folder: Path, catalogue: Path | None, **more: Any) -> PolymuxServer:
-    """A server whose confined engine opens what is sent."""
     songs = SongSettings(catalogue=catalogue, **more.pop("songs", {}))
     return PolymuxServer(folder / "s", engines={}, songs=songs, **more)
 
 
 def ask(server: PolymuxServer, data: bytes | Path, name: str = "a.wav") -> Answer:
-    """Which song is it?"""
     content = data if isinstance(data, bytes) else data.read_bytes()
     body, head = form(("file", (name, content)))
     return server.ask("POST", IDENTIFY, body, head)

@@ -63,14 +63,18 @@ class Scripted(Backend):
                 raise self.failure
             if work.operation != "convert_to_mp3":
                 return OperationResult({"text": "read"})
-            draft = sink.draft(len(self.data))
-            draft.path.write_bytes(self.data)
-            return OperationResult(
-                {"response": OutputFile(draft, "audio/mpeg", "a.mp3")}, "v1", {"frames": 3}
-            )
+            made = self.file(sink, self.data, "audio/mpeg", "a.mp3")
+            return OperationResult({"response": made}, "v1", {"frames": 3})
         except asyncio.CancelledError:
             self.ended.append("cancelled")
             raise
+
+    def file(
+        self, sink: ProgressSink, data: bytes, kind: str = "image/png", name: str = "0.png"
+    ) -> OutputFile:
+        draft = sink.draft(len(data))
+        draft.path.write_bytes(data)
+        return OutputFile(draft, kind, name)
 
     async def stream(
         self, work: OperationRequest, sink: ProgressSink

@@ -80,7 +80,6 @@ class ServedProgram:
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's, without anybody's settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX")}
         return kept | {
             "HOME": str(self.folder),
@@ -141,7 +140,6 @@ class ServedProgram:
 
     @property
     def told(self) -> str:
-        """What it has said."""
         return "\n".join(self.log)
 
     @property
@@ -164,7 +162,6 @@ class ServedProgram:
         self.process.send_signal(number)
 
     def wait(self, max_s: float = 60) -> int:
-        """Its status, once it has ended and all that it said was read."""
         assert self.process is not None
         status = self.process.wait(max_s)
         if self.process.stderr is not None:
@@ -177,7 +174,6 @@ class ServedProgram:
         self.wait()
 
     def stop(self) -> int:
-        """As by a service manager; its status."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
@@ -226,10 +222,6 @@ class ServedProgram:
         Args:
             on_head: Called when the head of the answer has come, which is with a stream's first
                 piece.
-
-        Raises:
-            OSError: There is no connection, or it broke off.
-            http.client.HTTPException: What came is no whole answer.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
         with closing(connection):
@@ -246,7 +238,6 @@ class ServedProgram:
             return found
 
     def chat(self, what: str, on_head: Callable[[], object] = lambda: None, **more: Any) -> Answer:
-        """A chat whose message says what to do."""
         value = {"model": "default", "messages": [{"role": "user", "content": what}], **more}
         headers = [("Content-Type", "application/json")]
         path = "/api/v1/fastllm/chatcompletion"
@@ -260,7 +251,6 @@ class ServedProgram:
         return self.request("POST", "/api/v1/modelhost/imagegeneration", body, own)
 
     def convert(self, data: bytes, *headers: tuple[str, str], **fields: str) -> Answer:
-        """A conversion."""
         body, own = form(("file", ("a.wav", data)), *fields.items())
         return self.request("POST", "/api/v1/convert2mp3", body, [*own, *headers])
 
@@ -268,7 +258,6 @@ class ServedProgram:
         return self.request("GET", "/readyz").json()
 
     def metric(self, name: str, backend: str) -> float:
-        """One figure of /metrics."""
         text = self.request("GET", "/metrics").body.decode()
         (line,) = (
             one for one in text.splitlines() if one.startswith(f'{name}{{backend="{backend}"}}')

@@ -43,7 +43,6 @@ class HeardSink(EngineSink):
 
     @property
     def files(self) -> list[Path]:
-        """What lies where its drafts are written."""
         return list(self._drafts.iterdir())
 
     def draft(self, expected_bytes: int = 0) -> Path:

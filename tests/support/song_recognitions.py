@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import wave
 from typing import TYPE_CHECKING
 
 import numpy
@@ -14,6 +12,7 @@ from polymux.runtime.build import media_confinement
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 
 from support.polymux_server import PolymuxServer
+from support.waves import wave_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,19 +23,11 @@ PATH = "/api/v1/songid"
 RATE_HZ = 16_000
 
 
-def recording(samples: numpy.ndarray, rate_hz: int = RATE_HZ) -> bytes:
-    """One channel of 16 bits as WAV."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
-        writer.setnchannels(1)
-        writer.setsampwidth(2)
-        writer.setframerate(rate_hz)
-        writer.writeframes(samples.astype("<i2").tobytes())
-    return file.getvalue()
+def recording(samples: numpy.ndarray) -> bytes:
+    return wave_file(samples.astype("<i2").tobytes(), RATE_HZ)
 
 
 def music(seed: int = 1, duration_s: float = 4.0) -> bytes:
-    """Notes that fade, as WAV."""
     chance = numpy.random.default_rng(seed)
     times = numpy.arange(int(duration_s * RATE_HZ)) / RATE_HZ
     sound = chance.normal(0, 0.002, len(times))

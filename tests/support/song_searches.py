@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import polymux
@@ -11,7 +10,6 @@ from servers import song_catalogues as said
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from polymux.upstreams.song_search.settings import SongSearchSettings
@@ -41,11 +39,3 @@ def served(folder: Path, settings: SongSearchSettings) -> PolymuxServer:
 
 def local(settings: SongSearchSettings) -> polymux.Local:
     return polymux.Local(engines={}, song_search=settings)
-
-
-def until(condition: Callable[[], object], max_s: float) -> float:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < max_s
-        time.sleep(0.005)
-    return time.monotonic() - began

@@ -35,7 +35,6 @@ class Sound:
 
     @property
     def stem(self) -> str:
-        """A file name without folder and suffix."""
         layout = self.layout.replace("(", "_").replace(")", "")
         return f"{self.kind}-{self.rate}-{layout}-{self.samples}"
 
@@ -114,7 +113,6 @@ def _build_speech(sound: Sound, path: Path) -> None:
 
 
 def sound_file(cache: Cache, sound: Sound) -> Path:
-    """The WAV file (32-bit float) of `sound`."""
 
     def build(path: Path) -> None:
         if sound.kind == "speech":

@@ -4,7 +4,7 @@
 each n, what became of each step and what a store opened afterwards finds. AT is ``start`` or
 ``work``: from when on the disk fails. For SIGKILL as ERRNO, the process is ended there; AT may then
 be ``older`` too, for the start on a store of the first version, with results in it, which is
-brought up to date, and ``anew``, for one whose catalogue somebody has moved away.
+brought up to date.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _library = ctypes.CDLL(None)
 
 
 def arm(folder: Path, call: str, n: int, error: int, lasting: int) -> None:
-    _library.fail(os.fsencode(folder), call.encode(), ctypes.c_long(n), error, lasting)
+    _library.fail(os.fsencode(folder), call.encode(), ctypes.c_long(n), error, lasting, 0)
 
 
 def disarm() -> None:
-    _library.fail(b"", b"", ctypes.c_long(0), 0, 0)
+    _library.fail(b"", b"", ctypes.c_long(0), 0, 0, 0)
 
 
 class Steps:
@@ -75,7 +75,6 @@ class Steps:
         return result
 
     def job(self) -> None:
-        """A job from its beginning to its end, with a file."""
         job = Job(new_id(), "o", "convert_to_mp3", "m", "v", {}, 1.0)
         if self.step("add", lambda: self.store.jobs.add(job)) is None:
             return
@@ -103,7 +102,6 @@ class Steps:
 
 
 def found(folder: Path, steps: Steps) -> dict[str, Any]:
-    """What a store that is opened afterwards has."""
     store = Store(folder)
     try:
         lost = [name for name in steps.jobs if store.jobs.find(name) is None]
@@ -244,15 +242,12 @@ def whole(path: Path, steps: Steps) -> int:
     return int(version) if complete and sound == "ok" else 0
 
 
-def killed_with_results(folder: Path, at: str, before: Steps, call: str, n: int) -> dict[str, Any]:
+def killed_with_results(folder: Path, before: Steps, call: str, n: int) -> dict[str, Any]:
     """One n: a start on a store with results that is ended there, and what the next one finds."""
     shutil.copytree(folder.parent / "before", folder)
-    if at == "anew":
-        (folder / "catalogue.db").unlink()
     fired = ended_at(folder, call, n)
-    steps = before if at == "older" else Steps(None)
-    left = found(folder, steps)
-    places = [*folder.glob("media/*/*"), *folder.glob("media.without-catalogue.*/*/*")]
+    left = found(folder, before)
+    places = folder.glob("media/*/*")
     kept = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in places}
     copies = [whole(one, before) for one in folder.glob("catalogue.db.version-*.backup")]
     with closing(sqlite3.connect(folder / "catalogue.db")) as connection:
@@ -261,20 +256,20 @@ def killed_with_results(folder: Path, at: str, before: Steps, call: str, n: int)
     again.job()
     again.store.close()
     return {"n": n, "fired": fired, "again": again.outcomes, **left, "copies": copies,
-            "files": kept == before.files, "told": told, "known": len(steps.jobs),
-            "version": whole(folder / "catalogue.db", steps)}  # fmt: skip
+            "files": kept == before.files, "told": told, "known": len(before.jobs),
+            "version": whole(folder / "catalogue.db", before)}  # fmt: skip
 
 
 def main() -> None:
     base, call, error, lasting, at = sys.argv[1:]
     before = Steps(None)
-    if at in ("older", "anew"):
+    if at == "older":
         before = older(Path(base) / "before")
         database.MIGRATIONS = (*database.MIGRATIONS, LATER)
     for n in range(1, MAX_ROUNDS):
         folder = Path(base) / str(n)
-        if at in ("older", "anew"):
-            made = killed_with_results(folder, at, before, call, n)
+        if at == "older":
+            made = killed_with_results(folder, before, call, n)
         elif error == "SIGKILL":
             made = killed(folder, call, n)
         else:

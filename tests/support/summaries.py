@@ -90,7 +90,6 @@ class Model(Backend):
         server.loop.call_soon_threadsafe(hold)
 
     def step(self, server: PolymuxServer) -> None:
-        """Answers what waits, and waits with the next."""
 
         def step() -> None:
             self.hold.set()

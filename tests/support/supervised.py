@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import time
 from contextlib import asynccontextmanager, suppress
@@ -16,7 +15,7 @@ from polymux.engines.registry import BackendContext
 from polymux.fetch.fetcher import FetchPolicy
 
 from support.engines import FAMILY
-from support.services import chat_of, running
+from support.services import chat_of, on_a_loop, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from polymux.service.service import Service
 
 TESTS = Path(__file__).parents[1]
+in_loop = on_a_loop
 QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, cancel_timeout_s=0.3)
 
 
@@ -41,16 +41,6 @@ def go(body: Coroutine[Any, Any, None]) -> None:
 
 def asked(what: str, **values: Any) -> OperationRequest:
     return chat_of(messages=[{"role": "user", "content": what}], **values)
-
-
-def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Makes a test of a coroutine."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **given: Any) -> None:
-        go(test(*args, **given))
-
-    return run
 
 
 @asynccontextmanager

@@ -45,5 +45,4 @@ def broken(good: bytes, content_type: str = "application/json") -> dict[str, Fau
 
 
 def of(faults: dict[str, Fault], *names: str) -> dict[str, Fault]:
-    """Some of them."""
     return {name: faults[name] for name in names}

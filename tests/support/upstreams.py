@@ -37,7 +37,6 @@ WHOLE = {
 
 
 def posted(server: PolymuxServer, path: str, *fields: tuple[str, Any]) -> Answer:
-    """The answer to a form."""
     body, head = form(*fields)
     return server.ask("POST", path, body, head)
 
@@ -70,7 +69,6 @@ def upstream(
 def gateway(
     folder: Path, upstreams: Mapping[str, UpstreamSettings], **settings: Any
 ) -> Iterator[PolymuxServer]:
-    """A server without engines."""
     settings.setdefault("engines", {})
     with PolymuxServer(folder / "gateway", upstreams=upstreams, **settings) as server:
         yield server
@@ -92,7 +90,6 @@ def chat(server: PolymuxServer, **more: Any) -> Answer:
 
 
 def asked(server: PolymuxServer, path: str, body: bytes, *fields: str) -> socket.socket:
-    """A connection with a request on it."""
     host = f"{server.address[0]}:{server.address[1]}"
     lines = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {server.key}",
              f"Content-Length: {len(body)}", *fields]  # fmt: skip
@@ -102,7 +99,6 @@ def asked(server: PolymuxServer, path: str, body: bytes, *fields: str) -> socket
 
 
 def events_of(answer: Answer) -> list[Any]:
-    """The events of a stream; `[DONE]` as a text."""
     found = []
     for block in answer.body.decode().split("\n\n"):
         if block.startswith("data: "):

@@ -177,7 +177,6 @@ def _big_and_broken() -> Iterator[str]:
 
 
 def urls() -> list[str]:
-    """All of them, each once."""
     found = [form for host in hosts() for form in _in_forms(host)]
     for more in (_differentials, _slashes, _ports, _other_schemes, _big_and_broken):
         found += more()

@@ -19,7 +19,7 @@ from diffusers import (
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import T5TokenizerFast, UMT5Config, UMT5EncoderModel
 
-from support.diffusion_models import stable_diffusion, stable_diffusion_parts
+from support.diffusion_models import stable_diffusion_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,11 +99,6 @@ def wan(folder: Path) -> Path:
     )
     made.save_pretrained(folder)
     return folder
-
-
-def no_video(folder: Path) -> Path:
-    """A model of pictures, where one of videos belongs."""
-    return stable_diffusion(folder)
 
 
 def _byte_tokenizer(folder: Path) -> T5TokenizerFast:

@@ -30,12 +30,10 @@ class Exchange:
         await self.writer.drain()
 
     async def answer(self, status: int, body: bytes = b"", *headers: str) -> None:
-        """A whole answer with its length."""
         lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(body)}", *headers, "", ""]
         await self.send("\r\n".join(lines).encode("utf-8", "surrogateescape") + body)
 
     async def closed(self) -> None:
-        """Waits until the peer has gone."""
         with contextlib.suppress(ConnectionError):
             await self.reader.read()
 
@@ -68,7 +66,6 @@ class Server:
         return f"{'https' if self.certificate else 'http'}://{self.authority}{path}"
 
     def call(self, function: Callable[[], object]) -> None:
-        """Calls on the server's thread."""
         self._loop.call_soon_threadsafe(function)
 
     def __enter__(self) -> Self:

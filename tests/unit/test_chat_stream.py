@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import pickle
+import random
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -86,6 +88,55 @@ def test_the_async_twin_gives_the_same() -> None:
             chunks, account = asyncio.run(read(body, size))
             assert chunks == expected(body)
             assert account == ("".join(texts), True, "stop")
+
+
+#: What is put into streams: what ends texts, lines and events, and what may not stand there.
+ODD = [
+    b"",
+    b'"',
+    b"\\",
+    b"\n",
+    b"\r",
+    b"\n\n",
+    b"\xff",
+    b"\0",
+    rb"\ud83d",
+    b"[DONE]",
+    b'"error":"x",',
+]
+
+
+def outcome(parts: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
+    """The chunks of a stream, and by what it ends."""
+    stream = polymux.decode_chat_stream(parts)
+    found = []
+    try:
+        while chunk := next(stream, None):
+            found.append(chunk)
+    except polymux.PolymuxError as error:
+        return facts(found), type(error).__name__
+    return facts(found), "finished"
+
+
+def test_mutated_streams() -> None:
+    """However their bytes are cut, they are read alike."""
+    choose = random.Random(20_261_123)
+    ends = set()
+    for _ in range(500):
+        make = choose.choice([*SERVERS.values()])
+        whole = make(chat_streams.words(choose.randrange(1, 12)))
+        body = bytearray(whole.replace(b"\n", choose.choice([b"\n", b"\r\n", b"\r"])))
+        for _ in range(choose.randrange(4)):
+            at = choose.randrange(len(body))
+            body[at : at + choose.choice([0, 0, 1, 10, 100])] = choose.choice(ODD)
+        if choose.random() < 0.2:
+            del body[choose.randrange(1, len(body)) :]
+        cuts = sorted(choose.choices(range(len(body)), k=choose.choice([1, 3, 10, 100])))
+        parts = [bytes(body[begin:end]) for begin, end in pairwise([0, *cuts, len(body)])]
+        found = outcome([bytes(body)])
+        assert outcome(parts) == found, body
+        ends.add(found[1])
+    assert ends >= {"finished", "StreamInterruptedError", "DecodeError"}
 
 
 async def fail_async(body: list[bytes]) -> None:

@@ -63,7 +63,7 @@ BEFORE = {"move_into_place", "leave"}
     ids=lambda one: one if isinstance(one, str) else f"{one[0]}-{one[2]}",
 )
 def test_killed_at_a_step(tmp_path: Path, step: tuple[str, str, str, int], moment: str) -> None:
-    rounds = BatchKills(tmp_path, 8, 1)
+    rounds = BatchKills(tmp_path, 8)
     module, owner, name, count = step
     words = [sys.executable, "-c", CHILD, module, owner, name, moment, str(count), *BATCH, "-q"]
     killed = subprocess.run(

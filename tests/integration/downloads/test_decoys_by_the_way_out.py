@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support import decoy_proxy
+from support.decoy_network import NAMES
 from support.url_corpus import PUBLIC, urls
 
 #: Refused, no request of HTTP, nobody there or no such name, and a head that is too long: that may
@@ -43,6 +44,6 @@ def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:
         ("servfail", "unknown"), "502"
     )
     for kind, statuses in found["statuses"].items():
-        for name in decoy_proxy.NAMES:
+        for name in NAMES:
             wanted = expected.get(name, "403")
             assert statuses[f"http://{name}.example/"] == wanted, (kind, name)

@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = TESTS / "support" / "failing_disk.c"
+    source = TESTS / "support" / "failing_calls.c"
     return compiled(source, tmp_path_factory.mktemp("library"), source.stem)
 
 
@@ -118,14 +118,6 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
         versions.update(one["copies"])
     # Some were ended between two versions, which had a copy of their own.
     assert versions >= ({1, 2} if call == "write" else {1})
-
-
-@pytest.mark.parametrize("call", ["rename", "mkdir"])
-def test_killed_while_a_new_catalogue_is_made(library: Path, place: Path, call: str) -> None:
-    """D09: files whose catalogue is gone are put aside, and never taken for somebody's litter."""
-    for one in rounds(library, place, call, "SIGKILL", "once", "anew"):
-        check(one)
-        assert one["files"], one
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,14 @@ from support.serving import ServedProgram
 
 
 @pytest.mark.slow
-def test_rounds_under_load(tmp_path: Path) -> None:
-    """D05, M30; `scripts/lib/kill-rounds` runs more, and takes a seed."""
+@pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.long)])
+def test_rounds_under_load(tmp_path: Path, count: int) -> None:
+    """D05."""
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     rounds = KillRounds(tmp_path, seed)
     try:
-        rounds.run(3)
+        rounds.run(count)
     finally:
         print(rounds.program.told[-5000:])
     assert rounds.known.succeeded

@@ -13,15 +13,13 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import polymux
-from support import commands_in_turn, serving
+from support import commands, serving
 from support.conversions import wav
 from support.fetches import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from support.commands_in_turn import Run
 
 TONE = wav(1)
 CANARY = "canary-6b1f2d"
@@ -85,13 +83,13 @@ def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
-def check_refused(done: Run, words: str) -> None:
+def check_refused(code: int, out: str, err: str, words: str) -> None:
     """It has ended with one line that tells why, and no secret."""
-    assert done.code != 0, words
-    assert done.out == ""
-    assert words in done.err
-    assert CANARY not in done.err
-    (only,) = done.err.splitlines()
+    assert code != 0, words
+    assert out == ""
+    assert words in err
+    assert CANARY not in err
+    (only,) = err.splitlines()
     assert only.startswith("polymux: "), only
 
 
@@ -108,9 +106,8 @@ REFUSED = [
 
 def test_the_program_that_cannot_start(tmp_path: Path) -> None:
     """A18, P06: one line, no traceback."""
-    asked = [("serve", "--port", "0", *arguments) for arguments, _ in REFUSED]
-    for (_, words), done in zip(REFUSED, commands_in_turn.run(*asked, cwd=tmp_path), strict=True):
-        check_refused(done, words)
+    for arguments, words in REFUSED:
+        check_refused(*commands.serve(*arguments, cwd=tmp_path), words)
 
 
 BAD_SETTINGS = [
@@ -131,16 +128,12 @@ BAD_SETTINGS = [
 
 def test_settings_that_are_none(tmp_path: Path) -> None:
     """P06: what is wrong and where, and nothing of a key that stands beside it."""
-    asked = []
-    for number, (text, _) in enumerate(BAD_SETTINGS):
-        path = tmp_path / str(number) / "polymux.toml"
-        path.parent.mkdir()
+    path = tmp_path / "polymux.toml"
+    for text, words in BAD_SETTINGS:
         path.write_text(text)
-        asked += [("serve", "--port", "0", "--config", path), ("config", "check", path)]
-    done = commands_in_turn.run(*asked, cwd=tmp_path)
-    for number, (_, words) in enumerate(BAD_SETTINGS):
-        for one in done[2 * number : 2 * number + 2]:
-            check_refused(one, words)
+        check_refused(*commands.serve("--config", path, cwd=tmp_path), words)
+        done = commands.call("config", "check", path, cwd=tmp_path, code=None)
+        check_refused(done.returncode, done.stdout.decode(), done.stderr.decode(), words)
 
 
 def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
@@ -173,13 +166,10 @@ def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
     files["other"].symlink_to("/proc/1/mem")  # Which root cannot read either.
     files["garbage"].write_bytes(b"{")
     files["bytes"].write_bytes(b"\xff\xfe\0")
-    asked = []
-    for name, path in files.items():
-        settings = tmp_path / f"{name}.toml"
+    settings = tmp_path / "polymux.toml"
+    for path in files.values():
         settings.write_text(f"keys = '{path}'")
-        asked.append(("serve", "--port", "0", "--config", settings))
-    for done in commands_in_turn.run(*asked, cwd=tmp_path):
-        check_refused(done, "keys")
+        check_refused(*commands.serve("--config", settings, cwd=tmp_path), "keys")
 
 
 def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:

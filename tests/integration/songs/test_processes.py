@@ -21,7 +21,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def adding(folder: Path, music: Path, *before: str, library: str = "apsw") -> subprocess.Popen[str]:
-    words = ["support.adding_songs", str(folder), str(music), library]
+    words = ["support.song_processes", "add", str(folder), str(music), library]
     command = [*before, sys.executable, "-m", *words]
     environment = os.environ | {"PYTHONPATH": str(TESTS)}
     return subprocess.Popen(

@@ -45,7 +45,8 @@ def powerless(folder: Path) -> tuple[str, ...]:
 def asked(
     before: tuple[str, ...], library: str, folder: Path, snippet: Path
 ) -> subprocess.CompletedProcess[str]:
-    command = [*before, sys.executable, "-m", "support.read_only_songs", library, folder, snippet]
+    words = ["support.song_processes", "look", folder, snippet, library]
+    command = [*before, sys.executable, "-m", *words]
     environment = os.environ | {"PYTHONPATH": str(TESTS)}
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, env=environment, check=False

@@ -24,7 +24,7 @@ MAX_S = 60.0
 
 
 def started(*words: object, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-    command = [*before, sys.executable, "-m", *map(str, words)]
+    command = [*before, sys.executable, "-m", "support.song_processes", *map(str, words)]
     environment = os.environ | {"PYTHONPATH": str(TESTS)}
     pipe = subprocess.PIPE
     return subprocess.Popen(
@@ -49,11 +49,8 @@ def more(tmp_path: Path) -> Path:
 def test_one_writes_others_ask_and_a_second_writer_is_refused(
     filled: Path, more: Path, snippets: list[Path]
 ) -> None:
-    asking = [
-        started("support.songs_in_turn", "ask", filled, snippets[number], f"Title {number}")
-        for number in (0, 1)
-    ]
-    writer = started("support.songs_in_turn", "write", filled, more)
+    asking = [started("ask", filled, snippets[number], f"Title {number}") for number in (0, 1)]
+    writer = started("write", filled, more)
     try:
         assert [line_of(one) for one in (*asking, writer)] == ["asking", "asking", "writing"]
         with polymux.Catalogue(filled) as second:
@@ -91,7 +88,7 @@ def test_a_signal_while_segments_are_written_gives_the_lock_back_afterwards(
         programs.find("strace"), "-qq", "-f", "-o", str(tmp_path / "trace"), "-P", str(part),
         "-e", "trace=fsync", "-e", "inject=fsync:delay_exit=6000000",
     )  # fmt: skip
-    process = started("support.adding_songs", folder, more, before=before)
+    process = started("add", folder, more, before=before)
     try:
         await_that(part.exists, process)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")

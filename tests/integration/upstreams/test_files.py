@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.fetch.fetcher import FetchPolicy
 from servers import media, steps
-from servers.forms import FormReader
+from servers.forms import body_of
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import form
 from support.upstreams import CANARY, IMAGES, STT, gateway, upstream
@@ -64,10 +64,7 @@ def answers(value: Any) -> steps.Step:
 
 def received(groq: MisbehavingServer) -> tuple[dict[str, str], bytes, str]:
     """Fields, the file, and its name, of the last form."""
-    request = groq.requests[-1]
-    reader = FormReader(request.header("content-type") or "")
-    reader.take(request.body)
-    body = reader.body()
+    body = body_of(groq.requests[-1])
     [file] = body.files
     return dict(body.fields), file.content, file.file_name
 

@@ -14,7 +14,8 @@ from polymux.errors import (
 )
 from servers import song_catalogues as said
 from servers.song_catalogues import SongCatalogues
-from support.song_searches import ITUNES, PATH, local, served, until
+from support.served import until
+from support.song_searches import ITUNES, PATH, local, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

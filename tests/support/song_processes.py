@@ -1,0 +1,82 @@
+"""Processes that use a catalogue: ``python -m support.song_processes WHAT CATALOGUE ...``.
+
+A last word ``sqlite3`` makes it go on as if apsw were not installed. Each prints a line for all
+that it has done.
+
+``add FOLDER`` adds songs. So does ``write FOLDER``, but it says ``writing`` before it looks at the
+second file, and waits for a line. ``ask SNIPPET TITLE`` names the song of a snippet again and
+again, says ``asking`` after the first time, and how often it was right once its input ends.
+``look SNIPPET`` does all that can be done with a catalogue that cannot be written.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+if sys.argv[-1] == "sqlite3":
+    sys.modules["apsw"] = None  # type: ignore[assignment]
+
+import polymux
+
+
+def add(folder: str, music: str) -> None:
+    with polymux.Catalogue(folder) as catalogue:
+        print("begun", flush=True)
+        report = catalogue.add(
+            music, workers=2, on_progress=lambda now: print(now.outcome, now.path.name, flush=True)
+        )
+        print("done", report.added + report.unchanged, flush=True)
+
+
+def write(folder: str, music: str) -> None:
+    waited = threading.Event()
+
+    def wait(_: object) -> None:
+        if not waited.is_set():
+            waited.set()
+            print("writing", flush=True)
+            sys.stdin.readline()
+
+    with polymux.Catalogue(folder) as catalogue:
+        report = catalogue.add(music, workers=1, on_progress=wait)
+        print("added", report.added, flush=True)
+
+
+def ask(folder: str, snippet: str, title: str) -> None:
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    right = wrong = 0
+    with polymux.Catalogue(folder) as catalogue:
+        while not (over.is_set() and right):
+            match = catalogue.identify(snippet)
+            found = catalogue.search(title, 1)
+            if match and found and match.song.title == found[0].title == title:
+                right += 1
+            else:
+                wrong += 1
+            if right + wrong == 1:
+                print("asking", flush=True)
+    print("right", right > 0, "wrong", wrong, flush=True)
+
+
+def look(folder: str, snippet: str) -> None:
+    with polymux.Catalogue(folder) as catalogue:
+        assert catalogue.stats().library.startswith(sys.argv[-1])
+        match = catalogue.identify(snippet)
+        print("named", match and match.song.title)
+        print("found", catalogue.search("titel 2")[0].title)
+        print("whole", catalogue.check().is_whole, catalogue.count())
+        for change in (lambda: catalogue.add(snippet), lambda: catalogue.remove(1)):
+            try:
+                change()
+            except polymux.CatalogueError as error:
+                print("refused", "cannot be written" in str(error), error.code)
+        print("memory", catalogue.stats().index["memory_bytes"] > 0)
+    with polymux.Local(engines={}, catalogue=folder) as here:
+        print("local", here.identify_song(snippet).name)
+
+
+if __name__ == "__main__":
+    words = [one for one in sys.argv[2:] if one not in ("apsw", "sqlite3")]
+    {"add": add, "write": write, "ask": ask, "look": look}[sys.argv[1]](*words)
