@@ -1,5 +1,9 @@
-# polymux_warnings(target): the project's own warning set; never applied to other people's code.
+# polymux_warnings(target): the project's own warning set; never applied to other people's code, and not where
+# somebody installs the package, whom warnings would only make wait.
 function(polymux_warnings target)
+    if(CMAKE_UNITY_BUILD)
+        return()
+    endif()
     target_compile_options(${target} PRIVATE
         -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
         -Wold-style-cast -Woverloaded-virtual -Wformat=2)

@@ -15,7 +15,7 @@ from polymux.batches.executors import executor_for
 from polymux.batches.inputs import Inputs
 from polymux.batches.manifest import Manifest, recover
 from polymux.batches.output_store import OutputStore
-from polymux.batches.reports import check_place, check_report, write_report
+from polymux.batches.reports import check_place, check_report
 from polymux.batches.results import BatchItem, BatchProgress, BatchReport
 from polymux.batches.runner import Runner
 from polymux.batches.spec import BatchSpec
@@ -186,7 +186,7 @@ def batch(
         ignored=finds.ignored, unread=tuple(finds.unread), elapsed_s=time.monotonic() - started,
     )  # fmt: skip
     if target is not None:
-        write_report(made.items(), target, overwrite=True)
+        made.write(target)
     return made
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from polymux.batches.results import BatchItem
-
 #: Name to type, as Arrow calls it.
 COLUMNS = {
     "id": "int64", "input": "string", "state": "string", "outputs": "list",
@@ -56,8 +54,10 @@ def check_place(path: Path) -> None:
     PendingFile(path, overwrite=True).discard()
 
 
-def write_report(items: Iterable[BatchItem], path: Path, *, overwrite: bool) -> Path:
+def write_report(items: Iterable[dict[str, Any]], path: Path, *, overwrite: bool) -> Path:
     r"""Writes a table; it appears only when it is whole.
+
+    The items are those of `BatchItem.to_dict`.
 
     CSV has the bytes of names as they are; JSON has those that are no UTF-8 as lone surrogates,
     which `os.fsencode` turns back; Parquet, which has UTF-8 alone, shows them as ``\xff``.
@@ -78,7 +78,7 @@ def write_report(items: Iterable[BatchItem], path: Path, *, overwrite: bool) -> 
     return path
 
 
-def _csv(items: Iterable[BatchItem], file: BinaryIO) -> None:
+def _csv(items: Iterable[dict[str, Any]], file: BinaryIO) -> None:
     """RFC 4180, a line of names first; several outputs are joined by line ends."""
     text = io.TextIOWrapper(file, "utf-8", errors="surrogateescape", newline="")
     writer = csv.writer(text)
@@ -87,8 +87,8 @@ def _csv(items: Iterable[BatchItem], file: BinaryIO) -> None:
     text.detach()
 
 
-def _cells(item: BatchItem) -> list[str]:
-    values = item.to_dict() | {"outputs": "\n".join(map(os.fspath, item.outputs))}
+def _cells(item: dict[str, Any]) -> list[str]:
+    values = item | {"outputs": "\n".join(item["outputs"])}
     return [_cell(values.get(name, "")) for name in COLUMNS]
 
 
@@ -97,11 +97,11 @@ def _cell(value: Any) -> str:
     return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA_BEGINS) else text
 
 
-def _jsonl(items: Iterable[BatchItem], file: BinaryIO) -> None:
-    file.writelines(json.dumps(item.to_dict()).encode() + b"\n" for item in items)
+def _jsonl(items: Iterable[dict[str, Any]], file: BinaryIO) -> None:
+    file.writelines(json.dumps(item).encode() + b"\n" for item in items)
 
 
-def _parquet(items: Iterable[BatchItem], file: BinaryIO) -> None:
+def _parquet(items: Iterable[dict[str, Any]], file: BinaryIO) -> None:
     arrow, parquet = _parquet_package()
     texts = arrow.list_(arrow.string())
     schema = arrow.schema({
@@ -111,7 +111,7 @@ def _parquet(items: Iterable[BatchItem], file: BinaryIO) -> None:
     with parquet.ParquetWriter(file, schema) as writer:
         rest = iter(items)
         while some := list(islice(rest, _ROWS_TOGETHER)):
-            rows = [_utf8(one.to_dict()) for one in some]
+            rows = [_utf8(one) for one in some]
             writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
 
 
@@ -135,7 +135,7 @@ def _parquet_package() -> tuple[Any, Any]:
         ) from error
 
 
-_WRITERS: dict[str, Callable[[Iterable[BatchItem], BinaryIO], None]] = {
+_WRITERS: dict[str, Callable[[Iterable[dict[str, Any]], BinaryIO], None]] = {
     ".csv": _csv,
     ".jsonl": _jsonl,
     ".parquet": _parquet,

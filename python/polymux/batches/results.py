@@ -195,7 +195,8 @@ class BatchReport:
         """
         from polymux.batches.reports import write_report
 
-        return write_report(self.items(), Path(path), overwrite=overwrite)
+        items = (item.to_dict() for item in self.items())
+        return write_report(items, Path(path), overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         """Tables for notebooks: what became of all, and of those that failed."""
