@@ -1,5 +1,4 @@
-# polymux_warnings(target): the project's own warning set; never applied to other people's code, and not where
-# somebody installs the package, whom warnings would only make wait.
+# polymux_warnings(target): the project's own warning set; never applied to other people's code.
 function(polymux_warnings target)
     if(CMAKE_UNITY_BUILD)
         return()

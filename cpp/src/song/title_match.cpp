@@ -145,9 +145,9 @@ struct Score {
     bool of_both = false;  ///< Title and artist together are as like it as anything is.
 };
 
-class Query {
+class WantedTitle {
 public:
-    explicit Query(std::u32string_view text) : whole_(bounded(text)) {
+    explicit WantedTitle(std::u32string_view text) : whole_(bounded(text)) {
         std::vector<std::u32string_view> words;
         append_words(bounded(text), words);
         for (const std::u32string_view word : words) words_.emplace_back(word);
@@ -273,7 +273,7 @@ std::vector<RankedTitle> rank_titles(std::u32string_view query, std::span<const 
         RankedTitle title;
         bool of_both = false;
     };
-    Query asked(query);
+    WantedTitle asked(query);
     std::vector<Ranked> found;
     for (std::size_t index = 0; index < titles.size(); ++index) {
         const Score score = asked.score(titles[index]);
