@@ -148,6 +148,15 @@ def test_files_do_not_stay_there(
     assert sorted(service.files.removed) == sorted(service.files.sent)
 
 
+def test_an_address_within_is_refused(server: PolymuxServer, service: ReplicateService) -> None:
+    """Nothing of the request leaves this machine."""
+    fields = ("prompt", "a boat"), ("replicate_weights", "http://169.254.169.254/latest")
+    answer = posted(server, f"{IMAGES}?model={ASTRA}", *fields)
+    told = answer.json()
+    assert (answer.status, told["code"], told["param"]) == (400, "url_refused", "replicate_weights")
+    assert service.requests == []
+
+
 def test_a_field_that_the_model_lacks(server: PolymuxServer, service: ReplicateService) -> None:
     service.output("HOST/made/one.png")
     path = f"{IMAGES}?model={PLAYGROUND}"
