@@ -13,7 +13,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import polymux
-from support import commands, serving
+import pytest
+from polymux.server.auth.api_keys import KeyFile
+from support import commands, programs, serving
 from support.conversions import wav
 from support.fetches import wait_until
 
@@ -108,6 +110,32 @@ def test_the_program_that_cannot_start(tmp_path: Path) -> None:
     """A18, P06: one line, no traceback."""
     for arguments, words in REFUSED:
         check_refused(*commands.serve(*arguments, cwd=tmp_path), words)
+
+
+@pytest.mark.parametrize("options", [(), ("--public-url", "https://tools.example")])
+def test_all_addresses_and_none_of_them_told(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Links lead to this machine alone then, which a warning tells; alone in a namespace."""
+    rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
+    alone = (programs.find("unshare"), *rights, "--net", "sh", "-c", 'ip link set lo up; exec "$@"')
+    KeyFile(tmp_path / "state" / "polymux" / "server" / "keys.json").add("test")
+    serve = (sys.executable, "-m", "polymux", "serve", "--port", "0", "--host", "0.0.0.0")
+    with subprocess.Popen(
+        [*alone, "sh", *serve, *options],
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "serving on " in line:
+                break
+        process.terminate()
+    told = [line for line in lines if "`public_url`" in line]
+    assert len(told) == (0 if options else 1), lines
+    address = lines[-1].split("serving on ")[1].split(";")[0]
+    assert all("WARNING" in line and address in line for line in told)
 
 
 BAD_SETTINGS = [

@@ -141,7 +141,7 @@ BODIES: dict[str, Fault] = broken(GOOD) | {
     "wrong choices": ([steps.answer(200, b'{"choices":[{"message":3}]}')], FAILED),
     "infinite": ([steps.answer(200, GOOD.replace(b"1763740800", b"1e999"))], FAILED),
     "events": ([steps.event_stream(), steps.send(event(chunk("x"))), steps.close()], FAILED),
-    "bomb twice packed": ([steps.gzip_bomb(1 << 30, layers=2)], FAILED),
+    "bomb twice packed": ([steps.gzip_bomb(1 << 27, layers=2)], FAILED),
     "twenty encodings": ([steps.gzip_bomb(1 << 20, layers=20)], FAILED),
 }
 #: In a stream, behind its first chunk: what the last event's code is.

@@ -30,7 +30,7 @@ def asked(folder: Path, width: int, height: int) -> Request:
     pixels = folder / "pixels"
     pixels.write_bytes(bytes(3 * width * height))
     values = {
-        "pictures": [{"width": width, "height": height, "channels": 3}],
+        "pictures": [{"width": width, "height": height, "channels": 3, "bits": 8}],
         "pixels_0": Upload(pixels, "a", "", 3 * width * height),
     }
     return Request("read_text", "", "", values, frozenset())
