@@ -140,7 +140,7 @@ async def redirected(service: Service, field: str, decoys: Decoys) -> dict[str, 
     locations = dict(zip(LED, SAMPLE, strict=True)) if field in PAGES else {}
     codes = await all_of(service, field, LED, locations)
     early: dict[str, str] = {}
-    for _ in range(_AGAIN if field in PAGES else 0):
+    for _ in range(_AGAIN):
         sent = {f"http://{PUBLIC}{path}" for path in decoys.redirects}
         missing = [one for one in LED if one not in sent]
         early |= {one: codes[one] for one in missing}
