@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from benchmarks.song.scorer import Row
 
 SEED = 77
-TRACKS = 16
+TRACKS = 24
 SHARE = 0.5
-EACH = 2
+EACH = 3
 MIN_RATES = {2.0: 0.7, 5.0: 0.85, 10.0: 0.9}
 # Of each family of conditions, the share that is named. When this was written it was all but for
 # noise (0.88), level (0.89), pitch (0.84) and rooms (0.44).
@@ -36,8 +36,6 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     songs = catalogue.generate(tmp_path_factory.mktemp("songs"), SEED, TRACKS, SHARE)
     played = [one.name for one in BY_NAME.values() if one.family in {"tempo", "pitch"}]
     cases = snippets.reduced(songs, EACH)
-    # Of sounds that are no songs, half of what the whole set has.
-    cases = [one for one in cases if one.kind not in snippets.OUTSIDE or one.number % 4 in (0, 3)]
     cases += snippets.cells(songs, "inside", played, (5.0, 10.0), EACH + 1)
     return scorer.score(snippets.Snippets(songs), ours(songs), cases)
 
@@ -77,7 +75,7 @@ def of_family(rows: list[Row], family: str) -> list[Row]:
 @pytest.mark.parametrize("family", MIN_OF_FAMILY)
 def test_each_kind_of_damage_leaves_most_of_it_recognised(rows: list[Row], family: str) -> None:
     asked = of_family(rows, family)
-    assert len(asked) >= 6
+    assert len(asked) >= 9
     missed = [
         (row.condition, row.seconds, row.style)
         for row in asked
@@ -102,7 +100,7 @@ def test_what_is_played_otherwise_is_found_as_such(rows: list[Row], change: str)
 def test_siblings_with_the_same_drum_samples_are_hardly_ever_named(rows: list[Row]) -> None:
     asked = [row for row in rows if row.kind == "siblings"]
     named = [(row.condition, row.track, row.song) for row in asked if row.accepted(None)]
-    assert len(asked) >= 18
+    assert len(asked) >= 20
     assert len(named) <= MAX_SIBLINGS * len(asked), named
 
 
