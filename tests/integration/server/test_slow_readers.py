@@ -54,7 +54,7 @@ def events(data: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "write_s"), [(5.0, 2.0), pytest.param(130.0, None, marks=LONG)]
+    ("seconds", "write_s"), [(9.0, 4.0), pytest.param(130.0, None, marks=LONG)]
 )
 def test_a_reader_of_1_kib_a_second(tmp_path: Path, seconds: float, write_s: float | None) -> None:
     """C35: the engine stops until there is room, nothing is kept for it, and nothing is lost.
