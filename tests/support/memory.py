@@ -25,7 +25,7 @@ def _figures() -> tuple[int, int, int]:
     return tracemalloc.get_traced_memory()[0], resident_bytes(), descriptors
 
 
-def leaves_nothing(use: Callable[[], object], times: int = 500) -> None:
+def leaves_nothing(use: Callable[[], object], times: int = 1000) -> None:
     """Fails if each call leaves an object behind, or some KB of native memory."""
     for _ in range(max(times // 10, 20)):
         use()
