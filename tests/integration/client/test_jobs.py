@@ -135,6 +135,14 @@ def test_a_failure_among_the_events(data: bytes, kind: type, server: Misbehaving
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_events_that_end_before_the_job(kind: type, server: MisbehavingServer) -> None:
+    server.script(steps.event_stream(), steps.close())
+    with pytest.raises(errors.StreamInterruptedError) as caught:
+        called(kind, server.url, lambda client: client.predictions.events("a"), timeout=20)
+    assert caught.value.retry_safe
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["get", "cancel", "wait", "events"])
 def test_what_is_no_job(name: str, kind: type, server: MisbehavingServer) -> None:
     """Refused with a sentence, and before anything is sent."""
