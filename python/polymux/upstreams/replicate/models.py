@@ -31,12 +31,14 @@ class Model:
     Attributes:
         version: How the id of the version begins whose fields these are.
         fields: Our field to the model's.
+        unknown: Our fields that the model does not have.
         brought: Our fields that have been dealt with before: what they name was fetched.
         told: Extensions that are sent when nobody gave them, as the model's default is not ours.
     """
 
     version: str
     fields: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
     brought: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
 
@@ -97,6 +99,7 @@ MODELS: Mapping[str, Model] = {
     "playgroundai/playground-v2.5-1024px-aesthetic": Model(
         "a45f82a1382b",
         _same(f"{_PICTURE} image mask prompt_strength apply_watermark"),
+        unknown=("lora_scale",),
         told=("apply_watermark",),
     ),
     "philz1337x/clarity-upscaler": Model(
@@ -126,6 +129,7 @@ MODELS: Mapping[str, Model] = {
     "riffusion/riffusion": Model(
         "8cf61ea6c56a",
         _same("prompt_a denoising prompt_b alpha num_inference_steps seed_image_id"),
+        unknown=("seed",),
     ),
 }
 
@@ -201,7 +205,7 @@ def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
         value = _value(field, work, model)
         if value is None or field.name in model.brought:
             continue
-        if field.name not in model.fields:
+        if field.name in model.unknown:
             if field.name in work.given:
                 sink.log(f"{field.name}: the model has no such option, so it is left out")
             continue
