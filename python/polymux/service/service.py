@@ -326,7 +326,8 @@ class Service:
                     pieces = backend.stream(opened, sink)
                     await stack.enter_async_context(aclosing(pieces))  # type: ignore[type-var]
                     while True:
-                        # What the reader of a piece does takes no time of the answer.
+                        # What the reader of a piece does takes no time of the answer. Without a
+                        # deadline nothing is wrapped: this runs for every token.
                         if until is None:
                             following = await anext(pieces, None)
                         else:
