@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # the scripts that source this use it
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+unset PYTHONDONTWRITEBYTECODE  # compiled once for thousands of starts
 # What ccache keeps is of use in every clone: paths within one count as relative.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 

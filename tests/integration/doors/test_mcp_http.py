@@ -135,7 +135,7 @@ def test_a_key_has_the_tools_of_its_scopes(server: PolymuxServer, backend: Makin
 
 def test_estimates_and_quotas_hold(server: PolymuxServer, backend: Making) -> None:
     slow, _ = server.keys.add("short", max_estimate_s=1)
-    few, _ = server.keys.add("few", requests_per_minute=30)
+    few, _ = server.keys.add("few", requests_per_minute=10)
     backend.expected = Estimate(100.0, None, "as it was told")
 
     async def main() -> None:
@@ -143,10 +143,12 @@ def test_estimates_and_quotas_hold(server: PolymuxServer, backend: Making) -> No
             assert code_of(await client.call_tool("convert_to_mp3", FILE)) == "estimate_over_limit"
         assert backend.began == []
         async with over_http(server, key=few) as client:
-            calls = [client.call_tool("read_text", FILE) for _ in range(40)]
+            calls = [client.call_tool("read_text", FILE) for _ in range(20)]
             found = await asyncio.gather(*calls, return_exceptions=True)
-            assert any(isinstance(one, MCPError) for one in found)
-        assert len(backend.began) < 30
+        # How many are refused depends on how long the calls take; who is refused has begun nothing.
+        refused = [one for one in found if isinstance(one, MCPError)]
+        assert refused
+        assert len(backend.began) == len(found) - len(refused)
 
     run(main())
 
