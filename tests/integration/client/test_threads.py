@@ -180,7 +180,7 @@ def test_use_after_close(used: bool, server: MisbehavingServer) -> None:
 # missing is time in which it waited for the interpreter's lock.
 COUNTING = """
 from polymux.fetch.fetcher import FetchPolicy, fetch
-SLICE_S = 0.25
+SLICE_S = 0.15
 
 def schedule():
     ran, waited, _ = read(f"/proc/self/task/{threading.get_native_id()}/schedstat").split()
