@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +14,7 @@ from polymux.models.folder import ModelsFolder
 from support.corpus import Corpus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -44,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     long = [item for item in items if item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=long)
-    items[:] = _without(items, long)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -54,9 +56,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\nFAILED {report.nodeid}\n{last}", flush=True)
 
 
-def _without(items: Iterable[pytest.Item], unwanted: list[pytest.Item]) -> list[pytest.Item]:
-    names = {item.nodeid for item in unwanted}
-    return [item for item in items if item.nodeid not in names]
+_loaded = 0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_collections() -> None:
+    """No collection of garbage walks what is loaded by now: half a second, with torch."""
+    global _loaded
+    if len(sys.modules) > _loaded + 100:
+        gc.collect()
+        gc.freeze()
+        _loaded = len(sys.modules)
 
 
 @pytest.fixture(scope="session", autouse=True)

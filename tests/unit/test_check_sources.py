@@ -48,7 +48,7 @@ def of_json(operation: str, body: dict[str, Any]) -> tuple[Any, ...]:
     return verdict(_core.read_json, operation, None, text, False, MEGABYTES_32)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(BODIES)
 def test_json_and_python_give_the_same_texts(body: dict[str, Any]) -> None:
     assert verdict(_core.check, "chat", "", body) == of_json("chat", body)

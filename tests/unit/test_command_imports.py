@@ -23,7 +23,8 @@ for words in sys.argv[1:]:
             pass
 print(*sys.modules, sep="\\n")
 """
-NEVER = {"asyncio", "ssl", "http", "http.client", "importlib.metadata", "readline", "shtab"}
+NEVER = {"asyncio", "ssl", "http", "http.client", "importlib.metadata", "numpy", "polymux.aio",
+         "pydantic", "readline", "shtab"}  # fmt: skip
 CLIENT = {"polymux.client.sync_client", "polymux.client.call", "polymux._native._core",
           "polymux.client.request"}  # fmt: skip
 MORE = {

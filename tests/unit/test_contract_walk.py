@@ -9,7 +9,7 @@ import polymux
 import pytest
 from polymux import contract
 from support import requests
-from support.requests import EACH_FIELD, EACH_VARIANT
+from support.requests import EACH_VARIANT, each_field
 
 LONG_BYTES = 64 * 1024
 
@@ -79,7 +79,7 @@ def test_the_smallest_request_passes_and_needs_all_it_has(
             assert "is missing" in message or "must be given" in message
 
 
-@EACH_FIELD
+@each_field
 def test_a_field_takes_what_it_should(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_field_takes_what_it_should(
             assert field.name not in found.values
 
 
-@EACH_FIELD
+@each_field
 def test_a_field_refuses_what_it_should(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_field_refuses_what_it_should(
             assert found.message.startswith(field.name)
 
 
-@EACH_FIELD
+@each_field
 def test_a_field_refuses_other_types(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:

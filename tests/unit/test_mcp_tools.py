@@ -59,7 +59,7 @@ def test_the_schema_has_the_fields_of_the_contract(operation: contract.Operation
     json.dumps(schema)
 
 
-@requests.EACH_FIELD
+@requests.each_field
 def test_the_schema_is_as_strict_as_the_contract(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:

@@ -124,7 +124,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_waits(work: str, tmp_path: 
             except (polymux.OperationCancelledError, RuntimeError):
                 pass  # Not printed: who catches nothing gets a traceback of either.
         threading.Thread(target=work, daemon=True).start()
-        time.sleep(0.5)
+        time.sleep(0.2)
         print("leaving", flush=True)
         """,
         tmp_path,

@@ -41,7 +41,7 @@ def received(request: Request) -> contract.CheckedRequest:
     return contract.read_form(request.operation, fields, model=model)
 
 
-@requests.EACH_FIELD
+@requests.each_field
 def test_a_server_reads_what_was_given(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:

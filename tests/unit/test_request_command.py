@@ -43,7 +43,7 @@ def words_of(command: operation_arguments.Command, values: dict[str, Any]) -> li
     return words
 
 
-@requests.EACH_FIELD
+@requests.each_field
 def test_every_field_can_be_given(
     operation: contract.Operation, variant: contract.Variant, field: contract.Field
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import polymux
@@ -27,14 +26,6 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     empty = tmp_path_factory.getbasetemp() / "no.toml"
     empty.touch()
     monkeypatch.setenv("POLYMUX_CONFIG", str(empty))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quick_collections() -> Iterator[None]:
-    """What other tests have loaded is not looked through whenever garbage is collected."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture

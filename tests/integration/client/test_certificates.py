@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import ssl
 from pathlib import Path
@@ -16,9 +17,9 @@ from polymux.fetch.fetcher import FetchPolicy, fetch
 from servers.certificates import Authority
 from servers.misbehaving import MisbehavingServer
 from support.client_calls import FINE, KINDS, called
-from support.client_children import KEY, run_json
+from support.client_children import KEY
 from support.client_children import run as run_child
-from support.commands import run
+from support.commands import call, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,16 @@ def fetched(**options):
 def all_told():
     return [told(ask), told(lambda: asyncio.run(awaited())), told(fetched)]
 """
-TELL = "say(json.dumps(all_told()))"
+#: Asks once with each of these variables, which a process looks at once.
+IN_FORKS = """
+for variables in json.loads(sys.argv[2]):
+    child = os.fork()
+    if child == 0:
+        os.environ.update(variables)
+        say(json.dumps(all_told()))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -170,10 +180,10 @@ def test_options_of_the_command_line(
     files = ("--ca-file", ca_file, "--client-certificate", shown)
     assert run(*words, *files, cwd=tmp_path).stdout == b"fine\n"
     variables = {"POLYMUX_CA_FILE": ca_file, "POLYMUX_CLIENT_CERTIFICATE": shown}
-    assert run(*words, cwd=tmp_path, **variables).stdout == b"fine\n"
-    assert run(*words, cwd=tmp_path, code=None).returncode != 0
+    assert call(*words, cwd=tmp_path, **variables).stdout == b"fine\n"
+    assert call(*words, cwd=tmp_path, code=None).returncode != 0
     for option in ("--ca-file", "--client-certificate"):
-        done = run(*words, option, "missing.pem", cwd=tmp_path, code=None)
+        done = call(*words, option, "missing.pem", cwd=tmp_path, code=None)
         assert done.returncode != 0
         assert f"{option}: cannot read 'missing.pem': No such file".encode() in done.stderr
     assert len(strict.requests) == 2
@@ -220,47 +230,53 @@ def secure(authority: Authority) -> Iterator[MisbehavingServer]:
 NO_FILE = "SSL_CERT_FILE names is no readable file"
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "told"),
-    [
-        # SSL_CERT_FILE goes first; one without a value is none.
-        (None, "ours", None),
-        ("ours", "theirs", None),
-        ("ours", "missing", None),
-        # What the first one names counts; nobody looks further for one that fits.
-        (None, "theirs", "certificate"),
-        ("garbage", "ours", ""),  # OpenSSL has no word for it.
-        ("missing", "ours", NO_FILE),
-        (None, "missing", "CURL_CA_BUNDLE names is no readable file"),
-    ],
-)
-def test_what_the_variables_name(
-    first: str | None, second: str | None, told: str | None, secure: MisbehavingServer,
-    files: dict[str, str],
-) -> None:  # fmt: skip
+VARIABLES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE")
+#: What each of them names, and the words of the refusal.
+NAMED: list[tuple[str | None, str | None, str | None]] = [
+    # SSL_CERT_FILE goes first; one without a value is none.
+    (None, "ours", None),
+    ("ours", "theirs", None),
+    ("ours", "missing", None),
+    # What the first one names counts; nobody looks further for one that fits.
+    (None, "theirs", "certificate"),
+    ("garbage", "ours", ""),  # OpenSSL has no word for it.
+    ("missing", "ours", NO_FILE),
+    (None, "missing", "CURL_CA_BUNDLE names is no readable file"),
+]
+
+
+def told(code: str, url: str, variables: list[dict[str, str]], *arguments: str) -> list[list[Any]]:
+    lines = run_child(code + IN_FORKS, url, json.dumps(variables), *arguments).splitlines()
+    assert len(lines) == len(variables)
+    return [json.loads(line) for line in lines]
+
+
+def test_what_the_variables_name(secure: MisbehavingServer, files: dict[str, str]) -> None:
     """Of calls and the fetcher alike."""
-    named = {"SSL_CERT_FILE": first, "CURL_CA_BUNDLE": second}
-    variables = {name: files[file] for name, file in named.items() if file is not None}
-    outcomes = run_json(ASK + TELL, secure.url, environment=variables)
-    if told is None:
-        assert outcomes == ["fine", "fine", 200]
-        assert len(secure.requests) == 3
-    else:
-        assert len(outcomes) == 3
-        assert all(isinstance(one, str) and told in one for one in outcomes), outcomes
-        assert not secure.requests
+    variables = [
+        {name: files[file] for name, file in zip(VARIABLES, named, strict=False) if file}
+        for named in NAMED
+    ]
+    outcomes = told(ASK, secure.url, variables)
+    for (_, _, words), found in zip(NAMED, outcomes, strict=True):
+        if words is None:
+            assert found == ["fine", "fine", 200]
+        else:
+            assert len(found) == 3
+            assert all(isinstance(one, str) and words in one for one in found), found
+    assert len(secure.requests) == 9
 
 
 def test_an_argument_goes_before_the_variables(
     secure: MisbehavingServer, files: dict[str, str]
 ) -> None:
     code = """
-assert ask(verify=sys.argv[2]) == "fine"
-assert asyncio.run(awaited(verify=sys.argv[2])) == "fine"
-assert fetched(certificate_bundle=sys.argv[2]) == 200
-assert ask(verify=False) == "fine"
+ours = sys.argv[3]
+def all_told():
+    return [ask(verify=ours), asyncio.run(awaited(verify=ours)), fetched(certificate_bundle=ours),
+            ask(verify=False)]
 """
-    for named in ("theirs", "missing"):
-        environment = {"SSL_CERT_FILE": files[named], "CURL_CA_BUNDLE": files[named]}
-        run_child(ASK + code, secure.url, files["ours"], environment=environment)
+    variables = [dict.fromkeys(VARIABLES, files[named]) for named in ("theirs", "missing")]
+    outcomes = told(ASK + code, secure.url, variables, files["ours"])
+    assert outcomes == [["fine", "fine", 200, "fine"]] * 2
     assert len(secure.requests) == 8

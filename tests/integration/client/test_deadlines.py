@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
 import math
 import time
@@ -178,10 +179,13 @@ def test_a_generator_that_takes_its_time(server: MisbehavingServer) -> None:
             yield b"x" * 1000
             await asyncio.sleep(0.7)
 
-    for kind, source in (*((kind, pieces) for kind in KINDS), (polymux.AsyncClient, awaited)):
+    def sent(kind: type, source: Callable[[], Any]) -> Any:
         given = ("a.png", source())
-        answer = called(kind, server.url, lambda one: one.read_text(given, timeout=limits))  # noqa: B023
-        assert answer.text == "fine"
+        return called(kind, server.url, lambda one: one.read_text(given, timeout=limits)).text
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = pool.map(sent, [*KINDS, polymux.AsyncClient], [pieces, pieces, awaited])
+        assert list(found) == ["fine"] * 3
 
 
 TEN_MILLISECONDS = """

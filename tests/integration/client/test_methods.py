@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from polymux import contract
 from servers.reference import ReferenceServer
 from support.client_calls import KINDS, called
 from support.client_children import KEY
-from support.requests import FILE, sample, with_field
+from support.requests import EACH_VARIANT, FILE, sample, with_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from polymux.contract import Field, Operation, Variant
     from servers.reference import Call
 
-WALK = [
-    (operation, variant, field)
-    for operation in contract.operations()
-    for variant in operation.variants
-    for field in variant.fields
-]
-IDS = [f"{operation.name}{variant.id}-{field.name}" for operation, variant, field in WALK]
 NAMES = [one.name for one in contract.operations()]
 #: Parameters of methods that are no fields of the body.
 OPTIONS = {"self", "extra_body", "timeout", "on_upload", "on_progress", "wait"}
@@ -116,14 +110,21 @@ def test_a_method_has_the_fields_of_its_variants(kind: type, name: str) -> None:
     assert {one.kind for one in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 
-@pytest.mark.parametrize("number", range(len(WALK)), ids=IDS)
-def test_a_field_of_a_call(number: int, everywhere: ReferenceServer) -> None:
+@EACH_VARIANT
+def test_a_field_of_a_call(
+    operation: Operation, variant: Variant, everywhere: ReferenceServer
+) -> None:
     """Given by its Python name beside what must be given, it arrives by its wire name, alone.
 
     By both clients in turn: that they take the same is in the test before.
     """
-    operation, variant, field = WALK[number]
-    kind = KINDS[number % len(KINDS)]
+    for field, kind in zip(variant.fields, itertools.cycle(KINDS), strict=False):
+        check_field(operation, variant, field, kind, everywhere)
+
+
+def check_field(
+    operation: Operation, variant: Variant, field: Field, kind: type, everywhere: ReferenceServer
+) -> None:
     values = given(variant, field)
     place, named = arguments(operation, variant, values)
     before = len(everywhere.calls)

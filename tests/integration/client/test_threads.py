@@ -180,7 +180,7 @@ def test_use_after_close(used: bool, server: MisbehavingServer) -> None:
 # missing is time in which it waited for the interpreter's lock.
 COUNTING = """
 from polymux.fetch.fetcher import FetchPolicy, fetch
-SLICE_S = 0.4
+SLICE_S = 0.15
 
 def schedule():
     ran, waited, _ = read(f"/proc/self/task/{threading.get_native_id()}/schedstat").split()
@@ -213,7 +213,7 @@ for name, work in works.items():
     seen[name] = []
     while len(seen[name]) < 15 and sum(one >= 0.95 for one in seen[name]) < 2:
         threading.Thread(target=work, daemon=True).start()
-        time.sleep(0.2)
+        time.sleep(0.1)
         seen[name].append(count())
 say(json.dumps(seen))
 sys.stdout.flush()

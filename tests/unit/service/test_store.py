@@ -222,35 +222,38 @@ def test_a_damaged_catalogue_is_refused_with_advice(
     assert (folder / "media" / file.name[:2] / file.name).read_bytes() == b"bytes"
 
 
-@pytest.mark.parametrize("name", ["catalogue.db", ".", "media", "drafts"])
-def test_a_store_of_another_account_is_refused(tmp_path: Path, name: str, opened: Opener) -> None:
+def test_a_store_of_another_account_is_refused(tmp_path: Path) -> None:
     """D09: it says whose it should be, and nothing is deleted."""
-    folder = tmp_path / "s"
-    store = opened()
-    file = kept(store)
-    store.close()
-    media = folder / "media" / file.name[:2] / file.name
+    media, folders = [], []
+    for name in ("catalogue.db", ".", "media", "drafts"):
+        folder = tmp_path / f"s{len(folders)}"
+        store = Store(folder)
+        file = kept(store)
+        store.close()
+        folders.append(folder)
+        media.append(folder / "media" / file.name[:2] / file.name)
+        for one in (folder, *folder.rglob("*")):
+            os.chown(one, 65534, 65534)
+        os.chown(folder / name, 0, 0)
+        (folder / name).chmod(0o700 if (folder / name).is_dir() else 0o600)
     code = (
         "import os, pathlib, sys, encodings.ascii; from polymux.service.store import Store\n"
         "from polymux.service.errors import StoreError\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "try: Store(pathlib.Path(sys.argv[1]))\n"
-        "except StoreError as error: print(error)"
+        "for folder in sys.argv[1:]:\n"
+        "    try: Store(pathlib.Path(folder))\n"
+        "    except StoreError as error: print(error)"
     )
-    parents = [one for one in folder.parents if one.stat().st_uid == os.geteuid()]
-    for one in parents:
-        if one != one.parent:
+    for one in folders[0].parents:
+        if one != one.parent and one.stat().st_uid == os.geteuid():
             one.chmod(one.stat().st_mode | 0o005)
-    for one in (folder, *folder.rglob("*")):
-        os.chown(one, 65534, 65534)
-    os.chown(folder / name, 0, 0)
-    (folder / name).chmod(0o700 if (folder / name).is_dir() else 0o600)
-    command = [sys.executable, "-c", code, str(folder)]
+    command = [sys.executable, "-c", code, *map(str, folders)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "belongs to another account (user 0), and this is user 65534" in done.stdout, done.stdout
+    told = "belongs to another account (user 0), and this is user 65534"
+    assert done.stdout.count(told) == len(folders), done.stdout
     assert "Traceback" not in done.stdout + done.stderr
-    assert media.read_bytes() == b"bytes"
+    assert [one.read_bytes() for one in media] == [b"bytes"] * len(folders)
 
 
 def test_a_newer_catalogue_is_refused(tmp_path: Path, opened: Opener) -> None:
