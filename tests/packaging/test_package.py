@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 import zipfile
 from importlib import metadata
@@ -118,19 +119,23 @@ def test_package_without_media_says_what_to_install(
     """Built where there is no FFmpeg, or without that module: the rest does not care."""
     if is_built:
         built_wheel = wheel("test-wheel-plain", "cmake.define.POLYMUX_MEDIA=OFF")
-    python = new_environment(tmp_path / "venv")
-    pip_install(python, built_wheel)
-    for module in (tmp_path / "venv").rglob("_native/_media.*.so"):
+    with zipfile.ZipFile(built_wheel) as archive:
+        archive.extractall(tmp_path)
+    for module in tmp_path.rglob("_native/_media.*.so"):
         assert not is_built
         module.unlink()
     script = """
+import sys
+sys.path.insert(0, sys.argv[1])
 import polymux
+assert polymux.__file__.startswith(sys.argv[1])
 try:
     polymux.convert_to_mp3("talk.mp4", "talk.mp3")
 except polymux.MissingDependencyError as error:
     print(error)
 """
-    message = run(python, "-c", script, cwd=tmp_path).strip()
+    # Without this environment's packages, as in one that has the wheel alone.
+    message = run(sys.executable, "-I", "-S", "-c", script, tmp_path, cwd=tmp_path).strip()
     assert {"libavformat-dev", "libmp3lame-dev"} <= set(re.findall(r"[\w-]+", message))
 
 
