@@ -103,10 +103,3 @@ def pip_install(python: Path, *arguments: str | Path) -> None:
     """Installs into the environment of `python` without asking any package index."""
     run(sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-deps",
         "--no-index", *arguments)  # fmt: skip
-
-
-def lend_build_tools(python: Path) -> None:
-    """Lets an environment import this one's packages, as building without isolation needs."""
-    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site_packages = Path(run(python, "-c", purelib).strip())
-    (site_packages / "build_tools.pth").write_text(sysconfig.get_path("purelib") + "\n")
