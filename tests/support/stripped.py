@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _LEVEL = 2
 _RAISES = dis.opmap["LOAD_ASSERTION_ERROR"]
-#: As many in the sources are enough to say that there are some.
-_ENOUGH = 4
 _whole = SourceFileLoader.get_code
 
 
@@ -58,7 +56,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         path = getattr(module, "__file__", None)
         if path is None or not path.endswith(".py"):
             continue
-        if in_sources < _ENOUGH:
+        if in_sources <= 3:  # More say no more.
             with open(path, "rb") as file:  # noqa: PTH123
                 in_sources += assertions(compile(file.read(), path, "exec", optimize=0))
         for one in vars(module).values():
@@ -68,4 +66,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
                     functions += 1
                     assert not assertions(code), code
     assert functions > 500
-    assert in_sources >= _ENOUGH
+    assert in_sources > 3
