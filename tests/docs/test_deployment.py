@@ -9,7 +9,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import tomllib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ import pytest
 from polymux.service.store import Store
 from servers.certificates import Authority
 from support import programs
+from support.commands import call
 from support.native_build import ROOT
 from support.polymux_server import PolymuxServer
 from support.served import ServedProcess, until
@@ -175,15 +175,11 @@ def test_the_unit_is_understood_and_takes_rights_away(tmp_path: Path) -> None:
     assert "exposure level for polymux.service: 2.2 OK" in scored.stdout
 
 
-def test_settings_of_the_page_are_those_of_the_file() -> None:
+def test_settings_of_the_page_are_those_of_the_file(tmp_path: Path) -> None:
     text = (DEPLOY / "polymux.toml").read_text()
     shown = (ROOT / "docs/deployment.md").read_text()
     assert re.sub(r"^#.*\n", "", text, flags=re.MULTILINE) in shown
-    done = subprocess.run(
-        [sys.executable, "-m", "polymux", "config", "check", DEPLOY / "polymux.toml"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    call("config", "check", DEPLOY / "polymux.toml", cwd=tmp_path)
 
 
 def instructions(text: str) -> list[tuple[str, str]]:

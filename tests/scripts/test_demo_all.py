@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import weights
 from support.chat_model import model_path
-from support.commands import environment, run
+from support.commands import call, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Step to what its lines must have.
@@ -35,14 +35,11 @@ SAID = {
 }
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    """A folder with the light models, out of the packages that the tests have."""
-    folder = tmp_path / "models"
+def add_models(folder: Path) -> None:
+    """The light models, out of the packages that the tests have."""
     weights.whisper(folder)
     for name, path in (("small", model_path()), ("drawings-x2", weights.upscaler())):
-        run("models", "add", name, path, cwd=tmp_path, POLYMUX_MODELS=str(folder))
-    return folder
+        call("models", "add", name, path, cwd=folder, POLYMUX_MODELS=str(folder))
 
 
 def steps_of(text: str) -> dict[str, str]:
@@ -67,9 +64,13 @@ sys.exit(demo_all.main())
 
 @pytest.mark.parametrize("names", [LIGHT, pytest.param(tuple(SAID), marks=pytest.mark.long)])
 def test_steps_do_their_work_and_the_server_stays_until_ctrl_c(
-    models: Path, tmp_path: Path, names: tuple[str, ...]
+    tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     """Of all of them with --long."""
+    models = tmp_path / "models"
+    models.mkdir()
+    if names != LIGHT:
+        add_models(models)
     code = TOUR.format(lib=ROOT / "scripts/lib", names=names)
     words = [sys.executable, "-c", code, "--keep", "--folder", str(tmp_path / "all")]
     own = environment(tmp_path, POLYMUX_MODELS=str(models))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 TIMEOUT_S = 600
+#: The same in all processes of a run; none where there is one process.
+_THIS_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
 
 
 def run(*command: str | Path, cwd: Path = ROOT, check: bool = True) -> str:
@@ -48,17 +50,26 @@ def locked(name: str) -> Iterator[Path]:
         yield folder
 
 
+def _is_of_this_run(folder: Path) -> bool:
+    """Whether another process of the same run of the tests has made what lies there."""
+    kept = folder / "test-run"
+    return bool(_THIS_RUN) and kept.exists() and kept.read_text() == _THIS_RUN
+
+
 def installed_prefix() -> Path:
     """Where `cmake --install` has put the C++ library, built from the sources as they are."""
     with locked("test-install") as folder:
+        prefix = folder / "prefix"
+        if _is_of_this_run(folder):
+            return prefix
         # The extension module's compiler, by the same name: ccache has kept what that has made.
         compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
         run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
             f"-DCMAKE_CXX_COMPILER={compiler}")  # fmt: skip
         run("cmake", "--build", folder, "--parallel", "2")
-        prefix = folder / "prefix"
         shutil.rmtree(prefix, ignore_errors=True)
         run("cmake", "--install", folder, "--prefix", prefix)
+        (folder / "test-run").write_text(_THIS_RUN)
         return prefix
 
 
@@ -70,10 +81,14 @@ def wheel(name: str, *settings: str) -> Path:
     """
     with locked(name) as folder:
         wheels = folder / "wheels"
+        if _is_of_this_run(folder):
+            (path,) = wheels.glob("*.whl")
+            return path
         shutil.rmtree(wheels, ignore_errors=True)
         options = [f"--config-settings={text}" for text in (f"build-dir={folder}", *settings)]
         run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
             "--wheel-dir", wheels, *options, ROOT)  # fmt: skip
+        (folder / "test-run").write_text(_THIS_RUN)
         (path,) = wheels.glob("*.whl")
         return path
 
@@ -88,10 +103,3 @@ def pip_install(python: Path, *arguments: str | Path) -> None:
     """Installs into the environment of `python` without asking any package index."""
     run(sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-deps",
         "--no-index", *arguments)  # fmt: skip
-
-
-def lend_build_tools(python: Path) -> None:
-    """Lets an environment import this one's packages, as building without isolation needs."""
-    purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site_packages = Path(run(python, "-c", purelib).strip())
-    (site_packages / "build_tools.pth").write_text(sysconfig.get_path("purelib") + "\n")

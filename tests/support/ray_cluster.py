@@ -62,6 +62,8 @@ class RayCluster:
             "RAY_TMPDIR": str(temporary),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_BACKEND_LOG_LEVEL": "fatal",
+            # Else whoever joins gets as many idle workers as there are processors, of seconds each.
+            "RAY_prestart_worker_first_driver": "0",
             "HOME": str(temporary),
             "TMPDIR": str(temporary),
             "PYTHONPATH": str(TESTS),
@@ -113,15 +115,11 @@ class RayCluster:
         return int(self._told(f"sum({states} for one in {every})"))
 
     def _told(self, words: str) -> Any:
-        """What an expression gives in a program that joins the cluster for it."""
-        ask = (
-            f"import json, ray.serve; ray.init({self.address!r}, log_to_driver=False); "
-            f"print(json.dumps({words}))"
-        )
-        # Joining and leaving take seconds, on a machine with much else to do a minute.
-        told = subprocess.run([sys.executable, "-c", ask], env=self.environment, check=True,
-                              capture_output=True, text=True, timeout=180)  # fmt: skip
-        return json.loads(told.stdout.splitlines()[-1])
+        """What an expression gives in the program that made the cluster, which joins it once."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(words, file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -155,16 +153,25 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 
 def main() -> None:
-    """Makes the cluster, and ends it with standard input."""
+    """Makes the cluster, says what it is asked, and ends it with standard input."""
+    import ray.serve
     from ray.cluster_utils import Cluster
 
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # What Ray itself says is no answer.
     machine = {"num_cpus": _CPUS, "object_store_memory": _OBJECTS_BYTES}
-    head = {**machine, "include_dashboard": False, "temp_dir": sys.argv[1]}
+    # Without what shows it to people, and what would rent more machines.
+    none = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+    head = {**machine, **none, "temp_dir": sys.argv[1]}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     cluster.add_node(**machine, num_gpus=1)
     cluster.wait_for_nodes()
-    print(cluster.address, flush=True)
-    sys.stdin.read()
+    print(cluster.address, file=answers, flush=True)
+    for words in sys.stdin:
+        if not ray.is_initialized():
+            ray.init(cluster.address, log_to_driver=False)
+        print(json.dumps(eval(words, {"ray": ray})), file=answers, flush=True)
+    ray.shutdown()
     cluster.shutdown()
 
 

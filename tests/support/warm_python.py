@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from typing import Self
 
 #: What is loaded late is loaded before, once for all: resources of openai take seconds.
-PROGRAM = """
-import json, os, sys
+EVERYTHING = """
 import fastapi, mcp, openai, polymux, polymux.cli, polymux.local.sync_local, replicate
 import pydantic_ai.models.openai, pydantic_ai.providers.openai
 import polymux.local.async_local, polymux.server.app, polymux.server.run
 with openai.OpenAI(api_key="none") as client:
     client.audio.transcriptions, client.chat.completions, client.images, client.models
+"""
+PROGRAM = """
+import gc, json, os, sys
+exec(sys.argv.pop(), {})
+# What is loaded is no garbage: the end of each fork would look at all of it, and copy it.
+gc.freeze()
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
@@ -40,18 +45,24 @@ said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 os.dup2(said, 1)
 os.dup2(said, 2)
 code = compile(job["code"], "<example>", "exec")
-del child, client, fastapi, job, json, line, mcp, openai, os, polymux, pydantic_ai
-del replicate, said, sys
+del child, gc, job, json, line, os, said, sys
 exec(code)
 """
 
 
 class WarmPython:
-    """Runs code, each in a fork; warnings are errors. As a context manager it ends."""
+    """Runs code, each in a fork; warnings are errors. As a context manager it ends.
+
+    Args:
+        loaded: What was run before each of them; its names are not there.
+    """
+
+    def __init__(self, loaded: str = EVERYTHING) -> None:
+        self._loaded = loaded
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", PROGRAM],
+            [sys.executable, "-W", "error", "-c", PROGRAM, self._loaded],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         return self
@@ -61,9 +72,14 @@ class WarmPython:
         assert self._process.returncode == 0
 
     def run(
-        self, code: str, folder: Path, said: Path, environment: Mapping[str, str] = os.environ
+        self,
+        code: str,
+        folder: Path,
+        said: Path,
+        environment: Mapping[str, str] = os.environ,
+        status: int = 0,
     ) -> None:
-        """Runs it in a folder; what it says is kept in a file, and shown where it fails."""
+        """Runs it in a folder; what it says is kept in a file, and shown if it fails."""
         job = {
             "code": code,
             "folder": str(folder),
@@ -73,4 +89,4 @@ class WarmPython:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
-        assert self._process.stdout.readline() == "0\n", said.read_text()
+        assert self._process.stdout.readline() == f"{status}\n", said.read_text()

@@ -38,7 +38,9 @@ def counts(name: str, *options: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_benchmarks_run(name: str) -> None:
-    assert counts(name, *(f"--only={title}" for title in QUICK[name])) == QUICK[name]
+    # Where nothing is measured, no core need be kept busy.
+    only = (f"--only={title}" for title in QUICK[name])
+    assert counts(name, "--halting", *only) == QUICK[name]
 
 
 @pytest.mark.long

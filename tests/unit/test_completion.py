@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.cli.operation_commands import COMMANDS
+from support.commands import call
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,8 +64,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "talk.wav").touch()
     (folder / "place").mkdir()
     for shell in SHELLS:
-        script = run(sys.executable, "-W", "error", "-m", "polymux", "completion", shell)
-        (folder / f"script.{shell}").write_text("\n".join([*script, ""]))
+        script = call("completion", shell, cwd=folder).stdout
+        (folder / f"script.{shell}").write_bytes(script)
     return folder
 
 
@@ -93,11 +94,7 @@ def test_every_option_of_every_command_is_offered(place: Path) -> None:
         assert {"--server", "--timeout", "--retries", "--json", "--help"} <= found
 
 
-def test_without_shtab() -> None:
-    code = "import sys; sys.modules['shtab'] = None; from polymux.cli import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "completion", "bash"],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 3
-    assert "pip install 'polymux[completion]'" in done.stderr
+def test_without_shtab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    done = call("completion", "bash", cwd=tmp_path, code=3)
+    assert b"pip install 'polymux[completion]'" in done.stderr

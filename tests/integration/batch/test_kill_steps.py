@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from support.batch_kills import BATCH, BatchKills
 from support.commands import call, environment
+from support.warm_python import WarmPython
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: Kills its own process at the n-th call of a function.
 CHILD = """
 import importlib, os, signal, sys
 
-module, owner, name, moment, left = sys.argv[1:6]
+(module, owner, name, moment, left), words = {!r}
 place = importlib.import_module("polymux.batches." + module)
 place = getattr(place, owner) if owner else place
 function, left = getattr(place, name), int(left)
@@ -36,7 +36,7 @@ def counted(*arguments, **named):
 
 setattr(place, name, counted)
 from polymux.cli import main
-sys.exit(main(sys.argv[6:]))
+sys.exit(main(words))
 """
 STEPS = [
     ("database", "", "_make", 1),
@@ -54,6 +54,14 @@ STEPS = [
 BEFORE = {"move_into_place", "leave"}
 
 
+@pytest.fixture(scope="module")
+def python() -> Iterator[WarmPython]:
+    with WarmPython(
+        "import polymux.batches.api, polymux.cli.batch, polymux.local.sync_local"
+    ) as made:
+        yield made
+
+
 @pytest.mark.parametrize(
     ("step", "moment"),
     [
@@ -62,14 +70,13 @@ BEFORE = {"move_into_place", "leave"}
     ],
     ids=lambda one: one if isinstance(one, str) else f"{one[0]}-{one[2]}",
 )
-def test_killed_at_a_step(tmp_path: Path, step: tuple[str, str, str, int], moment: str) -> None:
+def test_killed_at_a_step(
+    python: WarmPython, tmp_path: Path, step: tuple[str, str, str, int], moment: str
+) -> None:
     rounds = BatchKills(tmp_path, 8)
-    module, owner, name, count = step
-    words = [sys.executable, "-c", CHILD, module, owner, name, moment, str(count), *BATCH, "-q"]
-    killed = subprocess.run(
-        words, cwd=tmp_path, env=environment(tmp_path), capture_output=True, check=False, timeout=60
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    code = CHILD.format(((*step[:3], moment, step[3]), [*BATCH, "-q"]))
+    said = tmp_path / "said"
+    python.run(code, tmp_path, said, environment(tmp_path), status=-signal.SIGKILL)
     rounds.check()
     call(*BATCH, "--resume", "-q", cwd=tmp_path, code=1)
     rounds.check()

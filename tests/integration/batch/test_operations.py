@@ -80,7 +80,7 @@ def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> No
     with MisbehavingServer() as server, polymux.Client(server.url, "key") as client:
         for status in (429, 503):
             headers = [("Retry-After", "1")]
-            server.script(steps.answer(status, b'{"error":"later"}', headers), times=2)
+            server.script(steps.answer(status, b'{"error":"later"}', headers))
         server.script(TEXT_RESULT, times=None)
         report = polymux.batch(
             "free_chat", texts, output_dir=tmp_path, client=client, workers=2,
@@ -89,10 +89,10 @@ def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> No
         count = len(server.requests)
     assert report.is_complete
     assert [item.tries for item in report.items()] == [1] * 6
-    assert count == 6 + 4
+    assert count == 6 + 2
     assert max(paused) > 0
     # Whoever was refused and whoever was not: nobody asked before the pause was over.
-    assert report.elapsed_s >= 1.9
+    assert report.elapsed_s >= 0.95
 
 
 def test_a_wrong_key_ends_it_at_once_and_spoils_nothing(tmp_path: Path) -> None:

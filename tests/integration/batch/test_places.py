@@ -29,7 +29,7 @@ def test_an_input_is_never_replaced(tmp_path: Path) -> None:
 
     def given() -> Iterator[Path]:
         yield folder / "a.wav"
-        time.sleep(1)  # Time enough for the first, were the others not waited for.
+        time.sleep(0.3)  # Time enough for the first, were the others not waited for.
         yield folder / "a.mp3"
         yield folder / "link/b.mp3"
 

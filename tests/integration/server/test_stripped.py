@@ -12,7 +12,8 @@ from support.supervised import TESTS
 
 FOLDER = "tests/integration/server"
 #: Keys, hosts, origins, links: checks that an assertion could have carried.
-SELECTED = (f"{FOLDER}/test_authentication.py", f"{FOLDER}/test_hosts_and_links.py",
+SELECTED = ("-k", "not foreign", f"{FOLDER}/test_authentication.py",
+            f"{FOLDER}/test_hosts_and_links.py",
             f"{FOLDER}/test_links_over_time.py::test_unknown_files_are_all_alike")  # fmt: skip
 #: What takes too long for every change.
 OTHERS = ("tests/unit/server", "tests/unit/service", "tests/integration/lifecycle",
