@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from browser.house import House
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for a module: as long as it is there, this thread has an event loop that runs."""
+    """One for this folder: as long as it is there, this thread has an event loop that runs."""
     try:
         from playwright.sync_api import expect, sync_playwright
     except ImportError:
@@ -105,7 +106,9 @@ def opened(house: House, browser: Browser) -> Opened:
         place: str = "", *, key: str | None = None, origin: str = "", **options: Any
     ) -> Iterator[Page]:
         url = origin or house.url
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
+        # Pictures that move are drawn over and over, by the processor.
+        plain = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce"}
+        context = browser.new_context(**{**plain, **options})
         guard = Guard(context, url)
         shown = house.key if key is None else key
         context.add_init_script(f"sessionStorage.getItem('polymux.key') ?? {_keep(shown)}")

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polymux
-from browser.stub_engine import FAMILY, OPERATIONS
 from polymux.server.auth.api_keys import KeyFile
 from support import catalogue_songs, programs, weights
 from support.chat_model import model_path
 from support.commands import environment
 from support.supervised import TESTS
+
+from browser.stub_engine import FAMILY, OPERATIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +109,6 @@ class Samples:
     image: Path = field(init=False)
     mask: Path = field(init=False)
     sound: Path = field(init=False)
-    speech: Path = field(init=False)
     snippet: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -131,9 +131,6 @@ class Samples:
         self.image, self.sound = self.folder / "tiny.png", self.folder / "a.wav"
         self.mask = self.folder / "mask.png"
         make("-i", self.image, "-vf", "format=gray,geq=lum='255*gt(X,W/2)'", self.mask)
-        self.speech = self.folder / "speech.wav"
-        words = "The quick brown fox jumps over the lazy dog."
-        programs.run("espeak-ng", "-w", self.speech, words)
 
 
 def _settings(folder: Path, samples: Samples) -> str:
@@ -158,7 +155,7 @@ def _settings(folder: Path, samples: Samples) -> str:
         "download = { enabled = false }",
         f"store = {{ folder = {json.dumps(str(folder / 'store'))} }}",
         'routes = { free_chat = ["stub"], chat = [{ backend = "stub", models = ["stub"] }, '
-        '"assistant"], upscale_image = ["stub"] }',
+        '"assistant"], upscale_image = ["stub"], transcribe = ["stub"] }',
     ]
     for name, table in engines.items():
         options = table.pop("options", {})

@@ -1,4 +1,4 @@
-"""An engine for what no package has weights for: it gives real media that lie ready."""
+"""An engine for what no package has weights for, or takes long: it gives what lies ready."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FAMILY = "browser.stub_engine:StubEngine"
 OPERATIONS = (
     "chat", "free_chat", "generate_image", "upscale_image", "generate_video", "generate_music",
-    "download_video", "summarize_video", "download_music",
+    "download_video", "summarize_video", "download_music", "transcribe",
 )  # fmt: skip
 RELEASE = "release"
 #: What a model might write, and what it must not be able to do.
@@ -92,6 +92,9 @@ class StubEngine(Engine):
                 return {"response": file("a.mp4")}
             case "download_music":
                 return {"response": file("a.mp3")}
+            case "transcribe":
+                text = "The quick brown fox jumps over the lazy dog."
+                return {"text": text, "chunks": [{"text": text, "timestamp": [0.0, 2.5]}]}
             case _:
                 return {"response": "A video about **sound**, told in short."}
 

@@ -6,13 +6,15 @@ import re
 import urllib.error
 from typing import TYPE_CHECKING
 
-from browser.test_access import PHONE, check_axe
 from playwright.sync_api import expect
 
+from browser.test_access import PHONE, check_axe
+
 if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
     from browser.conftest import Opened
     from browser.house import House
-    from playwright.sync_api import Locator, Page
 
 
 HELLO = {

@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from browser.stub_engine import RELEASE
 from playwright.sync_api import expect
+
+from browser.stub_engine import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from playwright.sync_api import Locator, Page
+
     from browser.conftest import Opened
     from browser.house import House
-    from playwright.sync_api import Locator, Page
 
 
 def choose(page: Page, model: str) -> None:
@@ -53,7 +55,7 @@ def test_an_answer_is_shown_as_markdown_and_runs_nothing(opened: Opened) -> None
 
 def test_stopping_an_answer_ends_the_server_s_work(opened: Opened, house: House) -> None:
     """And so does leaving the view; nothing on the page moves while an answer streams."""
-    with opened("chat") as page:
+    with opened("chat", reduced_motion="no-preference") as page:
         choose(page, "stub")
         page.evaluate("seen.shifts = []")
         answer = say(page, "endless")

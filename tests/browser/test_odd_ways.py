@@ -6,15 +6,17 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from browser.test_chat_and_jobs import begin, choose, released, say
 from playwright.sync_api import expect
+
+from browser.test_chat_and_jobs import begin, choose, released, say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from playwright.sync_api import Route
+
     from browser.conftest import Opened
     from browser.house import House
-    from playwright.sync_api import Route
 
 
 #: Each made of one sign, over and over: what a model that is stuck may write.

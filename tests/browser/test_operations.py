@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from browser.stub_engine import ANSWER
 from playwright.sync_api import expect
 from polymux import contract
 
+from browser.stub_engine import ANSWER
+
 if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
     from browser.conftest import Opened
     from browser.house import House
-    from playwright.sync_api import Locator, Page
 
 
 #: Operation to what is filled in, what is sent along, and what the result shows.
@@ -21,7 +23,7 @@ CASES = {
     "search_music": ({"song": "danube"}, {}, "Blue Danube - Strauss"),
     "generate_image": ({"prompt": "a set"}, {}, "image"),
     "upscale_image": ({}, {"image": "image"}, "image"),
-    "transcribe": ({}, {"audio": "speech"}, "fox"),
+    "transcribe": ({}, {"audio": "sound"}, "fox"),
     "generate_video": ({"prompt": "a test"}, {}, "video"),
     "generate_music": ({"prompt_a": "a tone"}, {}, "audio"),
     "identify_song": ({}, {"file": "snippet"}, "Blue Danube - Strauss"),

