@@ -30,6 +30,7 @@ def mp3(
 
 
 def pcm(
+    cache: Cache,
     source: Path,
     rate_hz: int = 16_000,
     channels: int = 1,
@@ -38,7 +39,10 @@ def pcm(
     input_arguments: Sequence[str] = (),
 ) -> bytes:
     """The decoded samples as interleaved little-endian float32, by the ffmpeg program."""
-    return programs.ffmpeg(
-        *input_arguments, "-i", source, "-vn", *arguments, "-ar", str(rate_hz), "-ac",
-        str(channels), "-f", "f32le", "-c:a", "pcm_f32le", "-", timeout_s=300,
-    ).stdout  # fmt: skip
+    wanted = ["-vn", *arguments, "-ar", str(rate_hz), "-ac", str(channels), "-c:a", "pcm_f32le"]
+
+    def build(path: Path) -> None:
+        programs.ffmpeg(*input_arguments, "-i", source, *wanted, "-f", "f32le", path, timeout_s=300)
+
+    recipe = f"{digest(source)} {[*input_arguments, '-i', *wanted]}"
+    return cache.make("reference", ".pcm", recipe, build).read_bytes()
