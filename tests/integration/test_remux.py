@@ -27,10 +27,12 @@ from support.remuxes import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.corpus import Corpus
+
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_parts(tmp_path_factory.mktemp("parts"))
+def parts(corpus: Corpus) -> Path:
+    return make_parts(corpus.cache)
 
 
 @pytest.mark.parametrize(

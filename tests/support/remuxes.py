@@ -10,6 +10,8 @@ from support import programs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.cache import Cache
+
 PICTURE = ("-f", "lavfi", "-i", "testsrc2=s=96x64:r=25:d=2")
 SOUND = ("-f", "lavfi", "-i", "sine=duration=2:sample_rate=48000")
 VIDEO_CODECS = {
@@ -80,13 +82,18 @@ def left_over(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if "polymux" in path.name]
 
 
-def make_parts(folder: Path) -> Path:
-    """A file for each codec: ``h264.mp4``, ``opus.webm``, ..."""
+def make_parts(cache: Cache) -> Path:
+    """A folder with a file for each codec: ``h264.mp4``, ``opus.webm``, ..."""
+    recipe = f"{PICTURE} {SOUND} {VIDEO_CODECS} {AUDIO_CODECS}"
+    return cache.make("parts", "", recipe, _make_parts)
+
+
+def _make_parts(folder: Path) -> None:
+    folder.mkdir()
     for codecs, source in ((VIDEO_CODECS, PICTURE), (AUDIO_CODECS, SOUND)):
         for name, arguments in codecs.items():
             suffix = ".webm" if name in ("vp8", "vp9", "opus", "vorbis") else ".mp4"
             make(folder / f"{name}{suffix}", *source, *arguments)
-    return folder
 
 
 def part(parts: Path, codec: str) -> Path:
