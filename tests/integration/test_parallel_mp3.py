@@ -9,7 +9,7 @@ import polymux
 import pytest
 from polymux import aio
 from polymux._native import _media
-from support.identity import CBR_128, V0, V2, Mode, abr, coded, vbr
+from support.identity import CBR_128, V0, V2, Mode, abr, coded
 from support.mp3_frames import audio_frames, check_decodable, check_xing, parse
 from support.sounds import Sound
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 SECOND = 44_100
 #: Files that are shorter than 15 s are never cut.
-LONG = Sound(samples=40 * SECOND + 1)
+LONG = Sound(samples=20 * SECOND + 1)
 #: Long enough for several segments a thread at a constant bitrate.
-VERY_LONG = Sound(samples=120 * SECOND + 1)
-V4, ABR_64, ABR_160 = vbr(4), abr(64), abr(160)
+VERY_LONG = Sound(samples=60 * SECOND + 1)
+ABR_160 = abr(160)
 #: How many threads there can really be.
 CORES = _media.available_cores()
 
