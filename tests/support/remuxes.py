@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from support import programs
+from support.cache import digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +44,16 @@ class Packet:
     md5: str
 
 
-def frames(path: Path, stream: str, *options: str) -> list[Packet]:
-    """The packets of a stream, or with other options than a copy's its decoded frames."""
-    done = programs.run("ffmpeg", "-nostdin", "-v", "error", "-i", path, "-map", f"0:{stream}:0",
-                        *options, "-f", "framemd5", "-")  # fmt: skip
+def packets(cache: Cache, path: Path, stream: str) -> list[Packet]:
+    """The packets of a stream; ffmpeg is asked once about the same bytes."""
+    wanted = ("-map", f"0:{stream}:0", "-c", "copy", "-copyts", "-f", "framemd5")
+
+    def build(fresh: Path) -> None:
+        programs.run("ffmpeg", "-nostdin", "-v", "error", "-i", path, *wanted, fresh)
+
+    made = cache.make("packets", ".md5", f"{path.suffix} {digest(path)} {wanted}", build)
     found, time_base = [], 1.0
-    for line in done.stdout.decode().splitlines():
+    for line in made.read_text().splitlines():
         if line.startswith("#tb 0:"):
             numerator, denominator = line.split()[2].split("/")
             time_base = int(numerator) / int(denominator)
@@ -56,10 +61,6 @@ def frames(path: Path, stream: str, *options: str) -> list[Packet]:
             _, _, pts, _, size, md5 = line.split(",")[:6]
             found.append(Packet(int(pts) * time_base, int(size), md5.strip()))
     return found
-
-
-def packets(path: Path, stream: str) -> list[Packet]:
-    return frames(path, stream, "-c", "copy", "-copyts")
 
 
 def contents(found: list[Packet]) -> list[tuple[int, str]]:
