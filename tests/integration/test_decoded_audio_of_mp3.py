@@ -9,7 +9,6 @@ import numpy
 import polymux
 import pytest
 from support import programs
-from support.cache import digest
 from support.identity import CBR_128, V2, Mode, abr, cbr
 from support.sounds import Sound
 
@@ -28,12 +27,10 @@ REACH = 400
 
 def by_ffmpeg(corpus: Corpus, path: Path) -> Samples:
     """A file decoded by the ffmpeg program, s16 interleaved; the same bytes once."""
-
-    def build(fresh: Path) -> None:
-        programs.ffmpeg("-i", path, "-f", "s16le", fresh)
-
-    made = corpus.cache.make("decoded", ".pcm", f"ffmpeg {digest(path)}", build)
-    return numpy.fromfile(made, "<i2")
+    words = ("-i", path, "-f", "s16le", "-")
+    return numpy.frombuffer(
+        corpus.cache.ask("s16le", path, lambda: programs.ffmpeg(*words).stdout), "<i2"
+    )
 
 
 def samples_of(path: Path) -> Samples:
@@ -45,15 +42,14 @@ def samples_of(path: Path) -> Samples:
 def by_mpg123(corpus: Corpus, path: Path) -> Samples:
     """Our MP3 decoded by mpg123, which must have nothing to complain about."""
 
-    def build(fresh: Path) -> None:
+    def decoded() -> bytes:
         done = programs.run("mpg123", "--no-resync", "-s", path)
         text = done.stderr.decode("utf-8", "replace")
         for word in ("warning", "error", "note:", "missing", "resync", "illegal", "junk"):
             assert word not in text.lower(), text
-        fresh.write_bytes(done.stdout)
+        return done.stdout
 
-    made = corpus.cache.make("decoded", ".pcm", f"mpg123 {digest(path)}", build)
-    return numpy.fromfile(made, "<i2")
+    return numpy.frombuffer(corpus.cache.ask("mpg123", path, decoded), "<i2")
 
 
 def best_shift(left: Samples, right: Samples, start: int) -> int:

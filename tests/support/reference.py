@@ -39,10 +39,7 @@ def pcm(
     input_arguments: Sequence[str] = (),
 ) -> bytes:
     """The decoded samples as interleaved little-endian float32, by the ffmpeg program."""
-    wanted = ["-vn", *arguments, "-ar", str(rate_hz), "-ac", str(channels), "-c:a", "pcm_f32le"]
-
-    def build(path: Path) -> None:
-        programs.ffmpeg(*input_arguments, "-i", source, *wanted, "-f", "f32le", path, timeout_s=300)
-
-    recipe = f"{digest(source)} {[*input_arguments, '-i', *wanted]}"
-    return cache.make("reference", ".pcm", recipe, build).read_bytes()
+    words = ["-vn", *arguments, "-ar", str(rate_hz), "-ac", str(channels), "-f", "f32le"]
+    given = [*input_arguments, "-i", source, *words, "-c:a", "pcm_f32le", "-"]
+    what = [*input_arguments, *words]
+    return cache.ask(what, source, lambda: programs.ffmpeg(*given, timeout_s=300).stdout)

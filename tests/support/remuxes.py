@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from support import programs
-from support.cache import digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,13 +46,9 @@ class Packet:
 def packets(cache: Cache, path: Path, stream: str) -> list[Packet]:
     """The packets of a stream; ffmpeg is asked once about the same bytes."""
     wanted = ("-map", f"0:{stream}:0", "-c", "copy", "-copyts", "-f", "framemd5")
-
-    def build(fresh: Path) -> None:
-        programs.run("ffmpeg", "-nostdin", "-v", "error", "-i", path, *wanted, fresh)
-
-    made = cache.make("packets", ".md5", f"{path.suffix} {digest(path)} {wanted}", build)
+    told = cache.ask(wanted, path, lambda: programs.ffmpeg("-i", path, *wanted, "-").stdout)
     found, time_base = [], 1.0
-    for line in made.read_text().splitlines():
+    for line in told.decode().splitlines():
         if line.startswith("#tb 0:"):
             numerator, denominator = line.split()[2].split("/")
             time_base = int(numerator) / int(denominator)
