@@ -151,8 +151,8 @@ def test_control_characters_are_never_shown_raw(folder: Path, content: bytes) ->
 
 def test_the_reader_of_standard_output_goes_away(tmp_path: Path) -> None:
     """The MP3 is larger than what a pipe holds, so the writer meets the closed end."""
-    minutes = write_long_wave(tmp_path / "minutes.wav", 120)
-    command = " ".join([*PROGRAM, "convert-to-mp3", "-b", "128k", "-o", "-", str(minutes)])
+    sound = write_long_wave(tmp_path / "sound.wav", 30)
+    command = " ".join([*PROGRAM, "convert-to-mp3", "-b", "128k", "-o", "-", str(sound)])
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -c 1000 | wc -c; echo ${{PIPESTATUS[0]}}"],
         capture_output=True, check=True, timeout=120,

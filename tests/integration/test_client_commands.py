@@ -215,12 +215,13 @@ def test_a_list_ends_where_it_is_asked_to(server: ReferenceServer, folder: Path)
 
 
 def test_progress_on_a_terminal(server: ReferenceServer, folder: Path) -> None:
-    server.predictions.job_s = 3
+    server.predictions.job_s = 2
     with Terminal("generate-image", "x", cwd=folder, server=server) as terminal:
         terminal.wait_for(r"\r0:01  waiting for the server\x1b\[K")
         terminal.wait_for(r"\r\x1b\[K")
         terminal.wait_for(r"http://127\.0\.0\.1:\d+/media/000001-0\.png")
         assert terminal.end() == 0
+    server.predictions.job_s = 1  # Twice as long as until the line would be drawn again.
     with Terminal("generate-image", "x", "-q", cwd=folder, server=server) as terminal:
         assert terminal.end() == 0
         assert "waiting" not in terminal.text

@@ -21,7 +21,7 @@ def test_sixteen_kilohertz_mono(corpus: Corpus, name: str) -> None:
     path = corpus.path(name)
     audio = polymux.decode_audio(path)
     assert (audio.sample_rate_hz, audio.channels, audio.damaged_packets) == (16_000, 1, 0)
-    expected = reference.pcm(path)
+    expected = reference.pcm(corpus.cache, path)
     assert audio.samples.format == "f"
     assert len(audio) == len(expected) // 4
     assert audio.samples.tobytes() == expected
@@ -36,13 +36,13 @@ def test_any_rate_and_channels(corpus: Corpus, name: str, rate: int, channels: i
     path = corpus.path(name)
     audio = polymux.decode_audio(path, sample_rate=rate, channels=channels)
     assert (audio.sample_rate_hz, audio.channels) == (rate, channels)
-    assert audio.samples.tobytes() == reference.pcm(path, rate, channels)
+    assert audio.samples.tobytes() == reference.pcm(corpus.cache, path, rate, channels)
 
 
 def test_chosen_part_and_stream(corpus: Corpus) -> None:
     path = corpus.path("streams_default_second")
     audio = polymux.decode_audio(path, audio_stream=0, start=0.25, end=1.0)
     expected = reference.pcm(
-        path, arguments=("-map", "0:0"), input_arguments=("-ss", "0.25", "-to", "1.0")
+        corpus.cache, path, arguments=("-map", "0:0"), input_arguments=("-ss", "0.25", "-to", "1.0")
     )
     assert audio.samples.tobytes() == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import wave
 from typing import TYPE_CHECKING
 
 import numpy
@@ -24,18 +25,31 @@ WINDOW = 1000
 REACH = 400
 
 
-def by_ffmpeg(path: Path) -> Samples:
-    """A file decoded by the ffmpeg program, s16 interleaved."""
-    return numpy.frombuffer(programs.ffmpeg("-i", path, "-f", "s16le", "-").stdout, "<i2")
+def by_ffmpeg(corpus: Corpus, path: Path) -> Samples:
+    """A file decoded by the ffmpeg program, s16 interleaved; the same bytes once."""
+    words = ("-i", path, "-f", "s16le", "-")
+    return numpy.frombuffer(
+        corpus.cache.ask("s16le", path, lambda: programs.ffmpeg(*words).stdout), "<i2"
+    )
 
 
-def by_mpg123(path: Path) -> Samples:
+def samples_of(path: Path) -> Samples:
+    """Those of a 16-bit WAV."""
+    with wave.open(str(path), "rb") as file:
+        return numpy.frombuffer(file.readframes(file.getnframes()), "<i2")
+
+
+def by_mpg123(corpus: Corpus, path: Path) -> Samples:
     """Our MP3 decoded by mpg123, which must have nothing to complain about."""
-    done = programs.run("mpg123", "--no-resync", "-s", path)
-    text = done.stderr.decode("utf-8", "replace")
-    for word in ("warning", "error", "note:", "missing", "resync", "illegal", "junk"):
-        assert word not in text.lower(), text
-    return numpy.frombuffer(done.stdout, "<i2")
+
+    def decoded() -> bytes:
+        done = programs.run("mpg123", "--no-resync", "-s", path)
+        text = done.stderr.decode("utf-8", "replace")
+        for word in ("warning", "error", "note:", "missing", "resync", "illegal", "junk"):
+            assert word not in text.lower(), text
+        return done.stdout
+
+    return numpy.frombuffer(corpus.cache.ask("mpg123", path, decoded), "<i2")
 
 
 def best_shift(left: Samples, right: Samples, start: int) -> int:
@@ -63,9 +77,9 @@ def test_length_and_offset(corpus: Corpus, tmp_path: Path, sound: Sound, mode: M
     source = corpus.wave(sound)
     result = tmp_path / "result.mp3"
     report = polymux.convert_to_mp3(source, result, **mode.ours).report
-    original = by_ffmpeg(source)
+    original = samples_of(source)
     channels = len(original) // sound.samples
-    for decoded in (by_ffmpeg(result), by_mpg123(result)):
+    for decoded in (by_ffmpeg(corpus, result), by_mpg123(corpus, result)):
         assert len(decoded) == len(original)
         before, after = original[::channels], decoded[::channels]
         for start in (3_000, sound.samples - 3_000 - WINDOW):
@@ -83,4 +97,4 @@ def test_length_and_offset(corpus: Corpus, tmp_path: Path, sound: Sound, mode: M
 def test_short_lengths(corpus: Corpus, tmp_path: Path, samples: int) -> None:
     result = tmp_path / "result.mp3"
     polymux.convert_to_mp3(corpus.wave(Sound(samples=samples)), result, bitrate="128k")
-    assert len(by_ffmpeg(result)) == len(by_mpg123(result)) == 2 * samples
+    assert len(by_ffmpeg(corpus, result)) == len(by_mpg123(corpus, result)) == 2 * samples

@@ -45,7 +45,7 @@ def compare_stream(ours: polymux.StreamInfo, theirs: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_probe_agrees_with_ffprobe(corpus: Corpus, name: str) -> None:
     path = corpus.path(name)
-    ours, theirs = polymux.probe(path), ffprobe.describe(path)
+    ours, theirs = polymux.probe(path), ffprobe.describe(path, corpus.cache)
     shape = theirs["format"]
     assert ours.container == shape["format_name"]
     assert ours.container_long_name == shape["format_long_name"]

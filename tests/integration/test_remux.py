@@ -27,10 +27,12 @@ from support.remuxes import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.corpus import Corpus
+
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_parts(tmp_path_factory.mktemp("parts"))
+def parts(corpus: Corpus) -> Path:
+    return make_parts(corpus.cache)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,13 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_video_and_audio_become_one_file(
-    parts: Path, tmp_path: Path, video: str, audio: str, container: str, extension: str
+    corpus: Corpus,
+    parts: Path,
+    tmp_path: Path,
+    video: str,
+    audio: str,
+    container: str,
+    extension: str,
 ) -> None:
     inputs = [part(parts, video), part(parts, audio)]
     output = tmp_path / f"output{extension}"
@@ -54,11 +62,11 @@ def test_video_and_audio_become_one_file(
     assert made.warnings == ()
     assert [(stream.input, stream.codec) for stream in made.streams] == [(0, video), (1, audio)]
     for kind, source in zip("va", inputs, strict=True):
-        ours, given = packets(output, kind), packets(source, kind)
+        ours, given = packets(corpus.cache, output, kind), packets(corpus.cache, source, kind)
         assert contents(ours) == contents(given)
         assert abs(one_offset(ours, given)) < 0.03
     if video == "hevc":  # As Apple's players want it.
-        assert ffprobe.describe(output)["streams"][0]["codec_tag_string"] == "hvc1"
+        assert ffprobe.describe(output, corpus.cache)["streams"][0]["codec_tag_string"] == "hvc1"
     duration_s = polymux.probe(output).duration_s
     assert duration_s == pytest.approx(2.0, abs=0.06)
     assert made.duration_s == pytest.approx(duration_s, abs=0.06)
@@ -66,7 +74,7 @@ def test_video_and_audio_become_one_file(
 
 
 def test_a_fragmented_file_becomes_one_that_plays_while_it_loads(
-    parts: Path, tmp_path: Path
+    corpus: Corpus, parts: Path, tmp_path: Path
 ) -> None:
     source = make(tmp_path / "a.mp4", "-i", part(parts, "h264"), "-i", part(parts, "aac"),
                   "-c", "copy", "-movflags", "+frag_keyframe+empty_moov")  # fmt: skip
@@ -77,7 +85,9 @@ def test_a_fragmented_file_becomes_one_that_plays_while_it_loads(
     assert b"moof" not in content
     assert content.index(b"moov") < content.index(b"mdat")
     for kind in "va":
-        assert contents(packets(output, kind)) == contents(packets(source, kind))
+        assert contents(packets(corpus.cache, output, kind)) == contents(
+            packets(corpus.cache, source, kind)
+        )
 
 
 def test_only_sound_or_only_pictures(parts: Path, tmp_path: Path) -> None:

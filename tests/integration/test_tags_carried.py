@@ -27,8 +27,8 @@ def convert(source: Path, folder: Path, **options: Any) -> Path:
     return result
 
 
-def tags_of(path: Path) -> dict[str, str]:
-    return ffprobe.lower(ffprobe.describe(path)["format"].get("tags", {}))
+def tags_of(corpus: Corpus, path: Path) -> dict[str, str]:
+    return ffprobe.lower(ffprobe.describe(path, corpus.cache)["format"].get("tags", {}))
 
 
 def cover_of(path: Path) -> polymux.Cover:
@@ -42,15 +42,17 @@ def cover_of(path: Path) -> polymux.Cover:
 def test_text(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
     result = convert(corpus.path(name), tmp_path, id3v2_version=version)
     assert result.read_bytes()[:4] == b"ID3" + bytes([version])
-    found = tags_of(result)
+    found = tags_of(corpus, result)
     assert {key: found.get(key) for key in TAGS} == TAGS
 
 
 def test_nothing_on_request(corpus: Corpus, tmp_path: Path) -> None:
     result = convert(corpus.path("cover_flac_jpeg"), tmp_path, tags="none")
-    assert not set(tags_of(result)) & set(TAGS)
+    assert not set(tags_of(corpus, result)) & set(TAGS)
     result = convert(corpus.path("cover_flac_jpeg"), tmp_path, cover="none")
-    assert [stream["codec_type"] for stream in ffprobe.describe(result)["streams"]] == ["audio"]
+    assert [
+        stream["codec_type"] for stream in ffprobe.describe(result, corpus.cache)["streams"]
+    ] == ["audio"]
 
 
 @pytest.mark.parametrize("name", COVERS)
@@ -58,7 +60,7 @@ def test_cover_bit_for_bit(corpus: Corpus, tmp_path: Path, name: str) -> None:
     kind = "png" if name.endswith("png") else "jpg"
     original = cover_file(corpus.cache, kind).read_bytes()
     result = convert(corpus.path(name), tmp_path)
-    assert ffprobe.picture(result) == original
+    assert ffprobe.picture(result, corpus.cache) == original
     cover, given = cover_of(result), cover_of(corpus.path(name))
     assert cover.data == given.data == original
     assert (cover.picture_type, cover.description) == (given.picture_type, given.description)
@@ -78,8 +80,8 @@ def test_a_cover_of_ones_own(
     result = convert(corpus.path(name), tmp_path, cover=given, id3v2_version=version)
     cover = cover_of(result)
     assert (cover.data, cover.picture_type, cover.mime_type) == (wanted, 3, MIME[kind])
-    assert ffprobe.picture(result) == wanted
-    assert tags_of(result)["title"] == TAGS["title"]
+    assert ffprobe.picture(result, corpus.cache) == wanted
+    assert tags_of(corpus, result)["title"] == TAGS["title"]
 
 
 @pytest.mark.parametrize("cover", [b"", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8 ", b"\xff\xd8"])
@@ -99,6 +101,6 @@ def test_chapters(corpus: Corpus, tmp_path: Path, name: str, version: int) -> No
     titles = [line[6:] for line in CHAPTERS.splitlines() if line.startswith("title=")][1:]
     found = [
         (round(float(mark["start_time"]) * 1000), mark["tags"]["title"])
-        for mark in ffprobe.describe(result)["chapters"]
+        for mark in ffprobe.describe(result, corpus.cache)["chapters"]
     ]
     assert found == list(zip(starts, titles, strict=True))

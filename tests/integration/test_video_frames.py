@@ -105,10 +105,10 @@ def test_files_that_are_there_are_left_where_that_is_wanted(tmp_path: Path) -> N
 
 
 def test_ctrl_c_ends_the_reading_of_a_long_film(tmp_path: Path) -> None:
-    path = tmp_path / "a.mp4"
-    programs.ffmpeg(
-        "-f", "lavfi", "-i", "testsrc2=s=640x360:r=60:d=20", "-c:v", "mpeg4", "-q:v", "2", path
-    )
+    path, short = tmp_path / "a.mp4", tmp_path / "short.mp4"
+    programs.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=640x360:r=60:d=1", "-c:v", "mpeg4", short)
+    programs.ffmpeg("-stream_loop", "19", "-i", short, "-c", "copy", path)
+    short.unlink()
 
     class Interrupting:
         asked = 0

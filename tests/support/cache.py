@@ -36,6 +36,14 @@ class Cache:
                     fresh.replace(path)
         return path
 
+    def ask(self, what: object, path: Path, answer: Callable[[], bytes]) -> bytes:
+        """What a program says of a file: it is asked once about the same bytes."""
+
+        def build(fresh: Path) -> None:
+            fresh.write_bytes(answer())
+
+        return self.make("asked", "", f"{what} {path.suffix} {digest(path)}", build).read_bytes()
+
 
 def digest(path: Path) -> str:
     """SHA-256 of a file, to key what is made from it."""

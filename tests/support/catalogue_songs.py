@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import shutil
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy
 
 from support import programs
+from support.cache import Cache, digest
+from support.corpus import Corpus
 from support.waves import wave_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 RATE = 22_050
 
@@ -45,20 +49,37 @@ def write(path: Path, samples: numpy.ndarray) -> Path:
     return path
 
 
+@cache
+def _cache() -> Cache:
+    return Corpus().cache
+
+
+def _made(path: Path, recipe: str, build: Callable[[Path], None]) -> Path:
+    """Writes what `build` writes, which the cache of the corpus keeps."""
+    text = f"{recipe} {digest(Path(__file__))}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(_cache().make("song", path.suffix, text, build), path)
+    return path
+
+
 def song(path: Path, seed: int, seconds: float = 12.0, **tags: str) -> Path:
     """A file with a song, of the kind that its name says, with tags."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    plain = path.with_name(f".{path.stem[:20]}.{seed}.plain.wav")
-    write(plain, sound(seed, seconds))
     words = [word for name, text in tags.items() for word in ("-metadata", f"{name}={text}")]
-    programs.ffmpeg("-i", plain, *words, path)
-    plain.unlink()
-    return path
+
+    def build(fresh: Path) -> None:
+        plain = write(fresh.with_name("plain.wav"), sound(seed, seconds))
+        programs.ffmpeg("-i", plain, *words, fresh)
+
+    return _made(path, f"{seed} {seconds} {words}", build)
 
 
 def snippet(folder: Path, seed: int, begin_s: float = 3.3, length_s: float = 6.0) -> Path:
     """A piece out of the middle of a song, with a little noise."""
-    whole = sound(seed)
-    piece = whole[int(begin_s * RATE) : int((begin_s + length_s) * RATE)]
-    noise = numpy.random.default_rng(seed + 1000).normal(0, 0.02, len(piece))
-    return write(folder / f"snippet-{seed}.wav", numpy.clip(piece + noise, -1, 1))
+
+    def build(fresh: Path) -> None:
+        whole = sound(seed)
+        piece = whole[int(begin_s * RATE) : int((begin_s + length_s) * RATE)]
+        noise = numpy.random.default_rng(seed + 1000).normal(0, 0.02, len(piece))
+        write(fresh, numpy.clip(piece + noise, -1, 1))
+
+    return _made(folder / f"snippet-{seed}.wav", f"{seed} {begin_s} {length_s}", build)

@@ -305,10 +305,11 @@ def main() -> None:
     began = time.monotonic()
     found["direct"] = {url: outcome(url) for url in corpus}
     found["direct_s"] = time.monotonic() - began
+    # Each URL through one code: neighbours are of one kind, so each kind meets all codes.
+    codes = [CODES[number % len(CODES)] for number in range(len(corpus))]
     found["redirected"] = {
         f"{code} {url}": outcome(f"http://{PUBLIC}/redirect/{code}/{number}")
-        for code in CODES
-        for number, url in enumerate(corpus)
+        for number, (code, url) in enumerate(zip(codes, corpus, strict=True))
     }
     found["names"] = names(decoys, resolver)
     found["exit_s"] = exit_with_a_silent_resolver()

@@ -10,21 +10,20 @@ from support import programs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.cache import Cache
 
-def describe(path: Path) -> dict[str, Any]:
-    answer = programs.run(
-        "ffprobe", "-v", "error", "-show_format", "-show_streams", "-show_chapters",
-        "-of", "json", path,
-    )  # fmt: skip
-    described: dict[str, Any] = json.loads(answer.stdout)
+
+def describe(path: Path, cache: Cache) -> dict[str, Any]:
+    words = ("-v", "error", "-show_format", "-show_streams", "-show_chapters", "-of", "json")
+    told = cache.ask("ffprobe", path, lambda: programs.run("ffprobe", *words, path).stdout)
+    described: dict[str, Any] = json.loads(told)
     return described
 
 
-def picture(path: Path) -> bytes:
+def picture(path: Path, cache: Cache) -> bytes:
     """The bytes of the first picture stream of `path`, not re-encoded."""
-    return programs.ffmpeg(
-        "-i", path, "-map", "0:v:0", "-c", "copy", "-f", "image2pipe", "-"
-    ).stdout
+    words = ("-map", "0:v:0", "-c", "copy", "-f", "image2pipe", "-")
+    return cache.ask("picture", path, lambda: programs.ffmpeg("-i", path, *words).stdout)
 
 
 def lower(tags: dict[str, str]) -> dict[str, str]:

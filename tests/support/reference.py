@@ -30,6 +30,7 @@ def mp3(
 
 
 def pcm(
+    cache: Cache,
     source: Path,
     rate_hz: int = 16_000,
     channels: int = 1,
@@ -38,7 +39,7 @@ def pcm(
     input_arguments: Sequence[str] = (),
 ) -> bytes:
     """The decoded samples as interleaved little-endian float32, by the ffmpeg program."""
-    return programs.ffmpeg(
-        *input_arguments, "-i", source, "-vn", *arguments, "-ar", str(rate_hz), "-ac",
-        str(channels), "-f", "f32le", "-c:a", "pcm_f32le", "-", timeout_s=300,
-    ).stdout  # fmt: skip
+    words = ["-vn", *arguments, "-ar", str(rate_hz), "-ac", str(channels), "-f", "f32le"]
+    given = [*input_arguments, "-i", source, *words, "-c:a", "pcm_f32le", "-"]
+    what = [*input_arguments, *words]
+    return cache.ask(what, source, lambda: programs.ffmpeg(*given, timeout_s=300).stdout)

@@ -10,6 +10,8 @@ from support import programs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.cache import Cache
+
 PICTURE = ("-f", "lavfi", "-i", "testsrc2=s=96x64:r=25:d=2")
 SOUND = ("-f", "lavfi", "-i", "sine=duration=2:sample_rate=48000")
 VIDEO_CODECS = {
@@ -41,12 +43,12 @@ class Packet:
     md5: str
 
 
-def frames(path: Path, stream: str, *options: str) -> list[Packet]:
-    """The packets of a stream, or with other options than a copy's its decoded frames."""
-    done = programs.run("ffmpeg", "-nostdin", "-v", "error", "-i", path, "-map", f"0:{stream}:0",
-                        *options, "-f", "framemd5", "-")  # fmt: skip
+def packets(cache: Cache, path: Path, stream: str) -> list[Packet]:
+    """The packets of a stream; ffmpeg is asked once about the same bytes."""
+    wanted = ("-map", f"0:{stream}:0", "-c", "copy", "-copyts", "-f", "framemd5")
+    told = cache.ask(wanted, path, lambda: programs.ffmpeg("-i", path, *wanted, "-").stdout)
     found, time_base = [], 1.0
-    for line in done.stdout.decode().splitlines():
+    for line in told.decode().splitlines():
         if line.startswith("#tb 0:"):
             numerator, denominator = line.split()[2].split("/")
             time_base = int(numerator) / int(denominator)
@@ -54,10 +56,6 @@ def frames(path: Path, stream: str, *options: str) -> list[Packet]:
             _, _, pts, _, size, md5 = line.split(",")[:6]
             found.append(Packet(int(pts) * time_base, int(size), md5.strip()))
     return found
-
-
-def packets(path: Path, stream: str) -> list[Packet]:
-    return frames(path, stream, "-c", "copy", "-copyts")
 
 
 def contents(found: list[Packet]) -> list[tuple[int, str]]:
@@ -80,13 +78,18 @@ def left_over(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if "polymux" in path.name]
 
 
-def make_parts(folder: Path) -> Path:
-    """A file for each codec: ``h264.mp4``, ``opus.webm``, ..."""
+def make_parts(cache: Cache) -> Path:
+    """A folder with a file for each codec: ``h264.mp4``, ``opus.webm``, ..."""
+    recipe = f"{PICTURE} {SOUND} {VIDEO_CODECS} {AUDIO_CODECS}"
+    return cache.make("parts", "", recipe, _make_parts)
+
+
+def _make_parts(folder: Path) -> None:
+    folder.mkdir()
     for codecs, source in ((VIDEO_CODECS, PICTURE), (AUDIO_CODECS, SOUND)):
         for name, arguments in codecs.items():
             suffix = ".webm" if name in ("vp8", "vp9", "opus", "vorbis") else ".mp4"
             make(folder / f"{name}{suffix}", *source, *arguments)
-    return folder
 
 
 def part(parts: Path, codec: str) -> Path:

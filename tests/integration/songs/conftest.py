@@ -24,11 +24,27 @@ def music(originals: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(originals, tmp_path / "music"))
 
 
-@pytest.fixture
-def filled(tmp_path: Path, music: Path) -> Path:
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+def _filled(folder: Path, music: Path) -> Path:
+    with polymux.Catalogue(folder) as catalogue:
         catalogue.add(music, workers=1)
-    return tmp_path / "catalogue"
+    return folder
+
+
+@pytest.fixture
+def filled_from_music(tmp_path: Path, music: Path) -> Path:
+    """A catalogue of `music`, whose files a test may change."""
+    return _filled(tmp_path / "catalogue", music)
+
+
+@pytest.fixture(scope="session")
+def catalogue_of_originals(tmp_path_factory: pytest.TempPathFactory, originals: Path) -> Path:
+    return _filled(tmp_path_factory.mktemp("catalogues") / "catalogue", originals)
+
+
+@pytest.fixture
+def filled(tmp_path: Path, catalogue_of_originals: Path) -> Path:
+    """A copy of a catalogue of `originals`, which no test may change."""
+    return Path(shutil.copytree(catalogue_of_originals, tmp_path / "catalogue"))
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def catalogue(filled: Path) -> Iterator[polymux.Catalogue]:
-    with polymux.Catalogue(filled) as catalogue:
+def catalogue(request: pytest.FixtureRequest) -> Iterator[polymux.Catalogue]:
+    """Of `music` where a test has it, else of files that stay as they are."""
+    has_music = "music" in request.fixturenames
+    name = "filled_from_music" if has_music else "filled"
+    with polymux.Catalogue(request.getfixturevalue(name)) as catalogue:
         yield catalogue
 
 

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from support.commands import call
 
 
-def polymux(*words: object, stdin: bytes = b"", **environment: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "polymux", *map(str, words)]
-    done = subprocess.run(
-        command, capture_output=True, input=stdin, timeout=120, env=os.environ | environment
-    )
+def polymux(*words: str | Path, stdin: bytes = b"", **environment: str) -> tuple[int, str, str]:
+    done = call(*words, cwd=Path.cwd(), stdin=stdin, code=None, **environment)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
@@ -33,10 +25,7 @@ def test_songs_are_listed_counted_checked_exported(filled: Path) -> None:
     assert (code, len(told.splitlines())) == (0, 5)
 
 
-def test_the_configuration_names_the_catalogue(
-    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("POLYMUX_CATALOGUE")
+def test_the_configuration_names_the_catalogue(filled: Path, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(f'[songs]\ncatalogue = "{filled}"\n')
     code, told, _ = polymux("songs", "list", POLYMUX_CONFIG=str(file))
@@ -45,7 +34,10 @@ def test_the_configuration_names_the_catalogue(
     assert polymux("songs", "list", POLYMUX_CONFIG=str(file))[0] == 2
 
 
-def test_songs_are_added_removed_and_scanned(filled: Path, tmp_path: Path, music: Path) -> None:
+def test_songs_are_added_removed_and_scanned(
+    filled_from_music: Path, tmp_path: Path, music: Path
+) -> None:
+    filled = filled_from_music
     code, _, said = polymux("songs", "add", music, "--catalogue", tmp_path / "new")
     assert (code, "4 added" in said) == (0, True), said
     assert polymux("songs", "rm", music / "song 1.mp3", "--catalogue", filled)[0] == 0

@@ -69,23 +69,20 @@ def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, ob
     return catalogue._index.current().candidates(query)
 
 
-def test_copies_leave_a_place_for_the_next_song(tmp_path: Path) -> None:
+def test_copies_leave_a_place_for_the_next_song(tmp_path: Path, files: list[Path]) -> None:
     """Three files of one recording, and another song that the snippet has a part of, too."""
-    music = tmp_path / "music"
-    for number, kind in enumerate(("flac", "mp3", "opus")):
-        catalogue_songs.song(music / f"{number}.{kind}", 31, LENGTH_S, title=f"File {number}")
-    catalogue_songs.song(music / "z.flac", 32, LENGTH_S, title="Next")
+    following = catalogue_songs.song(tmp_path / "z.flac", 32, LENGTH_S, title="Next")
     one, other = (catalogue_songs.sound(seed, LENGTH_S) for seed in (31, 32))
     begin, end = int(8 * RATE), int(16 * RATE)
     both = catalogue_songs.write(
         tmp_path / "both.wav", 0.6 * one[begin:end] + 0.35 * other[begin:end]
     )
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add(music, workers=1).added == 4
+        assert catalogue.add([*files, following], workers=1).added == 4
         assert catalogue.stats().groups == 2
         match = catalogue.identify(both)
     assert match is not None
-    assert match.song.title == "File 0"
+    assert match.song.title == "original"
     assert match.runner_up is not None
     assert match.runner_up.song.title == "Next"
     assert 0 < match.runner_up.confidence < match.confidence

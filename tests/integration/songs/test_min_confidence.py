@@ -10,7 +10,7 @@ import pytest
 from polymux.errors import NoMatchError
 from support import catalogue_songs
 from support.catalogue_songs import RATE
-from support.commands import run
+from support.commands import call
 from support.served_songs import ask, served
 
 if TYPE_CHECKING:
@@ -90,13 +90,13 @@ def test_a_server_goes_by_its_settings(doubtful: Doubtful, tmp_path: Path) -> No
 def test_the_command_says_it(doubtful: Doubtful, tmp_path: Path) -> None:
     place = ("--catalogue", str(doubtful.catalogue))
     asked = ("identify-song", str(doubtful.refused))
-    run(*asked, *place, cwd=tmp_path, code=5)
-    told = run(*asked, *place, "--min-confidence", "0.5", cwd=tmp_path).stdout
+    call(*asked, *place, cwd=tmp_path, code=5)
+    told = call(*asked, *place, "--min-confidence", "0.5", cwd=tmp_path).stdout
     assert told.startswith(b"song\t")
-    refused = run(*asked, *place, "--min-confidence", "1", cwd=tmp_path, code=2).stderr
+    refused = call(*asked, *place, "--min-confidence", "1", cwd=tmp_path, code=2).stderr
     assert b"from 0.5 to 0.99" in refused
     # A server has settings of its own, and would not hear of it.
-    told = run(*asked, "--min-confidence", "0.5", cwd=tmp_path, code=2).stderr
+    told = call(*asked, "--min-confidence", "0.5", cwd=tmp_path, code=2).stderr
     assert b"the catalogue of this computer" in told
 
 

@@ -12,7 +12,7 @@ import polymux
 import pytest
 from polymux._native import media
 from support import catalogue_songs, programs
-from support.commands import run
+from support.commands import call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def strange(tmp_path: Path, originals: Path) -> Iterator[Path]:
 
 def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Path]) -> None:
     place = ("--catalogue", str(tmp_path / "catalogue"))
-    done = run("songs", "add", "strange", "--json", *place, cwd=tmp_path, code=1)
+    done = call("songs", "add", "strange", "--json", *place, cwd=tmp_path, code=1)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     outcomes = {Path(one["path"]).name: one["status"] for one in lines[:-1]}
     odd = next(name for name in outcomes if "odd" in name)
@@ -74,7 +74,7 @@ def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Pa
     assert "\n" not in odd
     assert "\x1b" not in odd
     assert (lines[-1]["added"], lines[-1]["failed"]) == (5, 1)
-    shown = run("songs", "list", *place, cwd=tmp_path).stdout.decode()
+    shown = call("songs", "list", *place, cwd=tmp_path).stdout.decode()
     assert len(shown.splitlines()) == 5
     assert "\x1b" not in shown
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
@@ -97,9 +97,9 @@ def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Pa
 def test_an_empty_folder_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     place = ("--catalogue", str(tmp_path / "catalogue"))
-    done = run("songs", "add", "empty", *place, cwd=tmp_path)
+    done = call("songs", "add", "empty", *place, cwd=tmp_path)
     assert b"no files" in done.stderr
-    done = run("identify-song", "empty", *place, cwd=tmp_path, code=1)
+    done = call("identify-song", "empty", *place, cwd=tmp_path, code=1)
     assert b"folder" in done.stderr
 
 

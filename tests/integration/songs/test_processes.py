@@ -106,7 +106,7 @@ def kill_rounds(folder: Path, music: Path, rounds: int, seed: int) -> None:
 
 
 def test_killed_while_it_adds(tmp_path: Path, many: Path) -> None:
-    kill_rounds(tmp_path / "catalogue", many, 3, 1)
+    kill_rounds(tmp_path / "catalogue", many, 2, 1)
 
 
 @pytest.mark.long
