@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import schemathesis
+from hypothesis.configuration import set_hypothesis_home_dir
 from schemathesis.core.failures import AcceptedNegativeData
 from schemathesis.generation.meta import CoveragePhaseData
 from schemathesis.openapi.checks import RejectedPositiveData
@@ -20,11 +21,14 @@ from schemathesis.openapi.checks import RejectedPositiveData
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Its tables of characters take seconds to make, and are the same for each run.
+set_hypothesis_home_dir(os.environ["POLYMUX_HYPOTHESIS"])
 _NEVER = [one for one in os.environ.get("POLYMUX_NEVER_TOLD", "").splitlines() if one]
 _ONLY = os.environ.get("POLYMUX_ONLY_STATUSES", "").split()
 _EVERY = bool(os.environ.get("POLYMUX_EVERY_REQUEST"))
 _OF_DEFECTS = re.compile(r"Traceback|object at 0x|\b0x[0-9a-f]{6}|[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_CHARACTERS = 2048
+_SOON_MADE = 256
 
 
 @schemathesis.check
@@ -42,6 +46,22 @@ def told_as_promised(ctx: Any, response: Any, case: Any) -> None:
         error = json.loads(text)["error"]
         assert len(error.encode()) <= _MAX_CHARACTERS
         assert not _OF_DEFECTS.search(error), error
+
+
+@schemathesis.hook
+def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:
+    """Takes the limit from long texts of a form, which hypothesis needs many seconds to reach."""
+    if not _EVERY:
+        _without_limits(raw_schema)
+
+
+def _without_limits(value: Any) -> None:
+    if isinstance(value, dict):
+        if "pattern" in value and value.get("maxLength", 0) > _SOON_MADE:
+            del value["maxLength"]
+        value = list(value.values())
+    for one in value if isinstance(value, list) else ():
+        _without_limits(one)
 
 
 _kinds: set[tuple[object, ...]] = set()

@@ -77,6 +77,7 @@ def run(
         **os.environ,
         "PYTHONPATH": os.fspath(TESTS),
         "POLYMUX_FUZZED_KEY": key or server.key,
+        "POLYMUX_HYPOTHESIS": os.fspath(TESTS.parent / ".hypothesis"),
         "POLYMUX_NEVER_TOLD": "\n".join(secrets),
         "POLYMUX_ONLY_STATUSES": " ".join(str(one) for one in only),
         "POLYMUX_EVERY_REQUEST": "1" if every else "",
@@ -85,7 +86,7 @@ def run(
     command += ["run", f"{server.url}/openapi.json", "--no-color", *arguments]
     done = subprocess.run(
         command,
-        cwd=TESTS.parent,  # Where hypothesis keeps its tables of characters, which take seconds.
+        cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
