@@ -1,7 +1,8 @@
 """What schemathesis is told of this interface: one check more, and what no schema can say.
 
 Loaded by its command line. ``POLYMUX_NEVER_TOLD`` holds lines that no answer may contain,
-``POLYMUX_ONLY_STATUSES`` the statuses that may come, where not all may.
+``POLYMUX_ONLY_STATUSES`` the statuses that may come, where not all may; without
+``POLYMUX_EVERY_REQUEST`` the first request of each kind is made, of those that it enumerates.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import schemathesis
+from hypothesis.configuration import set_hypothesis_home_dir
 from schemathesis.core.failures import AcceptedNegativeData
+from schemathesis.generation.meta import CoveragePhaseData
 from schemathesis.openapi.checks import RejectedPositiveData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Its tables of characters take seconds to make, and are the same for each run.
+set_hypothesis_home_dir(os.environ["POLYMUX_HYPOTHESIS"])
 _NEVER = [one for one in os.environ.get("POLYMUX_NEVER_TOLD", "").splitlines() if one]
 _ONLY = os.environ.get("POLYMUX_ONLY_STATUSES", "").split()
+_EVERY = bool(os.environ.get("POLYMUX_EVERY_REQUEST"))
 _OF_DEFECTS = re.compile(r"Traceback|object at 0x|\b0x[0-9a-f]{6}|[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_CHARACTERS = 2048
+_SOON_MADE = 256
 
 
 @schemathesis.check
@@ -39,6 +46,40 @@ def told_as_promised(ctx: Any, response: Any, case: Any) -> None:
         error = json.loads(text)["error"]
         assert len(error.encode()) <= _MAX_CHARACTERS
         assert not _OF_DEFECTS.search(error), error
+
+
+@schemathesis.hook
+def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:
+    """Takes the limit from long texts of a form, which hypothesis needs many seconds to reach."""
+    if not _EVERY:
+        _without_limits(raw_schema)
+
+
+def _without_limits(value: Any) -> None:
+    if isinstance(value, dict):
+        if "pattern" in value and value.get("maxLength", 0) > _SOON_MADE:
+            del value["maxLength"]
+        value = list(value.values())
+    for one in value if isinstance(value, list) else ():
+        _without_limits(one)
+
+
+_kinds: set[tuple[object, ...]] = set()
+
+
+@schemathesis.hook
+def filter_case(context: Any, case: Any) -> bool:
+    """Leaves out what has the same thing wrong in the same place, or right, with another value."""
+    data = None if case.meta is None else case.meta.phase.data
+    if _EVERY or not isinstance(data, CoveragePhaseData):
+        return True
+    kind = (
+        case.operation.label, case.method, case.media_type, data.scenario, data.description,
+        data.parameter, data.parameter_location,
+    )  # fmt: skip
+    is_new = kind not in _kinds
+    _kinds.add(kind)
+    return is_new
 
 
 #: Requests that keep the schema, and are refused by a rule that schemas have no words for.

@@ -49,6 +49,7 @@ def run(
     key: str | None = "",
     only: Sequence[int] = (),
     never: str = "",
+    every: bool = True,
     arguments: Sequence[str] = (),
     max_s: float = 300,
 ) -> str:
@@ -62,6 +63,7 @@ def run(
         key: Instead of the server's own; None for none.
         only: The only statuses that may come.
         never: What no answer may hold, beside the server's key and folder.
+        every: Also what differs from a request before it in the value alone, not in its kind.
         arguments: More for the command line.
         max_s: It is ended after that.
     """
@@ -75,8 +77,10 @@ def run(
         **os.environ,
         "PYTHONPATH": os.fspath(TESTS),
         "POLYMUX_FUZZED_KEY": key or server.key,
+        "POLYMUX_HYPOTHESIS": os.fspath(TESTS.parent / ".hypothesis"),
         "POLYMUX_NEVER_TOLD": "\n".join(secrets),
         "POLYMUX_ONLY_STATUSES": " ".join(str(one) for one in only),
+        "POLYMUX_EVERY_REQUEST": "1" if every else "",
     }
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.fspath(settings)]
     command += ["run", f"{server.url}/openapi.json", "--no-color", *arguments]

@@ -98,7 +98,7 @@ def run_serve(options: argparse.Namespace) -> int:
         raise InvalidRequestError("--tls-cert and --tls-key must be used together")
     from polymux import server
 
-    _ = server.create_app  # Names the extra `server` if it is missing.
+    _ = server.lifespan  # Names the extra `server` if it is missing.
     from polymux.server import run
 
     run.set_up_logging(options.log, options.log_format)

@@ -26,6 +26,9 @@ def __getattr__(name: str) -> object:
 
     try:
         from polymux.server import app
+
+        if name != "lifespan":
+            import fastapi  # noqa: F401 - which both give, and load only when they are called
     except ImportError as error:
         if error.name is None or error.name.startswith("polymux"):
             raise

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI
+from starlette.applications import Starlette
 from starlette.routing import Route
 
 from polymux import contract
@@ -43,6 +43,8 @@ from polymux.server.state import ServerState
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from fastapi import APIRouter, FastAPI
+
     from polymux.server.http.responses import Receive, Scope, Send
     from polymux.server.routes.endpoint import Endpoint
     from polymux.service.backend import Backend
@@ -67,6 +69,8 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
         >>> app.state.polymux.settings.base_url
         'https://tools.example'
     """
+    from fastapi import FastAPI
+
     state = _state(config, backends)
     app = FastAPI(
         title="polymux",
@@ -78,20 +82,21 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
         telemetry={"tracing": False, "metrics": False, "logs": False},  # See `tracing`.
     )
     app.state.polymux = state
-    # The first address of an application of somebody else's is theirs.
-    routes = [*_routes(state), Route("/", PageRedirect(state), methods=None)]
+    routes = _all_routes(state)
     app.router.routes.extend(routes)
     app.add_middleware(_Front, state=state, routes=routes)
     return app
 
 
-def front_of(app: FastAPI) -> Any:
-    """What `create_app` gave, for a server of its own.
+def front_of(state: ServerState) -> Any:
+    """The whole server for ``polymux serve``: without FastAPI, which takes long to load.
 
     Requests to addresses that have no parts skip the framework's layers, which do nothing for them.
     """
-    state: ServerState = app.state.polymux
-    routes = [one for one in app.router.routes if isinstance(one, Route)]
+    app = Starlette()
+    app.router.redirect_slashes = False
+    routes = _all_routes(state)
+    app.router.routes.extend(routes)
     return _Front(app, state, routes)
 
 
@@ -114,6 +119,8 @@ def router(config: Config = None, *, backends: Sequence[Backend] | None = None) 
         >>> app = FastAPI(lifespan=lambda app: lifespan(mine))
         >>> app.include_router(mine)
     """
+    from fastapi import APIRouter
+
     state = _state(config, backends)
     made = APIRouter(redirect_slashes=False)
     made.polymux_state = state  # type: ignore[attr-defined]
@@ -183,6 +190,11 @@ def _routes(state: ServerState) -> list[Route]:
         endpoints += replicate.routes(state)
     # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.
     return [Route(path, endpoint, methods=None) for path, endpoint in endpoints]
+
+
+def _all_routes(state: ServerState) -> list[Route]:
+    """With the first address, which is theirs in an application of somebody else's."""
+    return [*_routes(state), Route("/", PageRedirect(state), methods=None)]
 
 
 #: Of a request's scope: it has its span.

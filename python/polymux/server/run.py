@@ -21,10 +21,11 @@ import uvicorn
 from polymux._util.text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server import signals
-from polymux.server.app import create_app, front_of
+from polymux.server.app import front_of
 from polymux.server.http.protocol import protocol_with
 from polymux.server.http.tls_handshake import Handshake
 from polymux.server.observability.logs import JsonFormatter, NonBlockingHandler, PlainFormatter
+from polymux.server.state import ServerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
     from types import FrameType
 
-    from fastapi import FastAPI
-
     from polymux.server.settings.settings import ServerSettings
-    from polymux.server.state import ServerState
     from polymux.service.backend import Backend
 
 #: How long a second signal leaves for an end in order, and the closing behind the grace takes.
@@ -268,10 +266,9 @@ def _serve_on(
     on_ready: Callable[[_Server, str], object],
 ) -> int:
     settings = replace(settings, port=listener.getsockname()[1])
-    app = create_app(settings, backends=backends)
-    state: ServerState = app.state.polymux
+    state = ServerState(settings, backends=backends)
     state.watch_file(path)
-    config = _config(app, settings)
+    config = _config(state)
     server = _Server(
         config, state, settings.shutdown_timeout_s, lambda ready: on_ready(ready, settings.base_url)
     )
@@ -310,9 +307,10 @@ def _warn_of_links(settings: ServerSettings) -> None:
         )
 
 
-def _config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
+def _config(state: ServerState) -> uvicorn.Config:
+    settings = state.settings
     return uvicorn.Config(
-        front_of(app),
+        front_of(state),
         http=protocol_with(settings.limits),
         ws="none",
         lifespan="off",

@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 import signal
+import ssl
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,16 +24,19 @@ if TYPE_CHECKING:
 READ_AGAIN = "the configuration was read again"
 STAYED = "the configuration stays as it was"
 OPERATIONS = "/api/v1/operations"
+PREDICTIONS = "/api/v1/predictions"
 PAGE = ("Origin", "https://site.example")
 OTHER_PAGE = ("Origin", "https://other.example")
 NAMED = ("Host", "tools.example")
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[ServedProgram]:
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]:
     """A server that runs; its connections may rest for a while."""
-    with ServedProgram(tmp_path, "[limits]\nkeep_alive_s = 120\n") as running:
+    folder = tmp_path_factory.mktemp("program")
+    with ServedProgram(folder, "[limits]\nkeep_alive_s = 120\n") as running:
         yield running.start()
+        assert running.stop() == 0
 
 
 def read_again(program: ServedProgram, settings: str, told: str = READ_AGAIN) -> None:
@@ -72,7 +76,8 @@ def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
         assert open_one.getresponse().read()
         assert open_one.sock is socket
     assert program.pid == pid
-    assert program.stop() == 0
+    read_again(program, plain)
+    assert statuses() == [200, 403, 403, 421]
 
 
 def test_a_reload_before_it_serves(tmp_path: Path) -> None:
@@ -110,7 +115,6 @@ def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> Non
     ids = [answer.headers["x-request-id"] for _, answer, _ in asked]
     assert len(set(ids)) == len(ids)
     until(lambda: all(f"id={one}" in program.told for one in ids), 60)
-    assert program.stop() == 0
     for (method, answer, path), name in zip(asked, ids, strict=True):
         (line,) = (one for one in program.log if one.endswith(f"id={name}"))
         told = rf".* INFO polymux\.access: {method} {path} {answer.status} [\d.]+ ms key=(\S+) id="
@@ -123,42 +127,19 @@ def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> Non
     assert program.key not in program.told
 
 
-def test_a_log_of_json(tmp_path: Path) -> None:
-    """An object on each line: of requests their parts, of failures where they happened."""
-    with ServedProgram(tmp_path) as program:
-        program.start(arguments=("--log-format", "json"))
-        answer = program.request("GET", OPERATIONS)
-        odd = program.request("GET", "/now%0A%22here")
-        ids = [one.headers["x-request-id"] for one in (answer, odd)]
-        until(lambda: all(one in program.told for one in ids), 60)
-        assert program.stop() == 0
-        lines = [json.loads(one) for one in program.log if one.startswith("{")]
-        assert len(lines) >= 2
-        for line in lines:
-            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
-            assert line["level"] in ("info", "warning")
-        first, second = ([one for one in lines if one.get("request_id") == name] for name in ids)
-        (asked,), (nowhere,) = first, second
-        assert (asked["method"], asked["path"], asked["status"]) == ("GET", OPERATIONS, 200)
-        assert re.fullmatch(r"[0-9a-f]{8}", asked["key"])
-        assert asked["duration_ms"] >= 0
-        assert (nowhere["status"], nowhere["level"]) == (404, "info")
-        assert program.key not in program.told
+def test_tls_and_a_log_of_json(tmp_path: Path) -> None:
+    """By options: its address and links are those of TLS, and each line of its log is an object.
 
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-def test_tls_by_options(tmp_path: Path, authority: Authority) -> None:
-    """Its address, and the links that it gives, are those of TLS; without it nobody is answered."""
-    made = commands.run("keys", "add", "website", "--store", tmp_path / "s", cwd=tmp_path)
+    Without TLS nobody is answered. Lines hold the parts of requests, and of failures where they
+    happened.
+    """
+    made = commands.call("keys", "add", "website", "--store", tmp_path / "s", cwd=tmp_path)
     key = made.stdout.decode().strip()
+    authority = Authority(tmp_path)
     good = authority.certificate()
     with ServedProgram(tmp_path) as program:
         words = ("--tls-cert", good.chain, "--tls-key", good.key, "--store", tmp_path / "s")
-        program.start(arguments=[str(one) for one in words])
+        program.start(arguments=["--log-format", "json", *(str(one) for one in words)])
         assert program.url.startswith("https://127.0.0.1:")
         with polymux.Client(program.url, key, verify=authority.ca, retry=0) as client:
             assert list(client.predictions.list()) == []
@@ -167,4 +148,21 @@ def test_tls_by_options(tmp_path: Path, authority: Authority) -> None:
             plain.request("GET", "/healthz")
             with pytest.raises((http.client.HTTPException, OSError)):
                 plain.getresponse()
+        trusting = ssl.create_default_context(cafile=str(authority.ca))
+        odd = http.client.HTTPSConnection("127.0.0.1", program.port, timeout=60, context=trusting)
+        with closing(odd):
+            odd.request("GET", "/now%0A%22here", headers={"Authorization": f"Bearer {key}"})
+            name = odd.getresponse().headers["x-request-id"]
+        until(lambda: name in program.told, 60)
         assert program.stop() == 0
+        lines = [json.loads(one) for one in program.log if one.startswith("{")]
+        for line in lines:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+            assert line["level"] in ("info", "warning")
+        (asked,) = (one for one in lines if one.get("path") == PREDICTIONS)
+        (nowhere,) = (one for one in lines if one.get("request_id") == name)
+        assert (asked["method"], asked["status"]) == ("GET", 200)
+        assert re.fullmatch(r"[0-9a-f]{8}", asked["key"])
+        assert asked["duration_ms"] >= 0
+        assert (nowhere["status"], nowhere["level"]) == (404, "info")
+        assert key not in program.told
