@@ -183,7 +183,7 @@ class Watched:
         self._thread = threading.Thread(target=self._look)
 
     def _look(self) -> None:
-        while not self._over.wait(0.01):
+        while not self._over.wait(0.05):
             for pid in downloaders():
                 self.max_bytes = max(self.max_bytes, _status_bytes(pid, "VmHWM"))
 

@@ -186,11 +186,11 @@ def half_a_file(data: bytes) -> Script:
     ("total_s", "asked"),
     [
         (1.0, [("convert_to_mp3", "/drips"), ("transcribe", "/stalls"), ("transcribe", "/silent")]),
-        # A page's process takes seconds to begin where others work beside it.
-        (12.0, [("download_video", "/page/drips"), ("download_video", "/silent")]),
+        # A downloader takes seconds to begin where others work beside it.
+        (8.0, [("download_video", "/drips"), ("download_video", "/silent")]),
         (12.0, [("convert_to_mp3", "/resets"), (MUSIC, "/page/resets")]),
     ],
-    ids=["files", "pages", "resets"],
+    ids=["files", "downloads", "resets"],
 )  # fmt: skip
 def test_half_a_file(
     site_folder: Path, tmp_path: Path, total_s: float, asked: list[tuple[str, str]]

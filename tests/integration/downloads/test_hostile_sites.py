@@ -172,14 +172,11 @@ def test_what_is_planted_around_is_not_read(
     environments = watched_environments(site)
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         client.download_video(site.url("/page/low.mp4")).save(tmp_path / "kept")
-        answers = [
-            server.json("/api/v1/downloadvideo", {"url": site.url(path)})
-            for path in ("/page/low.mp4", "/status/403")
-        ]
-    assert [one.status for one in answers] == [200, 502]
+        answer = server.json("/api/v1/downloadvideo", {"url": site.url("/status/403")})
+    assert answer.status == 502
     assert b"PATH=" in b"".join(environments)
     told = [(tmp_path / "kept").read_bytes(), caplog.text.encode(), *environments]
-    told += [repr((one.headers, one.body)).encode() for one in answers]
+    told.append(repr((answer.headers, answer.body)).encode())
     told += [repr((one.target, one.headers)).encode() for one in site.requests]
     assert not any(SECRET in one for one in told)
     assert not (tmp_path / "canary").exists()

@@ -129,7 +129,7 @@ def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool
 def test_fragments_tell_yt_dlp_nothing(site: Server, tmp_path: Path) -> None:
     """By one of its own it would send what a caller wants as ``Referer``."""
     words = quote(json.dumps({"referer": "http://canary.example/", "to_generic": True}))
-    url = site.url(f"/page/low.mp4#__youtubedl_smuggle={words}")
+    url = site.url(f"/low.mp4#__youtubedl_smuggle={words}")
     with AddressedServer(tmp_path, site) as server:
         assert server.fetches("download_video", url).status == 200
         assert server.fetches("convert_to_mp3", site.url("/page/low.mp4#/shows/1")).status == 200

@@ -84,7 +84,7 @@ def test_long_ones_are_read_in_parts(site: Server, tmp_path: Path) -> None:
         with Client(server.url, server.key) as client:
             seen: list[Any] = []
             begun = server.json(
-                SUMMARIZE, {"url": site.url("/silent/high.mp4")}, [("Prefer", "respond-async")]
+                SUMMARIZE, {"url": site.url("/high.mp4")}, [("Prefer", "respond-async")]
             )
             made = client.predictions.wait(begun.json()["id"], on_progress=seen.append)
         count = len(server.model.chats)
@@ -102,7 +102,7 @@ def test_nothing_is_said(site: Server, tmp_path: Path) -> None:
     with Served(tmp_path, site) as server, Client(server.url, server.key) as client:
         server.model.heard = [{"timestamp": [0.0, 1.0], "text": " "}]
         with pytest.raises(errors.UnprocessableEntityError) as caught:
-            client.summarize_video(site.url("/silent/high.mp4"))
+            client.summarize_video(site.url("/high.mp4"))
         assert caught.value.code == "no_speech"
         assert server.model.chats == []
 
@@ -176,7 +176,7 @@ def test_a_transcript_of_too_many_parts(site: Server, tmp_path: Path) -> None:
         ]
         with Client(server.url, server.key) as client:
             with pytest.raises(errors.RequestTooLargeError, match=TOO_LONG) as caught:
-                client.summarize_video(site.url("/silent/high.mp4"))
+                client.summarize_video(site.url("/high.mp4"))
             assert (caught.value.status, caught.value.code) == (413, "too_large")
             assert server.model.chats == []
 
@@ -187,7 +187,7 @@ def test_time_for_all_of_it(site: Server, tmp_path: Path) -> None:
         server.model.holds(server, "chat")
         told = pytest.raises(errors.InternalServerError, match=r"10 s.*total_s")
         with Client(server.url, server.key) as client, told as caught:
-            client.summarize_video(site.url("/silent/high.mp4"))
+            client.summarize_video(site.url("/high.mp4"))
         assert (caught.value.status, caught.value.code) == (504, "upstream_timeout")
         wait_until(lambda: server.model.ended)
         assert [one.operation for one in server.model.asked] == ["transcribe", "chat"]

@@ -33,7 +33,7 @@ def test_progress_grows_with_each_part(site: Server, tmp_path: Path) -> None:
         model.heard = heard(40)
         model.holds(server, "chat")
         with Client(server.url, server.key) as client:
-            body = {"url": site.url("/silent/high.mp4")}
+            body = {"url": site.url("/high.mp4")}
             begun = server.json(SUMMARIZE, body, LATER).json()["id"]
             shares = []
             for number in range(1, 6):
@@ -52,7 +52,7 @@ def test_left_in_the_middle(site: Server, tmp_path: Path) -> None:
         model.heard = heard(40)
         model.holds(server, "chat", number)
         with Client(server.url, server.key) as client:
-            body = {"url": site.url("/silent/high.mp4")}
+            body = {"url": site.url("/high.mp4")}
             begun = server.json(SUMMARIZE, body, LATER).json()["id"]
             wait_until(lambda: len(model.chats) == number)
             asked = len(model.asked)
@@ -76,7 +76,7 @@ def test_left_while_an_engine_hears_speech(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     with Listened(tmp_path, site) as server, Client(server.url, server.key) as client:
-        body = {"url": site.url("/silent/high.mp4")}
+        body = {"url": site.url("/high.mp4")}
         begun = server.json(SUMMARIZE, body, LATER).json()["id"]
         wait_until((tmp_path / "began").exists)
         # Half of what comes between the download and the parts.
