@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import errno
-import functools
 import os
 import re
 import urllib.request
@@ -48,7 +47,6 @@ def loaded_library(options: Mapping[str, Any]) -> Any:
     yt_dlp_globals.plugin_dirs.value = []
     follow_few_redirects()
     start_no_programs()
-    pass_over_other_sites()
     return yt_dlp
 
 
@@ -85,64 +83,6 @@ def start_no_programs() -> None:
 
     Popen.__init__ = begin
     FFmpegFD.available = classmethod(lambda *_: False)
-
-
-#: Of a regular expression's text: what is no character that stands for itself; how often something
-#: is there that may be missing; a group that is always there in one way; a group.
-_NO_CHARACTER = re.compile(r"(?s)\\(?:x..|u.{4}|U.{8}|N\{.*?\}|\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]")
-_COUNT = re.compile(r"\{[\d,]*\}")
-_PLAIN_GROUP = re.compile(r"\((?:\?:|\?P<\w+>)?([^()|?][^()|]*)\)(?!\s*[?*])")
-_GROUP = re.compile(r"\([^()]*\)")
-_WORD = re.compile(r"(?i)[a-z0-9-]{3,}(?!\s*[?*])")
-
-
-def pass_over_other_sites() -> None:
-    """Has yt-dlp compile what describes a site's addresses only where it may be that site's.
-
-    It asks each of its extractors for each address, by regular expressions that take longer to be
-    compiled than everything else of a file's download.
-    """
-    try:
-        from yt_dlp.extractor.lazy_extractors import LazyLoadExtractor
-        from yt_dlp.utils import variadic
-    except ImportError:  # As when it is not installed from a package.
-        return
-    asked = LazyLoadExtractor._match_valid_url.__func__  # noqa: SLF001
-
-    def ask(extractor: Any, url: str) -> Any:
-        folded = url.casefold()
-        for pattern in variadic(extractor._VALID_URL or ()):  # noqa: SLF001
-            if all(word in folded for word in words_of(pattern)):
-                return asked(extractor, url)
-        return None
-
-    LazyLoadExtractor._match_valid_url = classmethod(ask)  # noqa: SLF001
-
-
-@functools.cache
-def words_of(pattern: str) -> tuple[str, ...]:
-    r"""Words that whatever matches a regular expression has, in small letters; not all of them.
-
-    Example:
-        >>> from polymux.downloads.ytdlp import words_of
-        >>> words_of(r"https?://(?:www\.)?(?P<host>films\.example)/watchs?/(?:film|clip)/\d{100}")
-        ('http', 'films', 'example', 'watch')
-        >>> words_of(r"films:|https?://films\.example/")
-        ()
-    """
-    text = _COUNT.sub("?", _NO_CHARACTER.sub("\0", pattern))
-    while True:
-        # What may be missing, or may be one or another, says nothing: it goes with its group.
-        opened = _PLAIN_GROUP.sub("\0\\1\0", text)
-        if opened == text:
-            opened = _GROUP.sub("\0", text)
-        if opened == text:
-            break
-        text = opened
-    # Words to its readers, or one of several ways, or what was not understood.
-    if any(one in text for one in "#|()"):
-        return ()
-    return tuple(word.casefold() for word in _WORD.findall(text))
 
 
 def extracted(library: Any, url: str, sink: EngineSink, token: Token) -> Any:
