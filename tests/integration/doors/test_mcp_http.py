@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import httpx2
 import polymux
 import pytest
-from mcp import MCPError
 from polymux.runtime.settings import EngineSettings
 from polymux.service.model import Estimate
 from support.conversions import wav
+from support.lazy import mcp
 from support.mcp_clients import (
     FILE,
     MODES,
@@ -146,7 +146,7 @@ def test_estimates_and_quotas_hold(server: PolymuxServer, backend: Making) -> No
             calls = [client.call_tool("read_text", FILE) for _ in range(20)]
             found = await asyncio.gather(*calls, return_exceptions=True)
         # How many are refused depends on how long the calls take; who is refused has begun nothing.
-        refused = [one for one in found if isinstance(one, MCPError)]
+        refused = [one for one in found if isinstance(one, mcp.MCPError)]
         assert refused
         assert len(backend.began) == len(found) - len(refused)
 
