@@ -6,15 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy
-import torch
-from diffusers import ControlNetModel
 from PIL import Image
 from polymux.engines.base import Output, Token
 from polymux.engines.diffusion.upscale import upscale
-from safetensors.torch import save_file
 
 from support import diffusing
 from support.diffusion_models import stable_diffusion
+from support.lazy import diffusers, safetensors, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +42,7 @@ ROLE = "detail:juggernaut_reborn"
 def control_net(folder: Path) -> Path:
     """A tile ControlNet for the tiny Stable Diffusion, with no zeros, as if it were trained."""
     torch.manual_seed(5)
-    made = ControlNetModel(
+    made = diffusers.ControlNetModel(
         block_out_channels=(8, 16),
         layers_per_block=1,
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
@@ -83,7 +81,7 @@ def lora(path: Path, unet: Any, scale: float = 1.0) -> Path:
         weights[f"{key}.lora_down.weight"] = torch.randn(2, columns, generator=generator)
         weights[f"{key}.lora_up.weight"] = torch.randn(rows, 2, generator=generator) * scale
         weights[f"{key}.alpha"] = torch.tensor(2.0)
-    save_file(weights, path)
+    safetensors.save_file(weights, path)
     return path
 
 
@@ -107,7 +105,7 @@ def checkpoint(path: Path, unet: Any, encoder: Any) -> Path:
     for name, one in encoder.state_dict().items():
         plain = name.removeprefix("text_model.")
         weights[f"cond_stage_model.transformer.text_model.{plain}"] = one.contiguous()
-    save_file(weights, path)
+    safetensors.save_file(weights, path)
     return path
 
 

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import numpy
-import torch
 from polymux.contract import operation
 from polymux.engines.base import Request, Token
 from polymux.engines.diffusion.engine import DiffusionEngine
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 __all__ = ["HeardSink", "engine", "picture", "request", "token", "upload"]
-
-#: More are slower: the models are tiny, and other tests want processors too.
-torch.set_num_threads(1)
 
 
 def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:

@@ -5,25 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import torch
-from diffusers import (
-    AutoencoderKL,
-    AutoencoderTiny,
-    DDIMScheduler,
-    EulerDiscreteScheduler,
-    StableDiffusionPipeline,
-    StableDiffusionXLImg2ImgPipeline,
-    StableDiffusionXLPipeline,
-    UNet2DConditionModel,
-)
-from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
-from transformers import (
-    CLIPConfig,
-    CLIPTextConfig,
-    CLIPTextModel,
-    CLIPTextModelWithProjection,
-    CLIPTokenizer,
-)
+from support.lazy import diffusers, torch, transformers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +13,7 @@ if TYPE_CHECKING:
 _BETAS = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 
 
-def tokenizer(folder: Path) -> CLIPTokenizer:
+def tokenizer(folder: Path) -> transformers.CLIPTokenizer:
     """One that knows bytes alone."""
     folder.mkdir(parents=True, exist_ok=True)
     letters = [chr(one) for one in [*range(33, 127), *range(161, 173), *range(174, 256)]]
@@ -40,13 +22,13 @@ def tokenizer(folder: Path) -> CLIPTokenizer:
     vocabulary = {word: number for number, word in enumerate(words)}
     (folder / "vocab.json").write_text(json.dumps(vocabulary), "utf-8")
     (folder / "merges.txt").write_text("#version: 0.2\n", "utf-8")
-    return CLIPTokenizer(
+    return transformers.CLIPTokenizer(
         str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=77
     )
 
 
-def text_config() -> CLIPTextConfig:
-    return CLIPTextConfig(
+def text_config() -> transformers.CLIPTextConfig:
+    return transformers.CLIPTextConfig(
         vocab_size=514,
         hidden_size=32,
         intermediate_size=37,
@@ -59,10 +41,10 @@ def text_config() -> CLIPTextConfig:
     )
 
 
-def decoder() -> AutoencoderKL:
+def decoder() -> diffusers.AutoencoderKL:
     """From pixels to latents and back."""
     torch.manual_seed(0)
-    return AutoencoderKL(
+    return diffusers.AutoencoderKL(
         block_out_channels=(8, 8, 8, 8),
         down_block_types=("DownEncoderBlock2D",) * 4,
         up_block_types=("UpDecoderBlock2D",) * 4,
@@ -75,7 +57,7 @@ def decoder() -> AutoencoderKL:
 def stable_diffusion(folder: Path, seed: int = 0, **others: Any) -> Path:
     """A model in the shape of Stable Diffusion 1.5, saved."""
     parts = stable_diffusion_parts(folder, seed) | others
-    made = StableDiffusionPipeline(
+    made = diffusers.StableDiffusionPipeline(
         **parts, safety_checker=None, feature_extractor=None, requires_safety_checker=False
     )
     made.save_pretrained(folder)
@@ -86,7 +68,7 @@ def stable_diffusion_parts(folder: Path, seed: int = 0) -> dict[str, Any]:
     words = tokenizer(folder / "words")
     torch.manual_seed(seed)
     return {
-        "unet": UNet2DConditionModel(
+        "unet": diffusers.UNet2DConditionModel(
             block_out_channels=(8, 16),
             layers_per_block=1,
             sample_size=8,
@@ -96,10 +78,10 @@ def stable_diffusion_parts(folder: Path, seed: int = 0) -> dict[str, Any]:
             attention_head_dim=4,
             norm_num_groups=4,
         ),
-        "text_encoder": CLIPTextModel(text_config()),
+        "text_encoder": transformers.CLIPTextModel(text_config()),
         "vae": decoder(),
         "tokenizer": words,
-        "scheduler": DDIMScheduler(
+        "scheduler": diffusers.DDIMScheduler(
             clip_sample=False, set_alpha_to_one=False, steps_offset=1, **_BETAS
         ),
     }
@@ -109,22 +91,24 @@ def stable_diffusion_xl(folder: Path, seed: int = 0) -> Path:
     """A model in the shape of SDXL, saved."""
     words = tokenizer(folder / "words")
     torch.manual_seed(seed)
-    made = StableDiffusionXLPipeline(
+    made = diffusers.StableDiffusionXLPipeline(
         unet=_xl_unet(),
-        text_encoder=CLIPTextModel(text_config()),
-        text_encoder_2=CLIPTextModelWithProjection(text_config()),
+        text_encoder=transformers.CLIPTextModel(text_config()),
+        text_encoder_2=transformers.CLIPTextModelWithProjection(text_config()),
         vae=decoder(),
         tokenizer=words,
         tokenizer_2=words,
-        scheduler=EulerDiscreteScheduler(**_BETAS, timestep_spacing="leading", steps_offset=1),
+        scheduler=diffusers.EulerDiscreteScheduler(
+            **_BETAS, timestep_spacing="leading", steps_offset=1
+        ),
         add_watermarker=False,
     )
     made.save_pretrained(folder)
     return folder
 
 
-def _xl_unet(cross: int = 64, numbers: int = 6) -> UNet2DConditionModel:
-    return UNet2DConditionModel(
+def _xl_unet(cross: int = 64, numbers: int = 6) -> diffusers.UNet2DConditionModel:
+    return diffusers.UNet2DConditionModel(
         block_out_channels=(8, 16),
         layers_per_block=1,
         sample_size=32,
@@ -145,14 +129,16 @@ def refiner(folder: Path) -> Path:
     """A model in the shape of SDXL's refiner, saved: one text encoder, and a score of beauty."""
     words = tokenizer(folder / "words")
     torch.manual_seed(3)
-    made = StableDiffusionXLImg2ImgPipeline(
+    made = diffusers.StableDiffusionXLImg2ImgPipeline(
         unet=_xl_unet(cross=32, numbers=5),
         text_encoder=None,
-        text_encoder_2=CLIPTextModelWithProjection(text_config()),
+        text_encoder_2=transformers.CLIPTextModelWithProjection(text_config()),
         vae=decoder(),
         tokenizer=None,
         tokenizer_2=words,
-        scheduler=EulerDiscreteScheduler(**_BETAS, timestep_spacing="leading", steps_offset=1),
+        scheduler=diffusers.EulerDiscreteScheduler(
+            **_BETAS, timestep_spacing="leading", steps_offset=1
+        ),
         requires_aesthetics_score=True,
         add_watermarker=False,
     )
@@ -163,7 +149,7 @@ def refiner(folder: Path) -> Path:
 def tiny_vae(folder: Path) -> Path:
     """A decoder in the shape of TAESD, saved."""
     torch.manual_seed(4)
-    AutoencoderTiny(
+    diffusers.AutoencoderTiny(
         encoder_block_out_channels=(8, 8, 8, 8), decoder_block_out_channels=(8, 8, 8, 8)
     ).save_pretrained(folder)
     return folder
@@ -171,8 +157,10 @@ def tiny_vae(folder: Path) -> Path:
 
 def safety_checker(folder: Path, flags: bool) -> Path:
     """A check that drops every picture, or none, saved."""
+    from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
+
     torch.manual_seed(5)
-    config = CLIPConfig(
+    config = transformers.CLIPConfig(
         text_config={"hidden_size": 16},
         vision_config={
             "hidden_size": 16,
@@ -192,11 +180,11 @@ def safety_checker(folder: Path, flags: bool) -> Path:
 
 def lora(folder: Path, model: Path) -> Path:
     """Weights that lie over the attention of an SDXL model, saved as one file."""
-    from diffusers import StableDiffusionXLPipeline as Pipeline
     from peft import LoraConfig
     from peft.utils import get_peft_model_state_dict
 
-    pipeline = Pipeline.from_pretrained(model, local_files_only=True)
+    kind = diffusers.StableDiffusionXLPipeline
+    pipeline = kind.from_pretrained(model, local_files_only=True)
     torch.manual_seed(6)
     pipeline.unet.add_adapter(
         LoraConfig(
@@ -205,5 +193,5 @@ def lora(folder: Path, model: Path) -> Path:
     )
     state = get_peft_model_state_dict(pipeline.unet)
     folder.mkdir(parents=True, exist_ok=True)
-    Pipeline.save_lora_weights(folder, unet_lora_layers=state, safe_serialization=True)
+    kind.save_lora_weights(folder, unet_lora_layers=state, safe_serialization=True)
     return folder / "pytorch_lora_weights.safetensors"

@@ -10,11 +10,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx2
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 from polymux.service.model import OperationResult, Upload
 
 from support.commands import PROGRAM, environment
+from support.lazy import mcp
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import mcp_types as types
+    from mcp import Client
     from polymux.service.model import OperationRequest, ProgressSink
 
     from support.polymux_server import Answer, Asked
@@ -44,10 +44,12 @@ async def over_http(
     server: Asked, mode: str = "auto", *, key: str | None = None, **options: Any
 ) -> AsyncIterator[Client]:
     """A client of a server's door, with its key or another."""
+    from mcp.client.streamable_http import streamable_http_client
+
     headers = {"authorization": f"Bearer {key or server.key}"}
     async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
         transport = streamable_http_client(f"{server.url}{PATH}", http_client=http)
-        async with Client(transport, mode=mode, **options) as client:
+        async with mcp.Client(transport, mode=mode, **options) as client:
             yield client
 
 
@@ -57,13 +59,13 @@ async def over_stdio(
 ) -> AsyncIterator[Client]:
     """A client that has started ``polymux mcp`` in a folder."""
     command, *arguments = PROGRAM
-    started = StdioServerParameters(
+    started = mcp.StdioServerParameters(
         command=command,
         args=[*arguments, "mcp", *words],
         cwd=folder,
         env=environment(folder, server, TMPDIR=str(folder)),
     )
-    async with Client(started, mode=mode, **options) as client:
+    async with mcp.Client(started, mode=mode, **options) as client:
         yield client
 
 

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-from diffusers import (
-    AnimateDiffPipeline,
-    AutoencoderKLWan,
-    DDIMScheduler,
-    MotionAdapter,
-    TextToVideoSDPipeline,
-    UNet3DConditionModel,
-    UniPCMultistepScheduler,
-    WanPipeline,
-    WanTransformer3DModel,
-)
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import T5TokenizerFast, UMT5Config, UMT5EncoderModel
-
 from support.diffusion_models import stable_diffusion_parts
+from support.lazy import diffusers, torch, transformers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +18,7 @@ def text_to_video(folder: Path) -> Path:
     """A model in the shape of zeroscope, saved."""
     parts = stable_diffusion_parts(folder)
     torch.manual_seed(1)
-    parts["unet"] = UNet3DConditionModel(
+    parts["unet"] = diffusers.UNet3DConditionModel(
         block_out_channels=(8, 8),
         layers_per_block=1,
         sample_size=8,
@@ -42,7 +28,7 @@ def text_to_video(folder: Path) -> Path:
         attention_head_dim=4,
         norm_num_groups=2,
     )
-    TextToVideoSDPipeline(**parts).save_pretrained(folder)
+    diffusers.TextToVideoSDPipeline(**parts).save_pretrained(folder)
     return folder
 
 
@@ -50,29 +36,31 @@ def animate_diff(folder: Path) -> Path:
     """A model of pictures with layers of motion, saved."""
     parts = stable_diffusion_parts(folder)
     torch.manual_seed(2)
-    adapter = MotionAdapter(
+    adapter = diffusers.MotionAdapter(
         block_out_channels=(8, 16),
         motion_layers_per_block=1,
         motion_norm_num_groups=2,
         motion_num_attention_heads=4,
         motion_max_seq_length=MAX_ANIMATED_FRAMES,
     )
-    parts["scheduler"] = DDIMScheduler(
+    parts["scheduler"] = diffusers.DDIMScheduler(
         beta_start=0.00085, beta_end=0.012, beta_schedule="linear", clip_sample=False
     )
-    AnimateDiffPipeline(**parts, motion_adapter=adapter).save_pretrained(folder)
+    diffusers.AnimateDiffPipeline(**parts, motion_adapter=adapter).save_pretrained(folder)
     return folder
 
 
 def wan(folder: Path) -> Path:
     """A model in the shape of Wan 2.1, saved."""
     torch.manual_seed(3)
-    made = WanPipeline(
+    made = diffusers.WanPipeline(
         tokenizer=_byte_tokenizer(folder / "words"),
-        text_encoder=UMT5EncoderModel(
-            UMT5Config(vocab_size=300, d_model=32, d_kv=8, d_ff=37, num_layers=1, num_heads=4)
+        text_encoder=transformers.UMT5EncoderModel(
+            transformers.UMT5Config(
+                vocab_size=300, d_model=32, d_kv=8, d_ff=37, num_layers=1, num_heads=4
+            )
         ),
-        transformer=WanTransformer3DModel(
+        transformer=diffusers.WanTransformer3DModel(
             patch_size=(1, 2, 2),
             num_attention_heads=2,
             attention_head_dim=12,
@@ -86,14 +74,14 @@ def wan(folder: Path) -> Path:
             qk_norm="rms_norm_across_heads",
             rope_max_seq_len=32,
         ),
-        vae=AutoencoderKLWan(
+        vae=diffusers.AutoencoderKLWan(
             base_dim=4,
             z_dim=16,
             dim_mult=[1, 1, 1, 1],
             num_res_blocks=1,
             temperal_downsample=[False, True, True],
         ),
-        scheduler=UniPCMultistepScheduler(
+        scheduler=diffusers.UniPCMultistepScheduler(
             prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=3.0
         ),
     )
@@ -101,8 +89,10 @@ def wan(folder: Path) -> Path:
     return folder
 
 
-def _byte_tokenizer(folder: Path) -> T5TokenizerFast:
+def _byte_tokenizer(folder: Path) -> transformers.T5TokenizerFast:
     """One that knows letters alone, with T5's marks."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
     folder.mkdir(parents=True, exist_ok=True)
     letters = [(chr(number), -5.0) for number in range(32, 127)]
     words = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -9.0), ("▁", -2.0), *letters]
@@ -113,6 +103,6 @@ def _byte_tokenizer(folder: Path) -> T5TokenizerFast:
         single="$A </s>", special_tokens=[("</s>", 1)]
     )
     made.save(str(folder / "tokenizer.json"))
-    return T5TokenizerFast(
+    return transformers.T5TokenizerFast(
         tokenizer_file=str(folder / "tokenizer.json"), extra_ids=0, model_max_length=512
     )

@@ -11,16 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
 import polymux
 import pytest
-from mcp import Client, MCPError
-from polymux.mcp.executor import LocalExecutor
-from polymux.mcp.files import Folders
-from polymux.mcp.protocol import make_server
-from polymux.mcp.stdio import StdioFrontend
 from support.commands import PROGRAM, environment
 from support.conversions import wav
+from support.lazy import mcp, mcp_types
 from support.mcp_clients import (
     MODES,
     code_of,
@@ -37,7 +32,8 @@ from support.served import until
 from support.services import Scripted, running
 
 if TYPE_CHECKING:
-    from polymux.mcp.executor import ToolExecutor
+    from mcp import Client
+    from polymux.service.service import Service
     from support.polymux_server import PolymuxServer
 
 
@@ -51,9 +47,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def beside(executor: ToolExecutor, folders: Folders, **options: Any) -> Client:
+def beside(service: Service, folder: Path, **options: Any) -> Client:
     """A client of the same server in this process."""
-    return Client(make_server(executor, StdioFrontend(folders)), **options)
+    from polymux.mcp.executor import LocalExecutor
+    from polymux.mcp.files import Folders
+    from polymux.mcp.protocol import make_server
+    from polymux.mcp.stdio import StdioFrontend
+
+    desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
+    return mcp.Client(make_server(desk, StdioFrontend(Folders([], folder))), **options)
 
 
 def test_a_real_conversion(folder: Path) -> None:
@@ -86,7 +88,7 @@ def test_a_real_conversion(folder: Path) -> None:
             again = await client.call_tool("convert_to_mp3", {"file": link.uri})
             assert not again.is_error, text_of(again)
             for uri in ((folder / "here.wav").as_uri(), "file:///etc/passwd", f"{path.parent}"):
-                with pytest.raises(MCPError, match="no such resource"):
+                with pytest.raises(mcp.MCPError, match="no such resource"):
                     await client.read_resource(uri)
         assert path.exists()
         async with over_stdio(folder, *words) as client:
@@ -102,10 +104,10 @@ def roots_of(folder: Path, names: list[str] | None) -> dict[str, Any]:
     """The options of a client that announces folders as its roots."""
     if names is None:
         return {}
-    roots = [types.Root(uri=(folder / one).as_uri()) for one in names]
+    roots = [mcp_types.Root(uri=(folder / one).as_uri()) for one in names]
 
-    async def list_roots(_: object) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=roots)
+    async def list_roots(_: object) -> mcp_types.ListRootsResult:
+        return mcp_types.ListRootsResult(roots=roots)
 
     return {"list_roots_callback": list_roots}
 
@@ -133,9 +135,8 @@ def test_which_files_may_be_read(
 ) -> None:
     async def main() -> None:
         async with running(folder / "s", Scripted()) as service:
-            desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
             options = roots_of(folder, roots)
-            async with beside(desk, Folders([], folder), mode=mode, **options) as client:
+            async with beside(service, folder, mode=mode, **options) as client:
                 await check_reads(client, allowed, refused)
 
     run(main())
@@ -244,7 +245,7 @@ def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> 
             assert await read(client, link.uri) == backend.data
             assert [one.uri for one in (await client.list_resources()).resources] == [link.uri]
             for uri in (f"{server.url}/healthz", link.uri + "0", "file:///etc/passwd"):
-                with pytest.raises(MCPError, match="no such resource"):
+                with pytest.raises(mcp.MCPError, match="no such resource"):
                     await client.read_resource(uri)
             await check_reads(client, ["in/link.wav"], ["here.wav", "/etc/passwd"])
             given = {"file": "in/song.wav", "chanels": 1}
@@ -289,18 +290,16 @@ def test_cancelling_ends_the_work_of_this_machine(folder: Path, tool: str) -> No
     async def main() -> None:
         backend = Scripted()
         backend.gate.clear()
-        async with running(folder / "s", backend) as service:
-            desk = LocalExecutor(lambda: service, lambda job: job.output, lambda file: file.name)
-            async with beside(desk, Folders([], folder)) as client:
-                call = asyncio.ensure_future(client.call_tool(tool, {"file": "here.wav"}))
-                while not backend.began:
-                    await asyncio.sleep(0.01)
-                call.cancel()
-                with suppress(asyncio.CancelledError):
-                    await call
-                while backend.ended != ["cancelled"] or service.jobs.count:
-                    await asyncio.sleep(0.01)
-                backend.gate.set()
-                assert not (await client.call_tool(tool, {"file": "here.wav"})).is_error
+        async with running(folder / "s", backend) as service, beside(service, folder) as client:
+            call = asyncio.ensure_future(client.call_tool(tool, {"file": "here.wav"}))
+            while not backend.began:
+                await asyncio.sleep(0.01)
+            call.cancel()
+            with suppress(asyncio.CancelledError):
+                await call
+            while backend.ended != ["cancelled"] or service.jobs.count:
+                await asyncio.sleep(0.01)
+            backend.gate.set()
+            assert not (await client.call_tool(tool, {"file": "here.wav"})).is_error
 
     run(main())

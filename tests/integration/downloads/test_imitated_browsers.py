@@ -10,9 +10,9 @@ from polymux import errors
 from polymux.downloads.ytdlp import extracted
 from polymux.engines.base import Token
 from support.addressed_server import AddressedServer, Watched
-from support.diffusing import HeardSink
 from support.fetches import brotli_bomb
 from support.hostile_check import SANITIZED
+from support.sinks import HeardSink
 from support.web import Exchange, Server
 from yt_dlp import YoutubeDL
 

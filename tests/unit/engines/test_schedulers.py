@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import diffusers
 import pytest
 from polymux import contract
 from polymux.engines.diffusion import schedulers
 from polymux.engines.diffusion.upscale import schedulers as upscale_schedulers
 from polymux.errors import BadRequestError
+from support.lazy import diffusers
 
 #: As the published models have them.
 SDXL = {

@@ -10,13 +10,12 @@ import zipfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-import torch
 from polymux.errors import InvalidRequestError, MissingDependencyError, OutputFailedError
 from polymux.models import torch_pickle
 from polymux.models.errors import ModelError
 from polymux.models.families import layout_of
 from polymux.models.torch_pickle import convert
-from safetensors.torch import load_file
+from support.lazy import safetensors, torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +47,7 @@ def test_tensors_of_all_kinds(tmp_path: Path) -> None:
     }  # fmt: skip
     source = saved(tmp_path / "w.bin", {"state_dict": tensors, "epoch": 3})
     convert(source, tmp_path / "w.safetensors")
-    found = load_file(tmp_path / "w.safetensors")
+    found = safetensors.load_file(tmp_path / "w.safetensors")
     assert found.keys() == tensors.keys()
     assert all(torch.equal(found[name], one) for name, one in tensors.items())
     assert all(found[name].dtype == one.dtype for name, one in tensors.items())

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faster_whisper.tokenizer import _LANGUAGE_CODES
 from hypothesis import given
 from hypothesis import strategies as st
 from polymux import TranscriptChunk, contract
@@ -95,6 +94,8 @@ def test_languages_of_answers(output: dict[str, Any], asked: str | None, told: s
 
 
 def test_whisper_s_languages() -> None:
+    from faster_whisper.tokenizer import _LANGUAGE_CODES
+
     assert set(languages.CODES.values()) == set(_LANGUAGE_CODES)
     for name, code in languages.CODES.items():
         assert languages.code_of(name.title()) == languages.code_of(code.upper()) == code

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.engines.diffusion import steps
+from polymux.engines.diffusion import calibration, steps
 from support import detail_models, diffusing, diffusion_models, video_models
+from support.lazy import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from polymux.engines.diffusion.engine import DiffusionEngine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick() -> Iterator[None]:
+    """More threads are slower with tiny models; nothing here goes by how fast the device is."""
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(calibration, "_MEASURED_S", 0.01)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-import torch
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled, Token
@@ -16,6 +15,7 @@ from polymux.engines.diffusion.upscale.images import resized
 from polymux.engines.diffusion.upscale.schedulers import Solver
 from support import detail_models, diffusing
 from support.detail_models import ROLE, SMALL, difference, picture, worked
+from support.lazy import torch
 from support.weights import upscaler
 
 if TYPE_CHECKING:

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-import torch
-from diffusers import DDIMScheduler
 from PIL import Image
 from polymux import errors
 from polymux.contract import operation
 from polymux.engines.base import Cancelled, Token
 from polymux.engines.diffusion.upscale.schedulers import Solver, calls
-from safetensors.torch import save_file
 from support import detail_models, diffusing, diffusion_models
 from support.detail_models import ROLE, SMALL, difference, made, worked
 from support.diffusing import upload
+from support.lazy import diffusers, safetensors, torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +52,7 @@ ERRORS = {
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_a_solver_that_begins_midway_solves(name: str) -> None:
     """Of what is spread as Gauss' curve says, the noise and the solution are known."""
-    config = DDIMScheduler(
+    config = diffusers.DDIMScheduler(
         beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", steps_offset=1
     ).config
     solver = Solver(name, config, 40, 18, "cpu")
@@ -161,7 +159,7 @@ def test_what_is_no_weights(work: Work, tmp_path: Path, field: str, content: byt
     """Or are for something else."""
     path = tmp_path / "weights"
     if content is None:
-        save_file({FOREIGN[field]: torch.zeros(3, 3)}, path)
+        safetensors.save_file({FOREIGN[field]: torch.zeros(3, 3)}, path)
     else:
         path.write_bytes(content)
     with pytest.raises(errors.BadRequestError, match=f"^{field}: ") as caught:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-import torch
 from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.schedulers import made as scheduler_of
 from polymux.engines.diffusion.upscale.schedulers import named
 from support import diffusing
 from support.detail_models import ROLE, made, picture
+from support.lazy import torch
 
 if TYPE_CHECKING:
     from pathlib import Path

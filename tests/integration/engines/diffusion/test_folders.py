@@ -8,11 +8,11 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from polymux import errors
 from polymux.engines.diffusion import folders
 from polymux.engines.diffusion.pipelines import PipelineManager
 from support import diffusing
+from support.lazy import torch
 
 if TYPE_CHECKING:
     from pathlib import Path

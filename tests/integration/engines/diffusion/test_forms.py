@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from polymux import errors
 from polymux.engines.diffusion import folders
 from polymux.models.diffusion_folders import CHECKPOINT
 from polymux.models.families import layout_of
 from polymux.models.torch_pickle import convert
-from safetensors.torch import load_file, save_file
 from support import detail_models, diffusion_models
+from support.lazy import safetensors, torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,8 +69,8 @@ def halved(path: Path, *parts: str) -> None:
     """The weights of these parts, in half precision alone."""
     for part in parts:
         (plain,) = (path / part).glob("*.safetensors")
-        numbers = {name: one.half() for name, one in load_file(plain).items()}
-        save_file(numbers, plain.with_suffix(".fp16.safetensors"), {"format": "pt"})
+        numbers = {name: one.half() for name, one in safetensors.load_file(plain).items()}
+        safetensors.save_file(numbers, plain.with_suffix(".fp16.safetensors"), {"format": "pt"})
         plain.unlink()
 
 
@@ -93,7 +92,9 @@ def test_all_weights_in_one_file(painter: Path, tmp_path: Path) -> None:
     """As Stable Diffusion is mostly shared, beside the small files of the folder."""
     before = folders.loaded(painter, torch.float32)
     file = detail_models.checkpoint(tmp_path / "one", before["unet"], before["text_encoder"])
-    save_file(load_file(file) | shared_decoder(before["vae"]), painter / CHECKPOINT)
+    safetensors.save_file(
+        safetensors.load_file(file) | shared_decoder(before["vae"]), painter / CHECKPOINT
+    )
     for one in painter.rglob("*/*.safetensors"):
         one.unlink()
     assert CHECKPOINT in layout_of(painter, "diffusion").files
@@ -109,7 +110,7 @@ def test_pickles_that_became_safetensors(painter: Path) -> None:
     before = folders.loaded(painter, torch.float32)
     (plain,) = (painter / "unet").glob("*.safetensors")
     pickle = plain.with_suffix(".bin")
-    torch.save(load_file(plain), pickle)
+    torch.save(safetensors.load_file(plain), pickle)
     plain.unlink()
     with pytest.raises(errors.NoBackendError, match="pickles"):
         folders.loaded(painter, torch.float32)

@@ -6,12 +6,11 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from PIL import Image
 from polymux import errors
-from safetensors.torch import load_file, save_file
 from support import detail_models, diffusing
 from support.diffusing import HeardSink, request
+from support.lazy import safetensors, torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,11 +27,11 @@ def damaged(model: Path, folder: Path, part: str) -> Path:
     """A copy whose part has one weight that is no number."""
     made = shutil.copytree(model, folder / f"{model.name}-{part}")
     path = max((made / part).glob("*.safetensors"), key=lambda one: one.stat().st_size)
-    weights = load_file(path)
+    weights = safetensors.load_file(path)
     name = next(one for one in sorted(weights) if "conv_out" in one or "proj_out" in one)
     weights[name] = weights[name].clone()
     weights[name].view(-1)[0] = torch.nan
-    save_file(weights, path, {"format": "pt"})
+    safetensors.save_file(weights, path, {"format": "pt"})
     return made
 
 
@@ -67,9 +66,9 @@ def test_a_checkpoint_of_a_request_without_numbers_is_refused_before_work(
 ) -> None:
     parts = detailing.manager.parts(detail_models.ROLE)
     path = detail_models.checkpoint(tmp_path / "own", parts["unet"], parts["text_encoder"])
-    weights = load_file(path)
+    weights = safetensors.load_file(path)
     first = min(weights)
-    save_file({**weights, first: weights[first] * torch.nan}, path)
+    safetensors.save_file({**weights, first: weights[first] * torch.nan}, path)
     with pytest.raises(errors.BadRequestError, match="weights are infinite") as caught:
         work(custom_sd_model_file=diffusing.upload(path))
     assert caught.value.param == "custom_sd_model"

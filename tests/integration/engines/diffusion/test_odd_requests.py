@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-import torch
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import folders
 from polymux.engines.diffusion.prompts import MAX_CHUNKS, encoded, parsed
-from safetensors.torch import load_file, save
 from support import diffusing, diffusion_models
 from support.diffusing import HeardSink, picture, request, upload
+from support.lazy import safetensors, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,15 +132,23 @@ BROKEN: dict[str, Callable[[bytes, dict[str, Any]], bytes]] = {
     "beyond": lambda whole, _: lying(whole, data_offsets=[0, 1 << 60]),
     "unknown": lambda whole, _: lying(whole, dtype="F999"),
     "cut": lambda whole, _: whole[:-5],
-    "half": lambda _, state: save({n: one for n, one in state.items() if "lora_A" in n}),
-    "one half": lambda _, state: save({n: state[n] for n in sorted(state)[1:]}),
-    "whole numbers": lambda _, state: save({n: one.int() for n, one in state.items()}),
-    "too much": lambda _, state: save({n: one * 1e30 for n, one in state.items()}),
-    "flat": lambda _, state: save({n: one.flatten() for n, one in state.items()}),
-    "ranks": lambda _, state: save({n: torch.cat([one, one]) for n, one in state.items()}),
-    "no numbers": lambda _, state: save({n: one * torch.nan for n, one in state.items()}),
-    "names": lambda *_: save({"unet." + "a." * 5000 + "lora_A.weight": torch.zeros(2, 2)}),
-    "dots": lambda *_: save({"....": torch.zeros(2, 2)}),
+    "half": lambda _, state: safetensors.save(
+        {n: one for n, one in state.items() if "lora_A" in n}
+    ),
+    "one half": lambda _, state: safetensors.save({n: state[n] for n in sorted(state)[1:]}),
+    "whole numbers": lambda _, state: safetensors.save({n: one.int() for n, one in state.items()}),
+    "too much": lambda _, state: safetensors.save({n: one * 1e30 for n, one in state.items()}),
+    "flat": lambda _, state: safetensors.save({n: one.flatten() for n, one in state.items()}),
+    "ranks": lambda _, state: safetensors.save(
+        {n: torch.cat([one, one]) for n, one in state.items()}
+    ),
+    "no numbers": lambda _, state: safetensors.save(
+        {n: one * torch.nan for n, one in state.items()}
+    ),
+    "names": lambda *_: safetensors.save(
+        {"unet." + "a." * 5000 + "lora_A.weight": torch.zeros(2, 2)}
+    ),
+    "dots": lambda *_: safetensors.save({"....": torch.zeros(2, 2)}),
 }
 
 
@@ -155,7 +162,7 @@ def test_weights_that_lie_are_refused_and_leave_nothing(
     make: Make, engine: DiffusionEngine, lora: Path, tmp_path: Path, kind: str
 ) -> None:
     path = tmp_path / "broken.safetensors"
-    path.write_bytes(BROKEN[kind](lora.read_bytes(), load_file(lora)))
+    path.write_bytes(BROKEN[kind](lora.read_bytes(), safetensors.load_file(lora)))
     with pytest.raises(errors.BadRequestError, match=r"^replicate_weights: ") as caught:
         make(replicate_weights_file=upload(path), num_inference_steps=1)
     assert caught.value.param == "replicate_weights"

@@ -62,7 +62,7 @@ def noise(width: int, height: int, seed: int = 1) -> Image.Image:
     return Image.frombytes("RGB", (8, 8), values).resize((width, height), Image.Resampling.BICUBIC)
 
 
-@pytest.mark.parametrize("variant", SCHEDULERS)
+@pytest.mark.parametrize("variant", ["A", "C"])  # B has no others than A, and its model.
 def test_every_scheduler_paints(paint: Paint, variant: str) -> None:
     found = []
     for name in SCHEDULERS[variant]:
@@ -265,14 +265,14 @@ def test_cancelling_ends_a_pass_of_the_network_in_its_midst(
 
 @pytest.mark.usefixtures("previews_at_once")
 def test_previews_are_small_pictures(make: Make, sink: HeardSink, models: dict[str, Path]) -> None:
-    shown = make(width=512, height=256)
+    shown = make(width=256, height=128)
     assert len(sink.previews) == 2
     (sink.folder / "preview").write_bytes(sink.previews[-1])
     with Image.open(sink.folder / "preview") as preview:
         assert preview.size == (192, 96)
     # They are looked at, and change nothing.
     silent = diffusing.engine(models, previews=False)
-    assert (pixels(shown) == pixels(made(silent, sink, width=512, height=256))).all()
+    assert (pixels(shown) == pixels(made(silent, sink, width=256, height=128))).all()
     assert len(sink.previews) == 2
 
 

@@ -10,11 +10,8 @@ import inspect
 from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
-import accelerate
 import numpy
 import pytest
-import torch
-from diffusers import DiffusionPipeline, StableDiffusionXLPipeline
 from PIL import Image
 from polymux import errors
 from polymux.engines.base import Cancelled
@@ -22,6 +19,7 @@ from polymux.engines.diffusion import images
 from polymux.engines.diffusion.pipelines import PipelineManager
 from support import diffusing, diffusion_models
 from support.diffusing import HeardSink
+from support.lazy import diffusers, torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +37,7 @@ def painted(engine: DiffusionEngine, sink: HeardSink, **given: Any) -> numpy.nda
 
 def offloading(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a GPU's parts would come and go, on the processor."""
+    import accelerate
 
     def place(_: PipelineManager, pipeline: Any) -> str:
         pipeline.enable_sequential_cpu_offload()
@@ -52,9 +51,9 @@ def offloading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerate, "cpu_offload", offload)
     for name in ("enable_model_cpu_offload", "enable_sequential_cpu_offload"):
         # What loads LoRA weights calls them again, with the accelerator that there is.
-        method = getattr(DiffusionPipeline, name)
+        method = getattr(diffusers.DiffusionPipeline, name)
         on_processor = partialmethod(method, device="cpu")
-        monkeypatch.setattr(DiffusionPipeline, name, on_processor)
+        monkeypatch.setattr(diffusers.DiffusionPipeline, name, on_processor)
     monkeypatch.setattr(PipelineManager, "_place", place)
 
 
@@ -89,9 +88,11 @@ def test_what_does_not_fit_is_offloaded_once_others_have_left(
     manager = diffusing.engine(every, device="cpu").manager
     for role in ("picture:B", "picture:C"):
         manager.parts(role)
-    taken = inspect.signature(StableDiffusionXLPipeline).parameters
+    taken = inspect.signature(diffusers.StableDiffusionXLPipeline).parameters
     parts = manager.parts("picture:B").items()
-    pipeline = StableDiffusionXLPipeline(**{name: one for name, one in parts if name in taken})
+    pipeline = diffusers.StableDiffusionXLPipeline(
+        **{name: one for name, one in parts if name in taken}
+    )
     nets = [one for one in pipeline.components.values() if isinstance(one, torch.nn.Module)]
     sizes = [sum(one.numel() * one.element_size() for one in net.parameters()) for net in nets]
     left: list[Any] = []

@@ -1,0 +1,36 @@
+"""Packages that take seconds to import, imported where something of them is first used.
+
+Each of the processes that run tests collects all of them, also those that it never runs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["diffusers", "mcp", "mcp_types", "safetensors", "torch", "transformers"]
+
+
+class _Lazy:
+    """Has what the module has."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("_", "pytest")):
+            raise AttributeError(name)  # pytest looks whether it is a fixture, or has marks.
+        return getattr(import_module(self._name), name)
+
+
+if TYPE_CHECKING:
+    import diffusers
+    import mcp
+    import mcp_types
+    import safetensors.torch as safetensors
+    import torch
+    import transformers
+else:
+    diffusers, mcp, mcp_types, safetensors, torch, transformers = map(
+        _Lazy, ("diffusers", "mcp", "mcp_types", "safetensors.torch", "torch", "transformers")
+    )
