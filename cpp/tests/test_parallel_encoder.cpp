@@ -14,7 +14,7 @@ using namespace polymux::testing;
 namespace {
 
 const Pcm& mix() {
-    static const Pcm pcm = make_sound(Sound::mix, 44'100, 2, 24.7);
+    static const Pcm pcm = make_sound(Sound::mix, 44'100, 2, 14.7);
     return pcm;
 }
 
@@ -80,13 +80,26 @@ TEST_SUITE("parallel encoder") {
         std::int64_t seams = 0;
         for (int attempt = 0; attempt < 5 && seams < segments_read; ++attempt) {
             std::atomic<std::thread::id> slow_worker = reader;
+            std::atomic<int> slow_steps = 0;
+            std::atomic<int> other_steps = 0;
+            // One step for twenty of the others, however busy the machine is, until they have no
+            // more to do.
+            std::atomic<bool> others_are_done = false;
             const auto slow_step = [&] {
                 std::thread::id nobody = reader;
                 const auto here = std::this_thread::get_id();
                 if (here != reader) slow_worker.compare_exchange_strong(nobody, here);
-                // Slower each time, for machines where the other one is slow too.
-                if (slow_worker == here) {
-                    std::this_thread::sleep_for(std::chrono::milliseconds(20 << attempt));
+                if (slow_worker != here) {
+                    ++other_steps;
+                    return;
+                }
+                ++slow_steps;
+                int seen_steps = other_steps;
+                for (int waited_ms = 0; other_steps < 20 * slow_steps && !others_are_done;) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                    waited_ms = seen_steps == other_steps ? waited_ms + 1 : 0;
+                    seen_steps = other_steps;
+                    if (waited_ms == 1000) others_are_done = true;
                 }
             };
             int reads = 0;
@@ -115,7 +128,7 @@ TEST_SUITE("parallel encoder") {
             CAPTURE(seed);
             const Encoded found = encode_in_parallel(
                 mix(), settings,
-                {.threads = 3, .segment_frames = 637, .before_step = delays(seed)});
+                {.threads = 3, .segment_frames = 380, .before_step = delays(seed)});
             CHECK(differing(found, expected) == 0);
             // There are two segments, of which the second one is a remnant.
             CHECK(found.summary.seams > 0);

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["diffusers", "mcp", "mcp_types", "safetensors", "torch", "transformers"]
+__all__ = ["diffusers", "mcp", "mcp_types", "openai", "safetensors", "torch", "transformers"]
 
 
 class _Lazy:
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     import diffusers
     import mcp
     import mcp_types
+    import openai
     import safetensors.torch as safetensors
     import torch
     import transformers
 else:
-    diffusers, mcp, mcp_types, safetensors, torch, transformers = map(
-        _Lazy, ("diffusers", "mcp", "mcp_types", "safetensors.torch", "torch", "transformers")
+    diffusers, mcp, mcp_types, openai, safetensors, torch, transformers = map(
+        _Lazy,
+        ("diffusers", "mcp", "mcp_types", "openai", "safetensors.torch", "torch", "transformers"),
     )

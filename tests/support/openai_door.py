@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import openai
 from polymux.runtime.settings import EngineSettings
 from polymux.service.model import OperationResult
 from servers import media
 
 from support.chat_model import model_path
+from support.lazy import openai
 from support.polymux_server import PolymuxServer
 from support.services import Scripted
 from support.weights import whisper

@@ -26,7 +26,7 @@ def test_examples_have_the_expected_types(tmp_path: Path) -> None:
     done = subprocess.run(
         # With the options of scripts/lint: what that has found out about the package is taken over.
         [sys.executable, "-m", "mypy", "--strict", "--config-file", ROOT / "pyproject.toml", *code],
-        cwd=ROOT, env=os.environ | {"MYPYPATH": str(ROOT / "python")}, capture_output=True,
+        cwd=ROOT, env=os.environ | {"MYPYPATH": "python"}, capture_output=True,
         text=True, check=False, timeout=300,
     )  # fmt: skip
     assert f"(checked {len(code)} source files)" in done.stdout, done

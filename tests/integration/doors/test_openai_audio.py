@@ -7,8 +7,8 @@ import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
+from support.lazy import openai
 from support.openai_door import ScriptedDoor, of, of_asyncio, real_speech
 from support.polymux_server import form
 

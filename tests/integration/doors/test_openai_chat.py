@@ -9,9 +9,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 from pydantic import BaseModel
+from support.lazy import openai
 from support.openai_door import ScriptedDoor, of, of_asyncio, real_chat
 from support.served import until
 

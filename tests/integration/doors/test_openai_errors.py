@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import openai
 import polymux
 import pytest
 from polymux.runtime.settings import Limits
@@ -12,6 +11,7 @@ from polymux.server.app import create_app
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.settings.settings import CompatSettings
 from polymux.service.errors import status_error
+from support.lazy import openai
 from support.openai_door import ScriptedDoor, of
 from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer, form
 

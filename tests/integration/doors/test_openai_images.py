@@ -10,8 +10,8 @@ import base64
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
-import openai
 import pytest
+from support.lazy import openai
 from support.openai_door import PICTURE, ScriptedDoor, of, of_asyncio
 from support.polymux_server import PolymuxServer, form
 

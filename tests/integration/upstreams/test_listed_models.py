@@ -6,10 +6,10 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 from servers import listeners, steps
 from servers.misbehaving import MisbehavingServer
+from support.lazy import openai
 from support.upstreams import CANARY, MESSAGES, WHOLE, gateway, upstream
 
 if TYPE_CHECKING:
