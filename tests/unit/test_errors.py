@@ -126,11 +126,10 @@ def test_operating_system_errors_carry_what_handlers_look_at() -> None:
 
 def test_text_names_input_and_ffmpeg_once() -> None:
     given: dict[str, Any] = FULL
-    for message, text in [
-        ("it is broken", "a.mp4: it is broken (FFmpeg: Invalid data found)"),
-        ("cannot decode a.mp4: Invalid data found", "cannot decode a.mp4: Invalid data found"),
-    ]:
-        assert str(polymux.UndecodableError(message, **given)) == text
+    for message in ("it is broken", "cannot decode a.mp4: Invalid data found"):
+        text = str(polymux.UndecodableError(message, **given))
+        assert message in text
+        assert text.count("a.mp4") == text.count("Invalid data found") == 1
     error = polymux.InputNotFoundError("gone", input_name="a\x1b[31m" + "x" * 5000 + ".wav")
     assert len(str(error)) < 300
     assert "\x1b" not in str(error)

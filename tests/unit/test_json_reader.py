@@ -141,5 +141,5 @@ def test_nesting(levels: int, pair: tuple[str, str]) -> None:
     if levels < MAX_DEPTH:
         assert depth(native(body)) == levels + 1
     else:
-        with pytest.raises(InvalidRequestError, match="nested deeper than 200 levels"):
+        with pytest.raises(InvalidRequestError, match="200"):
             native(body)

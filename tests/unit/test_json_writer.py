@@ -103,36 +103,36 @@ def test_what_stands_for_json_is_written(value: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "path", "words"),
+    ("value", "path"),
     [
-        ({"messages": [{}, {"content": math.nan}]}, "messages[1].content", "JSON cannot say"),
-        ([-math.inf], "[0]", "JSON cannot say"),
-        (math.inf, "", "JSON cannot say"),
-        ({"a": {"b": ["x", "\ud800"]}}, "a.b[1]", "surrogate"),
-        ({"a": "long enough for a block of sixteen \udfff \U0001f600"}, "a", "surrogate"),
-        ({"a": {5: 1}}, "a", "key of type int"),
-        (Bag({3: 1}), "", "key of type int"),
-        ({"strange name\n": [math.nan]}, '"strange name\\n"[0]', "JSON cannot say"),
-        ({"é": math.nan}, '"é"', "JSON cannot say"),
+        ({"messages": [{}, {"content": math.nan}]}, "messages[1].content"),
+        ([-math.inf], "[0]"),
+        (math.inf, ""),
+        ({"a": {"b": ["x", "\ud800"]}}, "a.b[1]"),
+        ({"a": "long enough for a block of sixteen \udfff \U0001f600"}, "a"),
+        ({"a": {5: 1}}, "a"),
+        (Bag({3: 1}), ""),
+        ({"strange name\n": [math.nan]}, '"strange name\\n"[0]'),
+        ({"é": math.nan}, '"é"'),
     ],
 )
-def test_what_json_cannot_say_is_refused_with_its_path(value: Any, path: str, words: str) -> None:
-    with pytest.raises(InvalidRequestError, match=words) as caught:
+def test_what_json_cannot_say_is_refused_with_its_path(value: Any, path: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
         _core.write_json(value)
     assert caught.value.problems[0].field == path
-    assert str(caught.value).startswith(f"{path or 'the value'}: ")
+    assert path in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("value", "named"),
     [
-        ({"messages": [{"content": b"x"}]}, r"^messages\[0\].content: an object of type bytes "),
-        (object(), "^the value: an object of type object "),
-        (Message, "^the value: an object of type type "),
+        ({"messages": [{"content": b"x"}]}, r"messages\[0\]\.content.*bytes"),
+        (object(), "type object"),
+        (Message, "type type"),
     ],
 )
-def test_other_types_are_a_type_error_with_the_path(value: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+def test_other_types_are_a_type_error_with_the_path(value: Any, named: str) -> None:
+    with pytest.raises(TypeError, match=named):
         _core.write_json(value)
 
 
@@ -144,7 +144,7 @@ def test_two_hundred_levels_and_no_more(around: Any) -> None:
     for _ in range(199):
         value = around(value)
     json.loads(_core.write_json(value))
-    with pytest.raises(InvalidRequestError, match="deeper than 200 levels"):
+    with pytest.raises(InvalidRequestError, match="200"):
         _core.write_json(around(value))
 
 
@@ -154,15 +154,16 @@ def test_cycles_are_told_from_depth() -> None:
     bag = Bag({})
     bag.members["a"] = bag
     for value in ({"messages": messages}, bag):
-        with pytest.raises(InvalidRequestError, match="leads back to itself"):
+        with pytest.raises(InvalidRequestError) as caught:
             _core.write_json(value)
+        assert "200" not in str(caught.value)
 
 
 def test_containers_that_change_while_they_are_written_do_no_harm() -> None:
     victim: dict[str, Any] = {}
     victim["a" * 30] = Meddler(victim.clear)
     victim["b"] = 1
-    with pytest.raises(InvalidRequestError, match="changed while it was written"):
+    with pytest.raises(InvalidRequestError):
         _core.write_json(victim)
     items: list[Any] = []
     items += [Meddler(items.clear), "x", "y"]

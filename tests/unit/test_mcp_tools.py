@@ -76,12 +76,11 @@ def test_the_schema_is_as_strict_as_the_contract(
         assert field.name in request.values
     told = json.dumps(TOOLS[operation.name].schema["properties"][field.name])
     assert json.dumps(field.doc)[1:-1] in told
-    for value, words in requests.refused(field):
+    for value, _ in requests.refused(field):
         given = arguments(variant, requests.with_field(variant, field, value))
         with pytest.raises(InvalidRequestError) as caught:
             read(operation, given)
-        if value != "":  # In a form that is absent.
-            assert words in str(caught.value)
+        assert field.name in str(caught.value)
 
 
 def test_a_file_decides_which_variant_is_meant() -> None:
@@ -94,18 +93,18 @@ def test_a_file_decides_which_variant_is_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "words"),
+    ("name", "given", "named"),
     [
         ("chat", {"stream": True}, "stream"),
-        ("read_text", {"file": {"path": "a"}}, "file: must be a text"),
-        ("generate_image", {"prompt": "x", "model": 7}, "model: must be a text"),
-        ("generate_image", {"prompt": "x", "model": "no/such"}, "there is no model"),
-        ("generate_video", {"prompt": {"a": 1}}, "prompt: must be a text"),
-        ("generate_image", {"prompt": "x" * (33 << 20)}, "over the"),
+        ("read_text", {"file": {"path": "a"}}, "file"),
+        ("generate_image", {"prompt": "x", "model": 7}, "model"),
+        ("generate_image", {"prompt": "x", "model": "no/such"}, "no/such"),
+        ("generate_video", {"prompt": {"a": 1}}, "prompt"),
+        ("generate_image", {"prompt": "x" * (33 << 20)}, "33554432"),
     ],
 )
-def test_arguments_that_are_none(name: str, given: dict[str, Any], words: str) -> None:
-    with pytest.raises((BadRequestError, InvalidRequestError), match=words):
+def test_arguments_that_are_none(name: str, given: dict[str, Any], named: str) -> None:
+    with pytest.raises((BadRequestError, InvalidRequestError), match=named):
         read(contract.operation(name), given)
 
 
@@ -113,7 +112,7 @@ def test_arguments_that_are_nested_too_deeply() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(BadRequestError, match="nested too deeply"):
+    with pytest.raises(BadRequestError):
         read(contract.operation("chat"), {"model": "m", "messages": deep})
 
 
@@ -129,13 +128,12 @@ def test_files_in_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [("#", "is no"), ("QQ", "is no"), ("data:audio/wav;base64", "is no"),
-     ("data:;base64,#", "is no"), ("\ud800", "is no"), ("data:" + "x" * 2000 + ",", "is no"),
-     ("QUJD", "over the 2 bytes")],
+    ("text", "named"),
+    [("#", "file"), ("QQ", "file"), ("data:audio/wav;base64", "file"), ("data:;base64,#", "file"),
+     ("\ud800", "file"), ("data:" + "x" * 2000 + ",", "file"), ("QUJD", "file.* 2 bytes")],
 )  # fmt: skip
-def test_texts_that_hold_no_file(text: str, words: str) -> None:
-    with pytest.raises(BadRequestError, match=f"file: .*{words}"):
+def test_texts_that_hold_no_file(text: str, named: str) -> None:
+    with pytest.raises(BadRequestError, match=named):
         embedded("file", text, 2)
 
 
@@ -167,25 +165,21 @@ OUTSIDE = [
     "{in}put/near.wav", "link.wav", "folder/secret.wav", "/proc/self/environ", "/dev/stdin",
     "~/../../etc/passwd",
 ]  # fmt: skip
-NO_FILES = ["~nobody-of-that-name/a", "pipe", ".", "nothing.wav", "x" * 300, "\ud800"]
-NO_PATHS = ["", "x" * 20_000, "a\0b"]
+NO_FILES = [
+    "~nobody-of-that-name/a", "pipe", ".", "nothing.wav", "x" * 300, "\ud800", "", "x" * 20_000,
+    "a\0b", "file://elsewhere/a.wav", "file:song.wav", "http://127.0.0.1/a.wav",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        *((text, "outside") for text in OUTSIDE),
-        *((text, "no file") for text in NO_FILES),
-        *((text, "no path") for text in NO_PATHS),
-        ("file://elsewhere/a.wav", "no file of this machine"),
-        ("file:song.wav", "no file of this machine"),
-        ("http://127.0.0.1/a.wav", "not an address"),
-    ],
+    ("text", "outside"),
+    [*((text, True) for text in OUTSIDE), *((text, False) for text in NO_FILES)],
 )
-def test_files_outside(tree: Path, text: str, words: str) -> None:
+def test_files_outside(tree: Path, text: str, outside: bool) -> None:
     text = text.replace("{in}", str(tree / "in")).replace("{out}", str(tree / "out"))
-    with pytest.raises(BadRequestError, match=words) as caught:
+    with pytest.raises(BadRequestError) as caught:
         Folders([], tree / "in").input("file", text, None)
+    assert (caught.value.param, "mcp --folder" in str(caught.value)) == ("file", outside)
     assert len(str(caught.value)) < 500
 
 

@@ -49,7 +49,7 @@ def test_on_disk_and_given_away(tmp_path: Path) -> None:
     (tmp_path / "a.mp3").unlink()
     with pytest.raises(FileNotFoundError):
         file.read()
-    with pytest.raises(polymux.InvalidRequestError, match="file object"):
+    with pytest.raises(polymux.InvalidRequestError):
         polymux.MediaFile(report()).read()
 
 

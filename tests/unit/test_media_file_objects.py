@@ -81,27 +81,27 @@ class NotWaiting:
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "words"),
+    ("source", "error", "named"),
     [
-        (Reader(SHORT, lambda _: "text"), TypeError, "text mode"),
-        (Reader(SHORT, lambda _: bytes(10_000_000)), ValueError, "10000000 bytes"),
+        (Reader(SHORT, lambda _: "text"), TypeError, r"\bstr\b"),
+        (Reader(SHORT, lambda _: bytes(10_000_000)), ValueError, "10000000"),
         (Reader(SHORT, lambda _: 7), TypeError, "bytes-like"),
-        (NotWaiting(), BlockingIOError, "blocking mode"),
+        (NotWaiting(), BlockingIOError, r"read\(\)"),
     ],
 )
 def test_what_no_binary_file_returns_is_named(
-    source: Any, error: type[Exception], words: str
+    source: Any, error: type[Exception], named: str
 ) -> None:
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=named):
         start(source).wait()
 
 
 def test_what_has_no_method_to_use_is_refused_at_once() -> None:
-    with pytest.raises(TypeError, match="no read"):
+    with pytest.raises(TypeError, match=r"read\(\)"):
         start(object())
-    with pytest.raises(TypeError, match="no write"):
+    with pytest.raises(TypeError, match=r"write\(\)"):
         start(SHORT, object())
-    with pytest.raises(TypeError, match="text mode"):
+    with pytest.raises(TypeError, match="wb"):
         start(SHORT, io.StringIO())
 
 
@@ -118,7 +118,7 @@ def test_writers_that_cannot_seek_get_all_bytes(make: Callable[[], Writer]) -> N
 
 @pytest.mark.parametrize("answer", [0, -1, 10**9])
 def test_an_impossible_count_of_written_bytes_is_named(answer: int) -> None:
-    with pytest.raises(ValueError, match=f"returned {answer} for"):
+    with pytest.raises(ValueError, match=rf"\D{answer}\D"):
         start(SHORT, Writer(lambda _: answer)).wait()
 
 
@@ -127,7 +127,7 @@ def test_what_write_raises_comes_out_as_it_is() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         start(SHORT, Writer(fail_at_once(raised))).wait()
     assert caught.value is raised
-    with pytest.raises(BlockingIOError, match="takes no data"):
+    with pytest.raises(BlockingIOError, match=r"write\(\)"):
         start(SHORT, RawWriter(lambda _: None)).wait()
 
 

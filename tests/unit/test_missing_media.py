@@ -42,7 +42,6 @@ def test_not_built() -> None:
     messages = run(NOT_BUILT + CALLS).splitlines()
     assert len(messages) == 5
     for message in messages:
-        assert "built without media support" in message
         assert "libavformat-dev" in message
         assert "libmp3lame-dev" in message
 
@@ -50,11 +49,10 @@ def test_not_built() -> None:
 def test_library_gone() -> None:
     message = run(LIBRARY_GONE + CALLS)
     assert "libavformat.so.59" in message
-    assert "built without" not in message
     assert "\\x1b" in message
 
 
 @pytest.mark.parametrize("words", [["doctor"], ["probe", "a.wav"]])
 def test_commands_end_with_their_exit_code(words: list[str]) -> None:
     program = f"{NOT_BUILT}\nfrom polymux.cli import main\nsys.exit(main({words}))"
-    assert "install" in run(program, status=3)
+    assert "libmp3lame-dev" in run(program, status=3)

@@ -120,7 +120,7 @@ def test_sources_of_every_kind_give_the_same_bytes(tmp_path: Path) -> None:
                 assert (body.sent_bytes, body.finished) == (0, False)
                 assert b"".join(body) == sent
             else:
-                with pytest.raises(InvalidRequestError, match="only once"):
+                with pytest.raises(InvalidRequestError):
                     body.rewind()
 
 
@@ -141,36 +141,36 @@ def test_field_values_are_written_as_text() -> None:
 
 
 FIELDS: list[Any] = [
-    (("a", float("nan")), InvalidRequestError, "a=nan: must be a finite number"),
-    (("a", "\ud800"), InvalidRequestError, "surrogate"),
-    (("\ud800", "x"), InvalidRequestError, "surrogate"),
-    (("a", None), TypeError, "value of 'a'"),
-    ((5, "x"), TypeError, "name"),
+    (("a", float("nan")), InvalidRequestError, "a.*nan"),
+    (("a", "\ud800"), InvalidRequestError, "ud800"),
+    (("\ud800", "x"), InvalidRequestError, "ud800"),
+    (("a", None), TypeError, "'a'.*NoneType"),
+    ((5, "x"), TypeError, "int"),
 ]
 FILES: list[Any] = [
-    (5, TypeError, "not int"),
-    ({"a": 1}, TypeError, "not dict"),
+    (5, TypeError, r"\bint\b"),
+    ({"a": 1}, TypeError, r"\bdict\b"),
     (("a", b"x", "text/plain", 4), TypeError, "tuple"),
     ((b"a", b"x"), TypeError, "tuple"),
-    (("a", b"x", "text/plain\r\nX: y"), InvalidRequestError, "content type"),
+    (("a", b"x", "text/plain\r\nX: y"), InvalidRequestError, "text/plain"),
     (("a", b"x", 5), TypeError, "content type"),
-    (io.StringIO("x"), TypeError, "binary mode"),
-    ("a\0b", InvalidRequestError, "zero byte"),
+    (io.StringIO("x"), TypeError, "binary"),
+    ("a\0b", InvalidRequestError, r"a\\x00b"),
     ("nothing.mp3", polymux.InputNotFoundError, "nothing.mp3"),
-    ("/", polymux.InputUnreadableError, "folder"),
-    ("/dev/zero", polymux.InputUnreadableError, "device"),
+    ("/", polymux.InputUnreadableError, "/"),
+    ("/dev/zero", polymux.InputUnreadableError, "/dev/zero"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("fields", "files", "error", "says"),
+    ("fields", "files", "error", "named"),
     [([field], [], *told) for field, *told in FIELDS]
     + [([], [("f", file)], *told) for file, *told in FILES],
 )
 def test_what_cannot_be_sent(
-    fields: list[Any], files: list[Any], error: type[Exception], says: str
+    fields: list[Any], files: list[Any], error: type[Exception], named: str
 ) -> None:
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=named):
         multipart_body(fields, files)
 
 
@@ -225,7 +225,7 @@ def test_what_a_generator_raises_comes_out_unchanged_each_time() -> None:
 
 @pytest.mark.parametrize("source", [iter(["text"]), iter([5]), ["text"]])
 def test_pieces_that_are_no_bytes(source: Any) -> None:
-    with pytest.raises(TypeError, match="must give bytes, not"):
+    with pytest.raises(TypeError, match="bytes"):
         sent(source)
 
 
@@ -234,12 +234,12 @@ def test_sources_that_lie_about_their_length() -> None:
         def read(self, size: int | None = -1) -> bytes:
             return super().read(size)[:-1]
 
-    with pytest.raises(polymux.InputChangedError, match="4 of 5"):
+    with pytest.raises(polymux.InputChangedError, match=r"4.*5"):
         sent(Odd(b"12345"))
     pieces = [b"ab", b"c"]
     body = multipart_body([], [("f", pieces)])
     pieces.append(b"d")
-    with pytest.raises(polymux.InputChangedError, match="more than the 3 bytes"):
+    with pytest.raises(polymux.InputChangedError, match=r"\b3\b"):
         read(body)
 
 

@@ -267,8 +267,8 @@ def test_markdown_keeps_what_it_is_for() -> None:
     assert shown.startswith(
         "# Head\n\n- **one** <code>a&#60;b&#42;c</code>\n\n```py\nif a < b:\n    pass\n```\n"
     )
-    assert "Calls f:\n\n````json\n```{}\n````" in shown
-    assert shown.endswith("*Ended by: length*")
+    assert re.search(r"\bf\b.*\n\n````json\n```\{\}\n````", shown)
+    assert "length" in shown.splitlines()[-1]
     assert answer.choices[0]._repr_markdown_() == shown
     assert shown.startswith(answer.message._repr_markdown_())
     assert KEY not in completion(f"The key is {KEY}")._repr_markdown_()

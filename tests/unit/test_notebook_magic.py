@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def test_a_notebook_shows_one_answer_that_grows(
 ) -> None:
     seen: list[str] = []
     monkeypatch.setattr(shell, "kernel", object(), raising=False)
-    monkeypatch.setattr("polymux.notebook._BETWEEN_UPDATES_S", 0.0)
+    monkeypatch.setattr("polymux.notebook.monotonic", count().__next__)
 
     def display(answer: Any, *, display_id: bool) -> SimpleNamespace:
         assert display_id
@@ -73,10 +74,10 @@ def test_a_notebook_shows_one_answer_that_grows(
 @pytest.mark.parametrize(
     ("line", "cell", "word"),
     [
-        ("--key abcdefgh", "Hello", "unrecognized arguments"),
-        ("--model", "Hello", "expected one argument"),
+        ("--key abcdefgh", "Hello", "--key"),
+        ("--model", "Hello", "--model"),
         ('--system "half', "Hello", "No closing quotation"),
-        ("", " \n", "no question"),
+        ("", " \n", "question"),
     ],
 )
 def test_what_is_wrong_is_said(shell: InteractiveShell, line: str, cell: str, word: str) -> None:
@@ -87,7 +88,7 @@ def test_what_is_wrong_is_said(shell: InteractiveShell, line: str, cell: str, wo
 
 def test_a_failure_is_a_sentence(shell: InteractiveShell, server: ReferenceServer) -> None:
     server.fail(401, "no such key", times=None)
-    with pytest.raises(UsageError, match="AuthenticationError: ") as caught:
+    with pytest.raises(UsageError, match="AuthenticationError") as caught:
         shell.run_cell_magic("polymux", "", "Hello")
     assert caught.value.__cause__ is None
     assert server.token not in str(caught.value)

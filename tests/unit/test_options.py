@@ -36,7 +36,7 @@ def test_times(value: float | str | None, expected: float | None) -> None:
      "٣", "1:", ":30", "9" * 400],
 )  # fmt: skip
 def test_texts_that_are_no_times(value: str) -> None:
-    with pytest.raises(InvalidRequestError, match="start=") as caught:
+    with pytest.raises(InvalidRequestError, match="start") as caught:
         options.seconds("start", value)
     assert len(str(caught.value)) < 400
 
@@ -56,7 +56,7 @@ def test_times_of_other_types(value: object) -> None:
 
 def test_integers_and_flags() -> None:
     assert options.flag("strict", True) is True
-    with pytest.raises(TypeError, match="strict is True or False, not 1"):
+    with pytest.raises(TypeError, match=r"strict.*1"):
         options.flag("strict", 1)
 
     class Index:
@@ -67,10 +67,10 @@ def test_integers_and_flags() -> None:
     assert options.optional_integer("sample_rate", None) is None
     assert options.integer("limits.tag_bytes", 2**40, bits=64) == 2**40
     for wrong in (True, 1.0, "1", None):
-        with pytest.raises(TypeError, match="sample_rate is an integer"):
+        with pytest.raises(TypeError, match="sample_rate"):
             options.integer("sample_rate", wrong)
     for large in (2**31, -(2**31) - 1, 10**400):
-        with pytest.raises(InvalidRequestError, match="sample_rate="):
+        with pytest.raises(InvalidRequestError, match="sample_rate"):
             options.integer("sample_rate", large)
 
 

@@ -111,24 +111,24 @@ def test_a_model_keeps_the_version_it_was_given_with() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "values", "options", "words"),
+    ("operation", "values", "options", "named"),
     [
-        ("generate_image", {"prompt": "x"}, {"model": "x/y"}, 'is no model "x/y"; there are'),
-        ("generate_image", {"prompt": "x"}, {"model": ""}, 'there is no model ""'),
-        ("search_music", {"song": "x"}, {"model": "x/y"}, "takes no model selector"),
-        ("search_music", {"song": "x", "limit": 51}, {}, "limit=51: must be from 1 to 50"),
-        ("sing", {}, {}, "no operation 'sing'"),
+        ("generate_image", {"prompt": "x"}, {"model": "x/y"}, "x/y"),
+        ("generate_image", {"prompt": "x"}, {"model": ""}, "bytedance/sdxl-lightning-4step"),
+        ("search_music", {"song": "x"}, {"model": "x/y"}, "model"),
+        ("search_music", {"song": "x", "limit": 51}, {}, "limit.*51.*50"),
+        ("sing", {}, {}, "sing"),
         ("generate_music", {"prompt_a": "x"}, {"extra_body": {"num_inference_steps": 9}},
-         "give it as an argument"),
+         "num_inference_steps"),
         ("generate_music", {"prompt_a": "x"}, {"extra_body": {"num_inferences_steps": 9}},
-         "give it as an argument"),
+         "num_inferences_steps"),
         ("chat", CHAT, {"extra_body": {"api_base": "http://127.0.0.1"}}, "api_base"),
     ],
 )  # fmt: skip
 def test_requests_that_are_refused(
-    operation: str, values: dict[str, Any], options: dict[str, Any], words: str
+    operation: str, values: dict[str, Any], options: dict[str, Any], named: str
 ) -> None:
-    with pytest.raises(polymux.InvalidRequestError, match=words):
+    with pytest.raises(polymux.InvalidRequestError, match=named):
         build_request(operation, values, **options)
 
 

@@ -123,28 +123,28 @@ def test_messages_that_only_look_like_something_else(
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "named"),
     [
-        (["sing"], "there is no operation 'sing'"),
-        (["transcibe"], "did you mean transcribe?"),
-        (["generate-video", "x", "--fps", "fast"], "--fps: 'fast' is no whole number"),
+        (["sing"], "sing"),
+        (["transcibe"], "transcribe"),
+        (["generate-video", "x", "--fps", "fast"], "--fps fast"),
         (["generate-image", "x", "--guidance-scale", "nan"], "guidance_scale"),
-        (["generate-image", "x", "--width", "1000", "--height", "1"], "height=1"),
-        (["generate-image", "x", "--model", "y"], "there is no model"),
-        (["chat", "x", "--tools", "{", "--model", "m"], "--tools: '{' is no JSON"),
-        (["chat", "x", "--tools", "[" * 100_000, "--model", "m"], "--tools: "),
-        (["chat", "x", "--extra-body", "[1]"], "must be a JSON object"),
-        (["chat", "x", "--extra-body", '{"model": 1}', "--model", "m"], "give it as an argument"),
+        (["generate-image", "x", "--width", "1000", "--height", "1"], "height 1"),
+        (["generate-image", "x", "--model", "y"], "model y"),
+        (["chat", "x", "--tools", "{", "--model", "m"], "--tools {"),
+        (["chat", "x", "--tools", "[" * 100_000, "--model", "m"], "--tools"),
+        (["chat", "x", "--extra-body", "[1]"], "--extra-body"),
+        (["chat", "x", "--extra-body", '{"model": 1}', "--model", "m"], "model"),
         (["transcribe", "x.wav", "--url", "http://media.example/x"], "audio"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_shown(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["request", *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert says in err
+    assert all(one in err for one in named.split())
     assert len(err) < 4000
 
 
