@@ -89,7 +89,7 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
 
 
 def front_of(state: ServerState) -> Any:
-    """The whole server for ``polymux serve``: without FastAPI, which takes long to load.
+    """The whole server for ``polymux serve``, without FastAPI: loading that takes half a second.
 
     Requests to addresses that have no parts skip the framework's layers, which do nothing for them.
     """
@@ -193,7 +193,7 @@ def _routes(state: ServerState) -> list[Route]:
 
 
 def _all_routes(state: ServerState) -> list[Route]:
-    """With the first address, which is theirs in an application of somebody else's."""
+    """All routes, and `/`, which in a mounted router belongs to the application around it."""
     return [*_routes(state), Route("/", PageRedirect(state), methods=None)]
 
 
