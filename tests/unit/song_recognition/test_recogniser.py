@@ -56,8 +56,7 @@ def test_what_is_told_where_all_fail() -> None:
     """Other failures: `tests/unit/song_search/test_song_order.py`."""
     sources = Scripted("first"), Scripted("second")
     sources[0].trouble, sources[1].trouble = FAILED, LATE
-    told = "no recogniser of songs has answered: first: "
-    with pytest.raises(InternalServerError, match=told) as caught:
+    with pytest.raises(InternalServerError, match="first: ") as caught:
         Recognising(*sources).recognise()
     assert (caught.value.status, caught.value.code) == (502, "upstream_failed")
     assert f"second: {LATE.reason}" in str(caught.value)
