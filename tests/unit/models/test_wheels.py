@@ -39,7 +39,7 @@ def archive_of(path: Path, data: bytes) -> Path:
 @pytest.mark.parametrize(
     ("what", "named"),
     [
-        ("missing", "m in a.zip"),
+        ("missing", r"\bn\b.*a\.zip"),
         ("longer", "5000"),
         ("other", "SHA-256"),
         ("bomb", "a.zip"),

@@ -93,7 +93,7 @@ def test_failures_are_not_kept_and_lead_to_a_pause() -> None:
         with pytest.raises(RateLimitError) as caught:
             scene.recognise()
         assert caught.value.headers["retry-after"] == left
-    assert scene.made.resting().startswith("only is left alone for ")
+    assert scene.made.resting().startswith("only")
     assert len(only.asked) == 1
     scene.clock.now = 20
     only.trouble = None
