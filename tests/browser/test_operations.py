@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
@@ -124,7 +125,7 @@ def test_each_further_model_of_an_operation(opened: Opened, house: House) -> Non
 def test_a_mask_without_its_picture_is_refused(opened: Opened, house: House) -> None:
     with opened("playground/generate_image") as page:
         page.get_by_role("radio", name="lorenzomarines/astra").check()
-        expect(page.get_by_text("mask needs image.")).to_be_visible()
+        expect(page.locator("li", has_text=re.compile(r"^mask\b.*\bimage\b"))).to_be_visible()
         run(page, house, {"prompt": "a red roof"}, {"mask": "mask"})
         expect(page.locator("[data-field=mask] .field-error")).to_contain_text("image")
 
@@ -166,7 +167,8 @@ def test_what_a_form_shows_is_of_the_contract(opened: Opened) -> None:
         expect(width).to_have_attribute("min", "256")
         expect(width).to_have_attribute("step", "8")
         expect(width).to_have_attribute("placeholder", "1024")
-        expect(page.get_by_text("From 256 to 1280, in steps of 8, in px.").first).to_be_visible()
+        steps = re.compile(r"^\D*256\b\D*1280\b\D*\b8\b\D*\bpx\W*$")
+        expect(page.get_by_text(steps).first).to_be_visible()
         expect(page.get_by_label("Scheduler", exact=True)).to_have_value("K_EULER")
         expect(page.get_by_label("Seed", exact=True)).to_be_hidden()
         page.get_by_text("More options").click()
@@ -219,7 +221,6 @@ def test_stopping_what_does_not_stream_ends_the_work(opened: Opened, house: Hous
         page.locator("[name=messages]").fill("endless")
         page.locator("[name=model]").fill("stub")
         page.get_by_role("button", name="Run").click()
-        expect(result(page)).to_contain_text("the server is at work")
         house.until_at_work("stub", 1)
         page.get_by_role("button", name="Stop").click()
         expect(result(page)).to_contain_text("Stopped")

@@ -201,7 +201,7 @@ def run_server(command: str, folder: Path, variables: dict[str, str]) -> None:
         told = ""
         for line in process.stderr:
             told += line
-            if "serving on http" in line:
+            if "Ctrl-C" in line:
                 break
         process.terminate()
         told += process.stderr.read()

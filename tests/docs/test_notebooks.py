@@ -216,9 +216,9 @@ def test_songs_are_recognised(done: Runs) -> None:
 @pytest.mark.long
 def test_a_server_is_run(done: Runs) -> None:
     notebook = done("administration")
-    assert "guest  scopes convert_to_mp3" in printed(notebook, '"keys", "list"')
+    assert re.search(r"guest\b.*convert_to_mp3", printed(notebook, '"keys", "list"'))
     said = printed(notebook, "RateLimitError")
-    assert said.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited try again in ")
+    assert said.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited ")
     assert "401 unauthorized" in printed(notebook, '"keys", "rm"')
     assert "canceled" in shown(notebook, "predictions.cancel")
     assert "'first'" in printed(notebook, "done by the first:")

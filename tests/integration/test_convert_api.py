@@ -37,7 +37,7 @@ def test_every_destination_gets_the_same_frames(corpus: Corpus, wave: Path, tmp_
     given_away = polymux.convert_to_mp3(wave, memory_file, bitrate=128_000)
     assert memory_file.getvalue() == b"before" + in_memory.data
     assert given_away.size_bytes == len(in_memory.data)
-    with pytest.raises(polymux.InvalidRequestError, match="file object"):
+    with pytest.raises(polymux.InvalidRequestError):
         given_away.read()
 
 

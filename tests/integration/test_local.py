@@ -97,8 +97,9 @@ def test_errors_are_those_of_a_client(tmp_path: Path, source: Path) -> None:
             local.convert_to_mp3(text)
         with pytest.raises(polymux.NoBackendError, match="polymux doctor"):
             local.generate_video("waves")
-        with pytest.raises(polymux.BadRequestError, match="the URL is refused"):
+        with pytest.raises(polymux.BadRequestError) as refused:
             local.convert_to_mp3(url="http://127.0.0.1:9/a.wav")
+        assert refused.value.code == "url_refused"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_a_deadline_ends_a_stream() -> None:
             stream = local.chat(MESSAGES, stream=True, timeout=PATIENCE)
             assert next(stream).content == "Hello"
             time.sleep(pause_s)
-            with pytest.raises(polymux.RequestTimeoutError, match="not done within") as caught:
+            with pytest.raises(polymux.RequestTimeoutError) as caught:
                 next(stream)
             assert (caught.value.limit, stream.text) == ("total", "Hello")
         assert backend.ended == ["closed"] * 2
@@ -196,10 +197,8 @@ class _Sweeping(Scripted):
     def bind(self, service: Any) -> None:
         self.store = service.store
 
-    def sweep(self, local: polymux.Local) -> Any:
-        assert local._session is not None
-        done = self.store.run(self.store.sweep)
-        return asyncio.run_coroutine_threadsafe(done, local._session.loop).result(10)
+    def sweep(self) -> Any:
+        return asyncio.run(self.store.run(self.store.sweep))
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -213,7 +212,7 @@ def test_results_in_a_folder_of_the_user_s_have_no_end(
         ten_years_on = time.time() + 3650 * 86400
         for one in (backend.store.jobs, backend.store.media):
             monkeypatch.setattr(one, "_clock", lambda: ten_years_on)
-        assert (backend.sweep(local) == 0) == kept
+        assert (backend.sweep() == 0) == kept
         assert made.path.exists() == kept
     assert made.path.exists() == kept
 
@@ -232,7 +231,7 @@ def test_results_of_an_earlier_release_have_no_end(tmp_path: Path) -> None:
     backend = _Sweeping()
     with polymux.Local(folder, backends=[backend]) as local:
         local.read_text(b"x")
-        backend.sweep(local)
+        backend.sweep()
         assert first.path.exists()
         assert not second.path.exists()
         with closing(sqlite3.connect(folder / "catalogue.db")) as database:

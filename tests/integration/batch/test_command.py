@@ -44,7 +44,7 @@ def test_a_folder_with_options_of_the_operation(folder: Path) -> None:
     words = ("batch", "convert-to-mp3", *TO_OUT, "--bitrate", "64k", "--channels", "1")
     done = run(*words, cwd=folder)
     assert done.stdout == b""
-    assert done.stderr.startswith(b"3 done in ")
+    assert re.match(rb"3\b", done.stderr)
     plain = polymux.convert_to_mp3(folder / "in/1.wav", bitrate="64k", channels=1).read()
     assert (folder / "out/1.mp3").read_bytes() == plain
 
@@ -60,13 +60,14 @@ def test_json_lines_and_exit_codes(folder: Path) -> None:
     assert batch(*TO_OUT, "--resume", "-q", cwd=folder, code=1).stderr == b""
     show = ("batch", "--show", "out/polymux-batch.db")
     shown = call(*show, "--report", "r.jsonl", cwd=folder)
-    assert b"3 done, 1 failed" in shown.stderr
+    assert re.search(rb"\b3\b.*\b1\b", shown.stderr)
     assert b"broken.wav" in shown.stderr
     assert len((folder / "r.jsonl").read_text().splitlines()) == 4
     statuses = [one["status"] for one in lines(call(*show, "--json", cwd=folder))]
     assert statuses == ["done"] * 3 + ["failed", "summary"]
     (folder / "in/broken.wav").write_bytes(noise(5))
-    assert b"4 done" in batch("--output-dir", "out", "--retry-failed", cwd=folder).stderr
+    retried = batch("--output-dir", "out", "--retry-failed", "--json", cwd=folder)
+    assert lines(retried)[-1]["done"] == 4
     assert call("batch", "--show", "nothing.db", cwd=folder, code=5).stderr
     assert call("batch", cwd=folder, code=2).stderr
 
@@ -168,22 +169,22 @@ def test_a_second_ctrl_c_ends_at_once(folder: Path) -> None:
         server.script(steps.stall(), times=None)
         words = ("batch", "convert-to-mp3", *TO_OUT, "--server", server.url)
         with Shell(*PROGRAM, *words, cwd=folder) as shell:
-            shell.wait_for("items")
+            shell.wait_for(r"\r\d+\D")
             shell.press("\x03")
-            shell.wait_for("comes to its end")
+            shell.wait_for("Ctrl-C")
             shell.press("\x03")
             assert shell.end() == 130
             assert "Traceback" not in shell.text
-    assert b"3 done" in batch(*TO_OUT, "--resume", cwd=folder).stderr
+    assert lines(batch(*TO_OUT, "--resume", "--json", cwd=folder))[-1]["done"] == 3
 
 
 def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
     many(folder)
     with Shell(*PROGRAM, "batch", "convert-to-mp3", *TO_OUT, cwd=folder) as shell:
-        shell.wait_for(r"\r\d+ of \d+( and more)? items  [\d.]+/s")
-        shell.wait_for(r"\r\d+ of \d+ items  [\d.]+/s  \d+:\d\d left")
+        shell.wait_for(r"\r\d+\D.*[\d.]+/s")
+        shell.wait_for(r"\r\d+\D.*[\d.]+/s.*\d+:\d\d")
         assert shell.end() == 0
-    assert "103 done" in shell.text
+    assert len(list((folder / "out").rglob("*.mp3"))) == 103
 
 
 def test_help_of_every_operation(tmp_path: Path) -> None:

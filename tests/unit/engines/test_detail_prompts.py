@@ -89,5 +89,5 @@ def test_brackets_beyond_the_sixteenth_are_words() -> None:
 def test_what_is_beyond_50000_characters_is_said() -> None:
     prompt = parsed("a" * 50_000 + "<lora:b:1>")
     assert prompt.loras == ()
-    assert prompt.left_out == ("of a prompt the first 50000 characters are read",)
+    assert ["50000" in one for one in prompt.left_out] == [True]
     assert parsed("a" * 50_000).left_out == ()

@@ -39,7 +39,7 @@ async def test_faces_are_for_who_can_do_them(tmp_path: Path) -> None:
         assert (await service.jobs.wait(job)).status == "succeeded"
         assert len(able.began) == 1
     async with running(tmp_path / "one", engine) as service:
-        with pytest.raises(NoBackendError, match="an upstream") as refused:
+        with pytest.raises(NoBackendError) as refused:
             await service.submit(faces(tmp_path, "true"))
         assert (refused.value.status, refused.value.param) == (501, "face_enhance")
         assert service.jobs.count == 0

@@ -231,16 +231,16 @@ def test_the_files_of_a_model_are_sound(name: str) -> None:
     ("text", "before", "after", "words"),
     [
         ("good", 'name = "tiny"', "", "name"),
-        ("good", 'name = "m.gguf"', 'name = "../m.gguf"', "no plain path"),
+        ("good", 'name = "m.gguf"', 'name = "../m.gguf"', "'../m.gguf'"),
         ("good", 'license = "MIT"', "", "license"),
         ("good", 'source = "u"', 'source = "v"', "'v'"),
         ("good", 'title = "a model"', 'title = "a"\nscript = "rm"', "script"),
-        ("good", "[source.w]", "nonsense\n[source.w]", "cannot be read"),
-        ("repository", 'name = "unet/w.safetensors", m', 'name = "../w", m', "no plain path"),
-        ("repository", 'name = "unet/w.safetensors", m', 'name = "a/b/c/d/w", m', "no plain path"),
-        ("repository", 'name = "unet/w.safetensors", m', 'name = "unet/.w", m', "no plain path"),
-        ("repository", 'path = "vae"', 'path = "vae/.."', "no plain path"),
-        ("repository", 'name = "unet/w.safetensors", s', 'name = "../w", s', "no plain path"),
+        ("good", "[source.w]", "nonsense\n[source.w]", "line 2"),
+        ("repository", 'name = "unet/w.safetensors", m', 'name = "../w", m', "'../w'"),
+        ("repository", 'name = "unet/w.safetensors", m', 'name = "a/b/c/d/w", m', "'a/b/c/d/w'"),
+        ("repository", 'name = "unet/w.safetensors", m', 'name = "unet/.w", m', "'unet/.w'"),
+        ("repository", 'path = "vae"', 'path = "vae/.."', "'vae/..'"),
+        ("repository", 'name = "unet/w.safetensors", s', 'name = "../w", s', "'../w'"),
         ("repository", 'model = "base"', 'model = "nothing"', "'nothing'"),
     ],
 )
@@ -254,7 +254,7 @@ def test_what_is_wrong_is_named(
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match=r"nothing\.toml"):
         catalogue.read(tmp_path / "nothing.toml")
 
 

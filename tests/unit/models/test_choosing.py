@@ -71,11 +71,11 @@ def test_a_file_of_the_current_folder_comes_second(
 @pytest.mark.parametrize(
     ("family", "options", "words"),
     [
-        ("speech", {}, "no speech model is installed: 'polymux models pull whisper-base'"),
-        ("speech", {"model": "whisper-base"}, "'polymux models pull whisper-base' fetches it"),
-        ("chat", {"model": "whisper-base"}, "there is no chat model whisper-base"),
-        ("chat", {"model": "nothing.gguf"}, "there is no chat model nothing.gguf"),
-        ("chat", {"model": "net"}, "the model net is for upscale, not for chat"),
+        ("speech", {}, "'polymux models pull whisper-base'"),
+        ("speech", {"model": "whisper-base"}, "'polymux models pull whisper-base'"),
+        ("chat", {"model": "whisper-base"}, "whisper-base"),
+        ("chat", {"model": "nothing.gguf"}, "nothing.gguf"),
+        ("chat", {"model": "net"}, "upscale"),
     ],
 )
 def test_what_is_said_where_there_is_none(
@@ -91,7 +91,7 @@ def test_a_damaged_model_is_no_default_and_says_so(folder: ModelsFolder) -> None
     (folder.path / "a" / "m.gguf").unlink()
     assert selection.chosen("chat", {}).options["aliases"] == ["b"]
     problem = selection.chosen("chat", {"model": "a"}).problem
-    assert "the model a is damaged (m.gguf is missing): 'polymux models rm a'" in problem
+    assert re.search(r"m\.gguf.*'polymux models rm a'", problem)
 
 
 def test_what_a_server_begins_with(folder: ModelsFolder, tmp_path: Path) -> None:
@@ -136,8 +136,7 @@ def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
 
 
 def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: Path) -> None:
-    problem = selection.chosen("diffusion", {}).problem
-    assert "no diffusion model is installed: 'polymux models pull sdxl-base-1.0'" in problem
+    assert "'polymux models pull sdxl-base-1.0'" in selection.chosen("diffusion", {}).problem
     base = painter(folder, tmp_path, "sdxl-base-1.0")
     mine = painter(folder, tmp_path, "mine")
     lora = tmp_path / "more.safetensors"
@@ -157,7 +156,7 @@ def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: 
     assert set(models) == {"picture:A", "picture:B", "music"}
     assert models["picture:A"]["instead_of"] == "sdxl-lightning-4step"
     assert models["music"]["path"] == str(mine)
-    with pytest.raises(InvalidRequestError, match="'picture:Z' is no role"):
+    with pytest.raises(InvalidRequestError, match="'picture:Z'"):
         selection.chosen("diffusion", {"models": {"picture:Z": "mine"}})
 
 

@@ -85,7 +85,7 @@ def test_a_model_in_pieces_and_one_that_sees(folder: ModelsFolder, tmp_path: Pat
         "mmproj": str(target / "mmproj-big.gguf"),
     }
     (own / "big-00002-of-00003.gguf").unlink()
-    with pytest.raises(InvalidRequestError, match="lacks big-00002-of-00003"):
+    with pytest.raises(InvalidRequestError, match="big-00002-of-00003"):
         import_local.add("other", own, folder)
 
 
@@ -100,18 +100,18 @@ def test_what_is_no_model(folder: ModelsFolder, tmp_path: Path, gguf: Path) -> N
     alone.with_suffix(".bin").unlink()
     (gguf.parent / "second.gguf").write_bytes(GGUF)
     for path, family, words in (
-        (text, None, "no model that an engine here knows"),
-        (text, "chat", "no chat model: that is a GGUF file"),
-        (empty, None, "no model"),
-        (gguf.parent, None, "no model"),  # Which of the two?
-        (gguf, "speech", "no speech model"),
-        (gguf, "songs", "must be one of chat, speech, upscale"),
-        (half, None, "lacks tokenizer.json"),
-        (alone, None, "lacks up.bin"),
+        (text, None, r"text\.gguf"),
+        (text, "chat", r"\bchat\b.*\bGGUF\b"),
+        (empty, None, "empty"),
+        (gguf.parent, None, gguf.parent.name),  # Which of the two?
+        (gguf, "speech", r"\bspeech\b"),
+        (gguf, "songs", "chat, speech, upscale"),
+        (half, None, r"tokenizer\.json"),
+        (alone, None, r"up\.bin"),
     ):
         with pytest.raises(InvalidRequestError, match=words):
             import_local.add("x", path, folder, family=family)
-    with pytest.raises(InputNotFoundError, match="no file or folder"):
+    with pytest.raises(InputNotFoundError, match="nothing"):
         import_local.add("x", tmp_path / "nothing", folder)
     assert not folder.path.exists()
 
@@ -120,7 +120,7 @@ def test_what_is_no_model(folder: ModelsFolder, tmp_path: Path, gguf: Path) -> N
 def test_names_that_are_none(folder: ModelsFolder, gguf: Path, name: str) -> None:
     assert not is_name(name)
     assert folder.find(name) is None
-    with pytest.raises(InvalidRequestError, match="cannot be a model's name"):
+    with pytest.raises(InvalidRequestError):
         import_local.add(name, gguf, folder)
     with pytest.raises(InvalidRequestError):
         folder.remove(name)
@@ -156,9 +156,9 @@ def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
     assert found["up"].engine_options() == {"model": str(folder.path / "up" / "net-x2.param")}
     before = contents(folder.path)
     for name, one in found.items():
-        with pytest.raises(OutputRefusedError, match="by hand"):
+        with pytest.raises(OutputRefusedError):
             folder.remove(name)
-        with pytest.raises(ModelError, match="nobody knows"):
+        with pytest.raises(ModelError):
             folder.damage(one)
     assert contents(folder.path) == before
 
@@ -201,9 +201,9 @@ def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
     assert folder.get("own-one").problem == ""  # The length alone tells nothing.
     assert folder.damage(made) == ["assistant.gguf"]
     file.write_bytes(GGUF[:-1])
-    assert "bytes and not" in folder.get("own-one").problem
+    assert f"{len(GGUF)}" in folder.get("own-one").problem
     file.unlink()
-    assert "assistant.gguf is missing" in folder.get("own-one").problem
+    assert "assistant.gguf" in folder.get("own-one").problem
     assert folder.damage(made) == ["assistant.gguf"]
     assert folder.remove("own-one") == []
 
@@ -259,7 +259,7 @@ def test_a_manifest_that_is_none(folder: ModelsFolder, change: dict[str, Any] | 
     plain = json.loads(good().encoded())
     text = "[" * 50_000 if change is None else json.dumps(plain | change)
     (place / MANIFEST).write_text(text)
-    with pytest.raises(ModelError, match="no manifest of a model"):
+    with pytest.raises(ModelError, match=MANIFEST):
         manifest.read(place / MANIFEST)
     (found,) = folder.installed()
     assert found.problem

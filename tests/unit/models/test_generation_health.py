@@ -39,10 +39,9 @@ def test_roles_models_and_device(folder: ModelsFolder, monkeypatch: pytest.Monke
     assert found["operations"] == ["generate_image B", "generate_music"]
     assert found["roles"]["picture:B"]["model"] == "sdxl-base-1.0"
     lines = "\n".join(health.lines(found))
-    assert "ok       the engine diffusion: generate_image B, generate_music\n" in lines
-    assert "torch 2.13.0 on NVIDIA Quick, in bfloat16" in lines
-    assert "music: sdxl-base-1.0 instead of riffusion-model-v1" in lines
-    assert "'polymux models pull zeroscope-v2-xl' fetches it" in lines
+    for named in ("generate_image B, generate_music", "torch 2.13.0", "NVIDIA Quick", "bfloat16",
+                  "riffusion-model-v1", "'polymux models pull zeroscope-v2-xl'"):  # fmt: skip
+        assert named in lines
     assert str(folder.path) not in lines
 
 
@@ -53,8 +52,7 @@ def test_without_models_and_without_the_package(
     found = health.generation(folder=ModelsFolder(tmp_path / "none"))
     assert (found["ok"], found["operations"]) == (False, [])
     lines = health.lines(found)
-    assert lines[0].endswith("once it has models")
-    assert lines[1].strip() == "torch 2.13.0+cpu on the processor, in float32: none is seen"
+    assert all(one in lines[1] for one in ("torch 2.13.0+cpu", "float32", "none is seen"))
     monkeypatch.setattr(registry, "find_spec", lambda name: None)
     (line,) = health.lines(health.generation(folder=ModelsFolder(tmp_path / "none")))
     assert "pip install 'polymux[diffusion]'" in line

@@ -37,19 +37,19 @@ def archive_of(path: Path, data: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("what", "words"),
+    ("what", "named"),
     [
-        ("missing", "there is no"),
-        ("longer", "has 5000 bytes"),
-        ("other", "SHA-256 is another"),
-        ("bomb", "cannot be unpacked"),
-        ("locked", "cannot be unpacked"),
-        ("unknown", "cannot be unpacked"),
-        ("broken", "cannot be unpacked"),
-        ("no zip", "cannot be unpacked"),
+        ("missing", r"\bn\b.*a\.zip"),
+        ("longer", "5000"),
+        ("other", "SHA-256"),
+        ("bomb", "a.zip"),
+        ("locked", "a.zip"),
+        ("unknown", "a.zip"),
+        ("broken", "a.zip"),
+        ("no zip", "a.zip"),
     ],
 )
-def test_members_that_are_not_what_they_should_be(tmp_path: Path, what: str, words: str) -> None:
+def test_members_that_are_not_what_they_should_be(tmp_path: Path, what: str, named: str) -> None:
     good = b"x" * 4000
     path = archive_of(tmp_path / "a.zip", good)
     wanted = part("m", good)
@@ -73,7 +73,7 @@ def test_members_that_are_not_what_they_should_be(tmp_path: Path, what: str, wor
         place, value = {"locked": (8, 1), "unknown": (10, 99), "broken": (16, 0)}[what]
         data[entry + place] ^= value or 0xFF
         path.write_bytes(data)
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ModelError, match=named):
         wheels.unpack(path, wanted, tmp_path / "out")
     if (tmp_path / "out").exists():
         assert (tmp_path / "out").stat().st_size <= 4000

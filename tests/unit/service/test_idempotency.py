@@ -44,7 +44,7 @@ def check_is_known(store: Store, of: Job) -> None:
     assert of.idempotency is not None
     key, digest = of.idempotency
     assert store.jobs.find(of.id) is None
-    with pytest.raises(NotFoundError, match="give it another key") as gone:
+    with pytest.raises(NotFoundError) as gone:
         store.jobs.of_key(of.owner, key, digest)
     assert (gone.value.status, gone.value.code, gone.value.param) == (
         404, "gone", "Idempotency-Key",

@@ -106,10 +106,9 @@ async def test_the_queue_is_bounded_and_in_order(tmp_path: Path) -> None:
             fields = [("url", f"http://e.example/{i}")]
             jobs.append((await service.submit(work_of(fields=fields)))[0])
             await until(lambda i=i: service.places["scripted"].waiting == i)
-        with pytest.raises(OverloadedError) as refused:
+        with pytest.raises(OverloadedError, match=r"scripted\b.*\b2\b") as refused:
             await service.submit(work_of())
         assert int(refused.value.headers["retry-after"]) >= 1
-        assert "no more than 2 may wait" in str(refused.value)
         with pytest.raises(OverloadedError):
             await service.call(chat_of())
         backend.gate.set()
@@ -153,8 +152,8 @@ async def test_routes_choose_by_model(tmp_path: Path) -> None:
 def test_two_backends_of_one_name(tmp_path: Path) -> None:
     """Else the second would do the first one's work without a word."""
     store = Store(tmp_path / "s", cap_bytes=1 << 20, life_s=60)
-    with closing(store), pytest.raises(InvalidRequestError, match="have the name one"):
-        Service([Scripted("one"), Scripted("two"), Scripted("one")], store)
+    with closing(store), pytest.raises(InvalidRequestError, match="twin"):
+        Service([Scripted("twin"), Scripted("two"), Scripted("twin")], store)
 
 
 @on_a_loop
@@ -398,7 +397,7 @@ def test_an_operation_that_the_configuration_leads_nowhere() -> None:
         lambda: routes.check_operation("free_chat"),
         lambda: routes.backends_of(replace(chat_of(), operation="free_chat")),
     ):
-        with pytest.raises(errors.NoBackendError, match=r"routes.free_chat .* is empty") as told:
+        with pytest.raises(errors.NoBackendError, match=r"routes\.free_chat\b") as told:
             ask()
         assert "install" not in str(told.value)
 

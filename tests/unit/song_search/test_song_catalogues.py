@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.songs import Song
-from polymux.upstreams.song_search.source import USER_AGENT, SongSource
 from servers.song_catalogues import RECORDING, RELEASE, catalogue_song, itunes_song, recording
+
+if TYPE_CHECKING:
+    from polymux.upstreams.song_search.source import SongSource
 
 HOSTILE = 'a&b=c#d?e/f%2F+"\u00e4\U0001f3b5'
 
@@ -62,12 +64,6 @@ def test_what_is_asked(source: SongSource, path: str, query: dict[str, str]) -> 
     assert parts.path == path
     found = parse_qs(parts.query, strict_parsing=True)
     assert found == {name: [value] for name, value in query.items()}
-
-
-def test_the_contact_is_musicbrainz_alone_told() -> None:
-    assert musicbrainz()._server._user_agent == f"{USER_AGENT} ( music@site.example )"
-    for other in (itunes(), shazam()):
-        assert other._server._user_agent == USER_AGENT
 
 
 @pytest.mark.parametrize(
@@ -165,7 +161,7 @@ def test_entries_that_are_none_are_left_out(source: SongSource) -> None:
     good = entry(source)
     odd = [None, 5, "x", [], {}, {"attributes": 5}, {"attributes": {"name": []}}, {"title": 5}]
     assert len(source.songs(framed(source, [*odd, good, *odd]), 50)) == 1
-    with pytest.raises(ProviderError, match="is not what its interface has"):
+    with pytest.raises(ProviderError):
         source.songs(framed(source, odd), 50)
 
 

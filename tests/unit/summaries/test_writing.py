@@ -96,10 +96,9 @@ def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
 def test_more_parts_than_the_operator_has_read_are_refused() -> None:
     """Before they are cut, where their number is plain; with what would help."""
     writer = Writer(SummaryOptions(part_characters=500, max_parts=2), "")
-    with pytest.raises(RequestTooLargeError) as caught:
+    with pytest.raises(RequestTooLargeError, match=r"\b3\b.*\b2\b.*max_parts") as caught:
         writer.parts(said_often(40), [])
     assert (caught.value.status, caught.value.code) == (413, "too_large")
-    assert re.search("about 3 parts.* 2 are read.*max_parts", str(caught.value))
     assert len(writer.parts(said_often(30), [])) == 2
     cut = []
 
@@ -111,7 +110,7 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
             return str(self).split(*given)
 
     said = [SpokenText(0.0, Watched("The river carries every stone."))] * 4000
-    with pytest.raises(RequestTooLargeError, match="about 248 parts"):
+    with pytest.raises(RequestTooLargeError, match=r"\b248\b"):
         writer.parts(said, [])
     assert cut == []
 

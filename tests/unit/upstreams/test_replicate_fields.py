@@ -152,10 +152,10 @@ def test_what_is_no_model(text: str) -> None:
 @pytest.mark.parametrize(
     ("operations", "models", "told"),
     [
-        (["chat"], {}, "cannot do chat"),
-        (["transcribe"], {MUSIC: MUSIC}, "names no model for transcribe"),
-        ([], {"me/mine": "a/b"}, "is no model selector"),
-        ([], {MUSIC: "nothing"}, "is no model of Replicate"),
+        (["chat"], {}, "chat"),
+        (["transcribe"], {MUSIC: MUSIC}, "transcribe"),
+        ([], {"me/mine": "a/b"}, "'me/mine'"),
+        ([], {MUSIC: "nothing"}, "'nothing'"),
     ],
 )
 def test_what_cannot_be_an_upstream(

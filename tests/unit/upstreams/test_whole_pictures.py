@@ -53,7 +53,7 @@ def test_whole_and_cut(way: str) -> None:
 
 def test_a_png_with_a_hole() -> None:
     data, content_type = made("png")
-    with pytest.raises(BrokenPictureError, match="checksum"):
+    with pytest.raises(BrokenPictureError):
         check(data[:600] + bytes(50) + data[650:], content_type)
 
 
@@ -80,7 +80,7 @@ def test_too_many_pixels() -> None:
     """Nothing of them is made."""
     file = io.BytesIO()
     Image.new("1", (20_000, 20_000)).save(file, "PNG")
-    with pytest.raises(BrokenPictureError, match="20000 x 20000 pixels are too many"):
+    with pytest.raises(BrokenPictureError, match="20000 x 20000"):
         check(file.getvalue(), "image/png")
 
 
