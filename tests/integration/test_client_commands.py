@@ -129,7 +129,7 @@ def test_nothing_to_save_is_no_success(
     for more in ((), ("--json",)):
         server.fail(200, body=b'{"id": "j", "status": "succeeded", "output": %s}' % output)
         done = call(*words, *more, cwd=folder, server=server, code=9)
-        assert b"no file in the answer that could be saved" in done.stderr
+        assert done.stderr.startswith(b"polymux: ")
         assert list((folder / "out").iterdir()) == []
 
 
@@ -137,7 +137,7 @@ def test_saved_files_beside_json(server: ReferenceServer, folder: Path) -> None:
     words = ("generate-image", "a cat", "--output-dir", ".", "--json")
     done = call(*words, cwd=folder, server=server)
     assert json.loads(done.stdout)["status"] == "succeeded"
-    assert done.stderr == b"saved a-cat.png\n"
+    assert b"a-cat.png\n" in done.stderr
     assert call(*words, "-q", cwd=folder, server=server).stderr == b""
 
 
@@ -207,7 +207,7 @@ def test_a_job_is_cancelled(server: ReferenceServer, folder: Path) -> None:
 
 
 def test_a_list_ends_where_it_is_asked_to(server: ReferenceServer, folder: Path) -> None:
-    assert call("predictions", "list", cwd=folder, server=server).stderr == b"there are no jobs\n"
+    assert call("predictions", "list", cwd=folder, server=server).stdout == b""
     for _ in range(3):
         call("generate-image", "x", cwd=folder, server=server)
     done = call("predictions", "list", "--limit", "2", "--json", cwd=folder, server=server)
@@ -217,14 +217,14 @@ def test_a_list_ends_where_it_is_asked_to(server: ReferenceServer, folder: Path)
 def test_progress_on_a_terminal(server: ReferenceServer, folder: Path) -> None:
     server.predictions.job_s = 2
     with Terminal("generate-image", "x", cwd=folder, server=server) as terminal:
-        terminal.wait_for(r"\r0:01  waiting for the server\x1b\[K")
+        terminal.wait_for(r"\r0:01  .+\x1b\[K")
         terminal.wait_for(r"\r\x1b\[K")
         terminal.wait_for(r"http://127\.0\.0\.1:\d+/media/000001-0\.png")
         assert terminal.end() == 0
     server.predictions.job_s = 1  # Twice as long as until the line would be drawn again.
     with Terminal("generate-image", "x", "-q", cwd=folder, server=server) as terminal:
         assert terminal.end() == 0
-        assert "waiting" not in terminal.text
+        assert "0:0" not in terminal.text
 
 
 def test_an_interrupted_wait_says_what_becomes_of_the_job(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +30,7 @@ def test_a_transcript_that_cannot_be_written_is_not_asked_for(
     (folder / "folder").mkdir()
     (folder / "link").symlink_to("talk.wav")
     words = ("transcribe", "talk.wav", "--overwrite", "-o")
-    for name, word in (("none/x.txt", b"none"), ("folder", b"folder"), ("link", b"symbolic link")):
+    for name, word in (("none/x.txt", b"none"), ("folder", b"folder"), ("link", b"link")):
         assert word in call(*words, name, cwd=folder, server=server, code=1).stderr
     assert not server.calls
     assert sorted(os.listdir(folder)) == ["folder", "link", "talk.wav"]  # noqa: PTH208
@@ -66,9 +67,8 @@ def test_a_file_that_is_gone_keeps_no_other_from_being_saved(
     words = ["generate-image", "x", "--num-outputs", "3", "--output-dir", "d"]
     done = call(*words, *(["--json"] * as_json), cwd=folder, server=server, code=5)
     assert len(os.listdir(folder / "d")) == 2  # noqa: PTH208
-    assert done.stderr.count(b"polymux: the file is at ") == 1
-    assert f"the file is at {server.url}/media/000001-1.png?exp=".encode() in done.stderr
-    assert done.stderr.count(b"status 404") == 1
+    assert done.stderr.count(f"{server.url}/media/000001-1.png?exp=".encode()) == 1
+    assert len(re.findall(rb"\b404\b", done.stderr)) == 1
     if not as_json:
         assert done.stdout.splitlines() == [b"d/x.png", b"d/x-2.png"]
 

@@ -106,7 +106,7 @@ def test_wrong_calls_fail_before_anything_is_done(clip: Path, tmp_path: Path) ->
         polymux.convert_many([clip], tmp_path / "a", bitrat=128)  # type: ignore[call-arg]
     assert names_in(tmp_path) == []
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(polymux.OutputRefusedError, match="not a folder"):
+    with pytest.raises(polymux.OutputRefusedError, match="file"):
         polymux.convert_many([clip], tmp_path / "file")
     with pytest.raises(polymux.OutputFailedError):
         polymux.convert_many([clip], tmp_path / "file" / "below")

@@ -97,8 +97,9 @@ def test_errors_are_those_of_a_client(tmp_path: Path, source: Path) -> None:
             local.convert_to_mp3(text)
         with pytest.raises(polymux.NoBackendError, match="polymux doctor"):
             local.generate_video("waves")
-        with pytest.raises(polymux.BadRequestError, match="the URL is refused"):
+        with pytest.raises(polymux.BadRequestError) as unsafe:
             local.convert_to_mp3(url="http://127.0.0.1:9/a.wav")
+        assert unsafe.value.code == "url_refused"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_a_deadline_ends_a_stream() -> None:
             stream = local.chat(MESSAGES, stream=True, timeout=PATIENCE)
             assert next(stream).content == "Hello"
             time.sleep(pause_s)
-            with pytest.raises(polymux.RequestTimeoutError, match="not done within") as caught:
+            with pytest.raises(polymux.RequestTimeoutError) as caught:
                 next(stream)
             assert (caught.value.limit, stream.text) == ("total", "Hello")
         assert backend.ended == ["closed"] * 2

