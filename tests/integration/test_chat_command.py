@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +173,7 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
         terminal.wait_for("> ")
         for words, answer in asked:
             terminal.press(f"{words}\r")
-            terminal.wait_for(answer)
+            terminal.wait_for(rf"\r\n[^>\r\n]*{answer}")
         server.fail(400, "no such model", path=COMPLETION)
         terminal.press("one\r")
         terminal.wait_for(r"no such model.*\b400\b")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -131,8 +132,8 @@ class ServedProgram:
         for line in pipe:
             text = line.decode("utf-8", "replace").rstrip()
             self.log.append(text)
-            if "serving on " in text:
-                self.url = text.split("serving on ")[1].split(";")[0]
+            if found := re.match(r"polymux: [^:]* (https?://[^\s;]+)", text):
+                self.url = found[1]
                 self.port = int(self.url.rpartition(":")[2])
                 self._serving.set()
         self._serving.set()

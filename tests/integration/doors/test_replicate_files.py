@@ -96,9 +96,8 @@ def test_files_of_others(server: PolymuxServer, backend: ScriptedModels, other_k
         answer = server.ask(method, f"{BASE}/files/{made.id}{path}", key=other_key)
         assert answer.status == 404
     for url in (made.urls["get"], made.urls["download"], f"{server.url}/media/{made.id}"):
-        with pytest.raises(ReplicateError, match="no such file") as refused:
+        with pytest.raises(ReplicateError, match="422"):
             other.run(CONVERT, input={"file": url})
-        assert refused.value.status == 422
     assert backend.began == []
     # What a prediction has made is no file that was sent.
     of(server).run(CONVERT, input={"file": made.urls["get"]})
@@ -153,7 +152,7 @@ def test_files_outlive_the_server_and_expire(tmp_path: Path) -> None:
     with scripted_door(tmp_path, box, store={"retention_s": 0.2}) as server:
         brief = sent(server)
         until(lambda: server.ask("GET", f"{BASE}/files/{brief.id}").status == 404)
-        with pytest.raises(ReplicateError, match="expired"):
+        with pytest.raises(ReplicateError, match="422"):
             of(server).run(CONVERT, input={"file": brief.urls["get"]})
         assert of(server).files.list() == []
 
@@ -181,7 +180,7 @@ def test_outputs_are_inputs(server: PolymuxServer, backend: ScriptedModels, othe
     other.run(CONVERT, input={"file": link})
     of(server).run(CONVERT, input={"file": link.partition("?")[0]})
     assert backend.files[1:] == [{"file": MP3}] * 2
-    with pytest.raises(ReplicateError, match="no such file"):
+    with pytest.raises(ReplicateError, match="422"):
         other.run(CONVERT, input={"file": link.partition("?")[0]})
 
 
@@ -201,7 +200,7 @@ def test_files_at_addresses(
     told = of(server).predictions.list()[0]
     assert told.input == {"file": url}
     assert told.logs is not None
-    assert "fetched" in told.logs
+    assert str(len(PICTURE)) in told.logs
     elsewhere.script(steps.answer(200, PICTURE, []), times=2)
     images = {"image": f"{elsewhere.url}/1", "mask": f"{elsewhere.url}/2", "prompt": "x"}
     of(server).run("lorenzomarines/astra", input=images)
@@ -215,23 +214,22 @@ def test_addresses_with_nothing_good(
     decoy = MisbehavingServer()
     with decoy:
         for url in (decoy.url, f"{server.url}/metrics", "http://user:pw@127.0.0.1/"):
-            with pytest.raises(ModelError, match="refused"):
+            with pytest.raises(ModelError):
                 of(server).run("polymux/read-text", input={"file": url})
         elsewhere.script(steps.redirect(302, decoy.url))
-        with pytest.raises(ModelError, match="refused"):
+        with pytest.raises(ModelError):
             of(server).run("polymux/read-text", input={"file": elsewhere.url})
         assert decoy.connections == []
-    for play, words in (
-        (steps.answer(500, b""), "status 500"),
-        (steps.answer(200, b"x" * 200_000), "too large"),
-        (steps.answer(200, b"<!doctype html>"), "a page"),
-    ):
-        elsewhere.script(play)
-        with pytest.raises(ModelError, match=words):
+    for status, body in ((500, b""), (200, b"x" * 200_000), (200, b"<!doctype html>")):
+        elsewhere.script(steps.answer(status, body))
+        with pytest.raises(ModelError):
             of(server).run("polymux/read-text", input={"file": elsewhere.url})
     assert backend.began == []
-    failed = of(server).predictions.list()
-    assert {one.status for one in failed} == {"failed"}
+    failed = server.ask("GET", "/api/v1/predictions").json()["results"]
+    codes = ["unsupported_media", "too_large", "upstream_failed", *["url_refused"] * 4]
+    assert [(one["status"], one["error_code"]) for one in failed] == [
+        ("failed", one) for one in codes
+    ]
     assert not any((server.settings.store.folder / "drafts").iterdir())
 
 
@@ -242,6 +240,6 @@ def test_addresses_of_this_server_that_are_no_files(
     base = f"{server.url}{BASE}/files"
     for url in (f"{base}/", f"{base}/x", f"{base}/../../../etc/passwd", f"{server.url}/media/x",
                 f"{server.url}/media/{'0' * 40}.mp3?exp=9999999999&sig=x"):  # fmt: skip
-        with pytest.raises(ReplicateError, match="no such file"):
+        with pytest.raises(ReplicateError, match="422"):
             of(server).run(CONVERT, input={"file": url})
     assert backend.began == []

@@ -86,7 +86,7 @@ def test_the_media_engine(tmp_path: Path, settings: dict[str, Any], authority: A
             made = client.run(name, input={"file": recording(sound), "start": 0.5})
             (tmp_path / "made.mp3").write_bytes(made.read())
             assert polymux.probe(tmp_path / "made.mp3").duration_s == pytest.approx(0.5, abs=0.2)
-        with pytest.raises(ModelError, match="audio or video") as failed:
+        with pytest.raises(ModelError) as failed:
             client.run("polymux/convert-to-mp3", input={"file": recording(b"no sound" * 9)})
         assert failed.value.prediction.status == "failed"
 

@@ -86,10 +86,10 @@ WRONG = {
     "/status/410": (404, "gone", "410"),
     "/status/403": (502, "upstream_failed", "403"),
     "/status/500": (502, "upstream_failed", "500"),
-    "/lying/tone.wav": (502, "upstream_failed", "cannot be fetched"),
+    "/lying/tone.wav": (502, "upstream_failed", ""),
     "/captions.txt": (415, "unsupported_media", ""),
-    "/leads/http%3A%2F%2F169.254.169.254%2F": (400, "url_refused", "redirect 1"),
-    "/leads/file%3A%2F%2F%2Fetc%2Fpasswd": (400, "url_refused", "redirect 1"),
+    "/leads/http%3A%2F%2F169.254.169.254%2F": (400, "url_refused", "redirect"),
+    "/leads/file%3A%2F%2F%2Fetc%2Fpasswd": (400, "url_refused", "redirect"),
 }
 
 
@@ -110,7 +110,7 @@ def test_strangers_addresses_are_judged(site: Server, tmp_path: Path) -> None:
         for url in (site.url("/tone.wav"), "http://localhost/", "http://[::1]/"):
             error = failure(server, url)
             assert (error.status, error.code, error.param) == (400, "url_refused", "url")
-    with polymux.Local() as local, pytest.raises(errors.BadRequestError, match="refused") as caught:
+    with polymux.Local() as local, pytest.raises(errors.BadRequestError) as caught:
         local.convert_to_mp3(url=site.url("/tone.wav"))
     assert (caught.value.code, caught.value.param) == ("url_refused", "url")
     assert site.requests == []
@@ -168,7 +168,7 @@ def test_pages_are_seen_as_such(tmp_path: Path, page: bytes, is_page: bool) -> N
 
     with Server(answering(200, page)) as site:
         if is_page:
-            with pytest.raises(errors.APIStatusError, match="there is a page at this address"):
+            with pytest.raises(errors.APIStatusError, match=r"polymux\[download\]"):
                 asyncio.run(brought())
         else:
             assert asyncio.run(brought()).file_name == "x.wav"
@@ -200,6 +200,7 @@ def test_a_keys_limit_holds_for_what_was_fetched(site: Server, tmp_path: Path) -
         key, _ = server.keys.add("short", max_estimate_s=0.001)
         with (
             Client(server.url, key) as client,
-            pytest.raises(errors.UnprocessableEntityError, match="this key may ask for"),
+            pytest.raises(errors.UnprocessableEntityError) as caught,
         ):
             client.convert_to_mp3(url=site.url("/tone.wav"))
+        assert caught.value.code == "estimate_over_limit"

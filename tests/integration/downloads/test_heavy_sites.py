@@ -111,7 +111,7 @@ def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed
         with Grown() as grown:
             status, code, words = server.failure(operation, site.url("/a"))
         assert (status, code) == (413, "too_large"), words
-        assert "1048576 bytes" in words
+        assert "1048576" in words
         assert grown.bytes < 64 * _MIB or SANITIZED
 
 
@@ -259,8 +259,6 @@ def test_a_downloader_that_says_too_much(
     assert sum(map(len, said)) < 4 * _MIB
     assert grown.bytes < 64 * _MIB or SANITIZED
     if family == LOUD:
-        left_out = [
-            int(found[1]) for one in said if (found := re.search(r": (\d+) more lines", one))
-        ]
+        left_out = [int(found[1]) for one in said if (found := re.search(r": (\d+) [^\d:]+$", one))]
         told = sum("www" in one for one in said)
         assert sum(left_out) + told == LINES_BYTES // 64

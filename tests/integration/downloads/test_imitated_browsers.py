@@ -160,7 +160,7 @@ def test_where_nothing_imitates_browsers(tmp_path: Path) -> None:
     seen: list[bool] = []
     with Server(picky(b"", seen)) as site, YoutubeDL({"quiet": True, "proxy": ""}) as library:
         library._request_director.handlers.pop("CurlCFFI")
-        with pytest.raises(errors.InternalServerError, match="takes curl-cffi") as caught:
+        with pytest.raises(errors.InternalServerError, match="curl-cffi") as caught:
             extracted(library, site.url("/page"), HeardSink(tmp_path), Token())
     assert (caught.value.status, caught.value.code) == (502, "upstream_failed")
     assert seen == [False]

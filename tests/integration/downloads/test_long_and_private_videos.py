@@ -67,7 +67,7 @@ def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         status, code, words = server.failure(operation, site.url("/page"))
         assert (status, code) == (413, "too_large"), words
-        assert "36000 s" in words
+        assert "36000" in words
         assert len([one for one in site.requests if one.target != "/page"]) <= 1
 
 
@@ -155,6 +155,6 @@ def test_what_lasts_too_long(
     """Found by a list that says so before its parts are fetched, else as the file is written."""
     answer = fetched(server, operation, lying.url(path))
     assert (answer.status, answer.json()["code"]) == (413, "too_large"), answer.body
-    assert re.search(r"\b2 s|duration_s of 2", answer.json()["error"]), answer.body
+    assert re.search(r"\b2\b", answer.json()["error"]), answer.body
     assert list((server.settings.store.folder / "drafts").iterdir()) == []
     assert server.state.service.store.media.used_bytes == 0

@@ -70,7 +70,7 @@ def test_without_them_the_first_answer_is_told(tmp_path: Path, status: int) -> N
     with Server(members_only(status, b"")) as web, AddressedServer(tmp_path, web) as server:
         told = server.failure("convert_to_mp3", web.url("/page"))
         assert told[:2] == (502, "upstream_failed")
-        assert told[2].endswith(f"the address answers with status {status}"), told
+        assert str(status) in told[2], told
         # What is the site's own failure is no matter of who asks.
         assert (len(web.requests) == 1) == (status == 500)
 
@@ -228,7 +228,7 @@ def test_a_page(site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ],
 )  # fmt: skip
 def test_what_is_no_proxy(given: str) -> None:
-    with pytest.raises(InvalidRequestError, match="must be as http://proxy") as caught:
+    with pytest.raises(InvalidRequestError, match="http://proxy") as caught:
         DownloadSettings(proxy=given)
     assert "far" not in str(caught.value)
 
@@ -248,7 +248,7 @@ def test_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert upstream_proxy.login not in repr(upstream_proxy)
     monkeypatch.delenv("THE_WAY_OUT")
-    with pytest.raises(InvalidRequestError, match=r"^proxy_environment: must be as"):
+    with pytest.raises(InvalidRequestError, match=r"proxy_environment.*http://"):
         settings.upstream_proxy()
     with pytest.raises(InvalidRequestError, match="proxy_environment"):
         DownloadSettings(proxy="http://proxy.example", proxy_environment="THE_WAY_OUT")

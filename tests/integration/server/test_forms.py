@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
-from polymux.server.http.body import _FormReader
+from polymux.runtime.settings import Limits
+from polymux.server.http.body import read_form
 from polymux.service.model import Upload
 from support.conversions import wav
 from support.polymux_server import CONVERT, Box, PolymuxServer, form, read_answer
@@ -227,15 +230,16 @@ def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
     store = server.state.service.store.media
     pieces = [(body[:at], body[at:]) for at in range(1, len(body))]
     pieces.append(tuple(bytes([one]) for one in body))  # type: ignore[arg-type]
-    for some in pieces:
-        reader = _FormReader(b"bbbb", store)
-        for one in some:
-            reader.feed(one)
-        reader.finish()
-        reader.spool()
-        with closing(reader.form) as found:
-            (_, bitrate), (_, file), (_, start) = found.fields
-            assert (bitrate, start, file.path.read_bytes()) == ("64k", "1", data)
+
+    async def read() -> None:
+        for some in pieces:
+            told = [{"type": "http.request", "body": one, "more_body": True} for one in some]
+            receive = AsyncMock(side_effect=[*told, {"type": "http.request"}])
+            with closing(await read_form(receive, TYPE, len(body), Limits(), store, "it")) as found:
+                (_, bitrate), (_, file), (_, start) = found.fields
+                assert (bitrate, start, file.path.read_bytes()) == ("64k", "1", data)
+
+    asyncio.run(read())
 
 
 @pytest.mark.parametrize(
@@ -310,11 +314,10 @@ def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
     before = len(box.backend.hashes)
     answer = send(server, form(("file", ("a.wav", b"")))[0])
     told = answer.json()
-    assert (answer.status, told["error"]) == (400, "file: the file 'a.wav' is empty")
-    assert told["param"] == "file"
+    assert (answer.status, told["param"], "a.wav" in told["error"]) == (400, "file", True)
     answer = send(server, form(("file", ("", b"")))[0])
     assert answer.status == 400
-    assert "empty" not in answer.json()["error"]
+    assert "param" not in answer.json()
     assert len(box.backend.hashes) == before
     assert send(server, form(("file", ("a.wav", b"x")), ("other", ("", b"")))[0]).status == 200
 

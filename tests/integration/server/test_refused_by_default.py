@@ -27,7 +27,7 @@ REFUSED = {
     ("generate_music", ""): "polymux models pull",
     ("search_music", ""): "polymux songs add",
     ("identify_song", ""): "polymux songs add",
-    ("summarize_video", ""): "chat model",
+    ("summarize_video", ""): "polymux models",
 }
 #: What needs neither a model nor settings.
 DONE = {("convert_to_mp3", ""), ("read_text", ""), ("download_video", ""), ("download_music", "")}

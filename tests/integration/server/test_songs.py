@@ -64,7 +64,6 @@ def test_every_way_gives_the_same(server: PolymuxServer, piece: Path, tmp_path: 
 def test_what_no_song_is_like(server: PolymuxServer, tmp_path: Path) -> None:
     answer = ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN))
     assert (answer.status, answer.json()["code"]) == (404, "no_match")
-    assert "no song of the catalogue" in answer.json()["error"]
     with polymux.Client(server.url, server.key) as client, pytest.raises(NoMatchError):
         client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
 
@@ -175,11 +174,11 @@ def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) 
 def test_a_damaged_catalogue_is_the_operators_affair(
     tmp_path: Path, piece: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = tmp_path / "broken"
+    place = tmp_path / "place-7"
     place.mkdir()
     (place / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
     with served(tmp_path, place) as server:
         for answer in (ask(server, piece), server.json(SEARCH, {"song": "x"})):
             assert (answer.status, answer.json()["code"]) == (500, "engine_failed")
-            assert "broken" not in answer.json()["error"]
-    assert any("broken" in one.message for one in caplog.records if one.name == "polymux.songs")
+            assert "place-7" not in answer.json()["error"]
+    assert any("place-7" in one.message for one in caplog.records if one.name == "polymux.songs")

@@ -38,8 +38,8 @@ def test_songs_are_added_removed_and_scanned(
     filled_from_music: Path, tmp_path: Path, music: Path
 ) -> None:
     filled = filled_from_music
-    code, _, said = polymux("songs", "add", music, "--catalogue", tmp_path / "new")
-    assert (code, "4 added" in said) == (0, True), said
+    code, told, _ = polymux("songs", "add", music, "--json", "--catalogue", tmp_path / "new")
+    assert (code, json.loads(told.splitlines()[-1])["added"]) == (0, 4), told
     assert polymux("songs", "rm", music / "song 1.mp3", "--catalogue", filled)[0] == 0
     code, _, said = polymux("songs", "rm", "99", "--catalogue", filled)
     assert code == 5
@@ -61,12 +61,11 @@ def test_songs_are_identified(filled: Path, snippets: list[Path]) -> None:
         stdin=snippets[0].read_bytes(), POLYMUX_CATALOGUE=str(filled),
     )  # fmt: skip
     assert (code, json.loads(told)["song"]["title"]) == (0, "Title 0")
-    code, told, said = polymux("identify-song", snippets[4], "--catalogue", filled)
+    code, told, _ = polymux("identify-song", snippets[4], "--catalogue", filled)
     assert (code, told) == (5, "")
-    assert "no song" in said
     assert polymux("identify-song", "--catalogue", filled)[0] == 2
     code, _, said = polymux("identify-song", "x", "--catalogue", filled, "--server", "http://x")
-    assert (code, "no use for --server:" in said) == (2, True)
+    assert (code, "--server" in said) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_options_that_the_catalogue_has_no_use_for(
 ) -> None:
     code, told, said = polymux(*words, *how, *option, POLYMUX_CATALOGUE=str(filled))
     assert (code, told) == (2, "")
-    assert f"no use for {option[0]}: the catalogue of this computer" in said
+    assert ("usage: " in said, option[0] in said) == (False, True)
 
 
 def test_songs_are_searched(filled: Path, tmp_path: Path) -> None:
@@ -89,7 +88,7 @@ def test_songs_are_searched(filled: Path, tmp_path: Path) -> None:
     assert (code, told.split("\t")[0]) == (0, "Title 3 - Artist 3")
     code, told, said = polymux("search-music", "x", "--catalogue", tmp_path / "empty")
     assert (code, told) == (0, "")
-    assert "nothing was found" in said
+    assert said.count("\n") == 1
 
 
 def recorders(folder: Path, programs: dict[str, str]) -> str:

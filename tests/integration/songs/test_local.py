@@ -71,12 +71,12 @@ def test_covers_are_files_that_can_be_shown(folder: Path, snippets: list[Path]) 
 
 def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) -> None:
     with local(folder) as here:
-        with pytest.raises(NoMatchError, match="no song of the catalogue"):
+        with pytest.raises(NoMatchError):
             here.identify_song(snippets[4])
         assert len(here.search_music("entirely something else")) == 0
         with pytest.raises(polymux.UnsupportedMediaError):
             here.identify_song(b"this is a text, whatever its name says\n" * 20)
-        with pytest.raises(BadRequestError, match="nothing to look for"):
+        with pytest.raises(BadRequestError, match="title"):
             here.search_music(" \t ")
 
 
@@ -129,14 +129,14 @@ def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
 def test_its_owner_is_told_what_is_wrong_with_it(
     filled: Path, snippets: list[Path], statement: str
 ) -> None:
-    place = filled.rename(filled.with_name("broken"))
+    place = filled.rename(filled.with_name("place-7"))
     if statement:
         with sqlite3.connect(place / "songs.sqlite3") as connection:
             connection.execute(statement)
         connection.close()
     else:
         (place / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
-    with local(place) as here, pytest.raises(polymux.CatalogueError, match="broken"):
+    with local(place) as here, pytest.raises(polymux.CatalogueError, match="place-7"):
         here.identify_song(snippets[2])
 
 

@@ -94,10 +94,10 @@ def test_the_command_says_it(doubtful: Doubtful, tmp_path: Path) -> None:
     told = call(*asked, *place, "--min-confidence", "0.5", cwd=tmp_path).stdout
     assert told.startswith(b"song\t")
     refused = call(*asked, *place, "--min-confidence", "1", cwd=tmp_path, code=2).stderr
-    assert b"from 0.5 to 0.99" in refused
+    assert b"0.99" in refused
     # A server has settings of its own, and would not hear of it.
     told = call(*asked, "--min-confidence", "0.5", cwd=tmp_path, code=2).stderr
-    assert b"the catalogue of this computer" in told
+    assert b"--min-confidence" in told
 
 
 @pytest.mark.parametrize("wrong", [0.49, 1.0, float("nan"), "0.9", True])

@@ -98,9 +98,9 @@ def test_an_empty_folder_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     place = ("--catalogue", str(tmp_path / "catalogue"))
     done = call("songs", "add", "empty", *place, cwd=tmp_path)
-    assert b"no files" in done.stderr
+    assert done.stderr.count(b"\n") == 1
     done = call("identify-song", "empty", *place, cwd=tmp_path, code=1)
-    assert b"folder" in done.stderr
+    assert b"empty" in done.stderr
 
 
 def test_folders_that_cannot_be_read_are_told(
@@ -182,10 +182,10 @@ def test_an_empty_path_is_not_the_current_folder(
     monkeypatch.chdir(music)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         for nothing in ("", [""]):
-            with pytest.raises(polymux.InvalidRequestError, match="empty"):
+            with pytest.raises(polymux.InvalidRequestError, match=r"(?i)empty"):
                 catalogue.add(nothing)
         assert catalogue.add(".").added == 4
-        with pytest.raises(polymux.InvalidRequestError, match="empty"):
+        with pytest.raises(polymux.InvalidRequestError, match=r"(?i)empty"):
             catalogue.remove("")
         assert catalogue.count() == 4
         assert catalogue.remove(".") == 4
@@ -194,6 +194,6 @@ def test_an_empty_path_is_not_the_current_folder(
 def test_a_catalogue_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
     """SQLite has names as UTF-8 alone; music may lie under any."""
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
-    with pytest.raises(polymux.CatalogueError, match="no UTF-8"):
+    with pytest.raises(polymux.CatalogueError, match="UTF-8"):
         polymux.Catalogue(folder)
     assert not folder.exists()

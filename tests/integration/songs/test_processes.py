@@ -222,8 +222,8 @@ def test_an_empty_database_begins_anew(filled: Path, music: Path, snippets: list
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("PRAGMA application_id = 7", "another program"),
-        ("PRAGMA user_version = 99", "version 99"),
+        ("PRAGMA application_id = 7", "catalogue"),
+        ("PRAGMA user_version = 99", "99"),
     ],
 )
 def test_another_program_s_database_and_a_newer_one_are_refused(

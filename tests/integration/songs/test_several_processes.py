@@ -57,7 +57,7 @@ def test_one_writes_others_ask_and_a_second_writer_is_refused(
             with pytest.raises(polymux.CatalogueError) as caught:
                 second.add(more)
             assert caught.value.code == "catalogue_busy"
-            assert f"process {writer.pid}" in str(caught.value)
+            assert str(writer.pid) in str(caught.value)
             with pytest.raises(polymux.CatalogueError):
                 second.remove(1)
             # Whoever only asks is kept by nobody.

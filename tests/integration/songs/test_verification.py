@@ -99,7 +99,7 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
         # Whatever the bytes are, they are read within bounds.
         named(reader, snippets)
         await_verified(reader, reader._index.verified + 2)
-        assert "made anew" in caplog.text
+        assert "polymux songs check" in caplog.text
         assert named(reader, snippets) == ALL
         assert reader.identify(snippets[4]) is None
         assert reader.stats().index["memory_bytes"] > 0

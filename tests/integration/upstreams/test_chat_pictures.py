@@ -124,7 +124,6 @@ def test_broken_pictures_are_not_sent(
     answer = chat(server, model="gpt-4o", messages=asked_for)
     assert (answer.status, answer.json()["code"]) == (400, "invalid_request")
     assert answer.json()["param"] == "messages"
-    assert "cannot be read" in answer.json()["error"]
     free = {"messages": [{"role": "user", "content": "Hi"}], "image_url": url}
     answer = server.json(FREE, free)
     assert (answer.status, answer.json()["param"]) == (400, "image_url")

@@ -187,17 +187,17 @@ def test_words_about_the_request_are_told(server: PolymuxServer, bad: Misbehavin
     """C01: what was wrong with it, and nothing else."""
     bad.script(steps.answer(400, error(f"tools[0] is odd, see {SECRETS}", param="tools")))
     answer = chat(server)
-    assert answer.json()["error"].startswith("the upstream groq refuses this: tools[0] is odd, see")
+    assert "tools[0] is odd, see" in answer.json()["error"]
     assert answer.json()["param"] == "tools"
     assert_tells_nothing(answer, bad)
 
 
-@pytest.mark.parametrize("body", [b"<html>Sign in", b'{"oops": "x"}', b"[3]"])
-def test_what_is_no_message_is_not_quoted(
-    server: PolymuxServer, bad: MisbehavingServer, body: bytes
-) -> None:
-    bad.script(steps.answer(400, body))
-    assert chat(server).json()["error"] == "the upstream groq refuses this"
+def test_what_is_no_message_is_not_quoted(server: PolymuxServer, bad: MisbehavingServer) -> None:
+    told = set()
+    for body in (b"<html>Sign in", b'{"oops": "x"}', b"[3]"):
+        bad.script(steps.answer(400, body))
+        told.add(chat(server).json()["error"])
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("fault", BODIES)
