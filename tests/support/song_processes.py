@@ -71,7 +71,7 @@ def look(folder: str, snippet: str) -> None:
             try:
                 change()
             except polymux.CatalogueError as error:
-                print("refused", "cannot be written" in str(error), error.code)
+                print("refused", error.errno is not None, error.code)
         print("memory", catalogue.stats().index["memory_bytes"] > 0)
     with polymux.Local(engines={}, catalogue=folder) as here:
         print("local", here.identify_song(snippet).name)
