@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,10 @@ class HeardSink(EngineSink):
     def preview(self, data: bytes, content_type: str) -> None:
         assert content_type == "image/jpeg"
         self.previews.append(data)
+
+    @property
+    def seed(self) -> int:
+        return int(re.findall(r"\bseed\b[^\d\n]*(\d+)", "\n".join(self.lines))[0])
 
     @property
     def files(self) -> list[Path]:

@@ -111,18 +111,17 @@ def found(folder: Path, steps: Steps) -> dict[str, Any]:
                 lost.append(name)
             elif hashlib.sha256(store.media.path_of(file).read_bytes()).hexdigest() != digest:
                 lost.append(f"{name} is another")
-        rows = {row["name"] for row in store._database.rows("SELECT name FROM files")}
-        nobodys = "SELECT name FROM files JOIN jobs ON job = id WHERE status != 'succeeded'"
-        lost += [f"{row['name']} is nobody's" for row in store._database.rows(nobodys)]
         there = {one.name for one in (folder / "media").glob("*/*")}
         drafts = [one.name for one in (folder / "drafts").iterdir()]
         used = store.media.used_bytes
         expected = sum((folder / "media" / one[:2] / one).stat().st_size for one in there)
     finally:
         store.close()
-    with sqlite3.connect(folder / "catalogue.db") as connection:
+    with closing(sqlite3.connect(folder / "catalogue.db")) as connection:
         (sound,) = connection.execute("PRAGMA integrity_check").fetchone()
-    connection.close()
+        rows = {name for (name,) in connection.execute("SELECT name FROM files")}
+        nobodys = "SELECT name FROM files JOIN jobs ON job = id WHERE status != 'succeeded'"
+        lost += [f"{name} is nobody's" for (name,) in connection.execute(nobodys)]
     parts = [one.name for one in folder.iterdir() if ".part" in one.name]
     return {"lost": lost, "torn": sorted(rows ^ there), "drafts": drafts + parts, "sound": sound,
             "used": used - expected}  # fmt: skip

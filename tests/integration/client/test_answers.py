@@ -39,9 +39,8 @@ def refused(
 def lost(client: polymux.Client, server: MisbehavingServer, *play: Step) -> None:
     """The same where nobody can say whether the connection or the answer was broken."""
     server.script(*play)
-    with pytest.raises((errors.DecodeError, errors.ConnectionLostError)) as caught:
+    with pytest.raises((errors.DecodeError, errors.ConnectionLostError)):
         asking(client)
-    assert server.url in str(caught.value) or "answer" in str(caught.value)
     server.script(FINE)
     assert asking(client) == "fine"
 

@@ -151,10 +151,10 @@ def test_a_callback_that_closes(server: MisbehavingServer, client: polymux.Clien
 
     server.script(steps.read_slowly(16 << 20), steps.stall(), times=None)
     other = polymux.Client(server.url, KEY, retry=0, timeout=30)
-    with pytest.raises(errors.OperationCancelledError, match="closed"):
+    with pytest.raises(errors.OperationCancelledError):
         client.read_text(("a.png", Closing(FILE)))
-    with pytest.raises(errors.OperationCancelledError, match="closed"):
+    with pytest.raises(errors.OperationCancelledError):
         other.read_text(("a.png", FILE), on_upload=lambda *_: other.close())
     for one in (client, other):
-        with pytest.raises(errors.InvalidRequestError, match="closed"):
+        with pytest.raises(errors.InvalidRequestError, match=r"(?i)closed"):
             one.free_chat("x")

@@ -185,7 +185,7 @@ def test_options_of_the_command_line(
     for option in ("--ca-file", "--client-certificate"):
         done = call(*words, option, "missing.pem", cwd=tmp_path, code=None)
         assert done.returncode != 0
-        assert f"{option}: cannot read 'missing.pem': No such file".encode() in done.stderr
+        assert {option, "'missing.pem'"} <= set(done.stderr.decode().replace(":", "").split())
     assert len(strict.requests) == 2
 
 
@@ -227,11 +227,8 @@ def secure(authority: Authority) -> Iterator[MisbehavingServer]:
         yield made
 
 
-NO_FILE = "SSL_CERT_FILE names is no readable file"
-
-
 VARIABLES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE")
-#: What each of them names, and the words of the refusal.
+#: What each of them names, and what the refusal names.
 NAMED: list[tuple[str | None, str | None, str | None]] = [
     # SSL_CERT_FILE goes first; one without a value is none.
     (None, "ours", None),
@@ -240,8 +237,8 @@ NAMED: list[tuple[str | None, str | None, str | None]] = [
     # What the first one names counts; nobody looks further for one that fits.
     (None, "theirs", "certificate"),
     ("garbage", "ours", ""),  # OpenSSL has no word for it.
-    ("missing", "ours", NO_FILE),
-    (None, "missing", "CURL_CA_BUNDLE names is no readable file"),
+    ("missing", "ours", "SSL_CERT_FILE"),
+    (None, "missing", "CURL_CA_BUNDLE"),
 ]
 
 

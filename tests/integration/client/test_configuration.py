@@ -67,11 +67,11 @@ def test_an_empty_key_is_none(
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [('chat_modle = "m"', "chat_modle is not known (did you mean chat_model?)"),
-     ("timeout = 5", "timeout is not known (known: base_url, api_key"),
-     ("[client]\nchat_model = 'm'", "client is not known"),
-     ("base_url = ", "is not valid TOML"), ("a = 1" + "0" * 5000, "is not valid TOML"),
-     ("a = " + "[" * 5000, "is not valid TOML"), (None, "cannot read POLYMUX_CONFIG")],
+    [('chat_modle = "m"', r"chat_modle.*chat_model\b"),
+     ("timeout = 5", "timeout.*base_url"),
+     ("[client]\nchat_model = 'm'", r"\bclient\b"),
+     ("base_url = ", "TOML"), ("a = 1" + "0" * 5000, "TOML"),
+     ("a = " + "[" * 5000, "TOML"), (None, "POLYMUX_CONFIG")],
 )  # fmt: skip
 def test_a_file_that_is_wrong(
     text: str | None, told: str, server: MisbehavingServer, file: Path
@@ -80,9 +80,8 @@ def test_a_file_that_is_wrong(
     if text is not None:
         file.write_text(text)
     with polymux.Client(server.url) as client:
-        with pytest.raises(InvalidRequestError) as refused:
+        with pytest.raises(InvalidRequestError, match=told):
             client.free_chat("hello")
-        assert told in str(refused.value)
         assert not server.connections
         # As editors of Windows save it.
         file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n[songs]\ncatalogue = "x"\n')

@@ -84,7 +84,7 @@ def test_a_stream_in_another_loop(server: MisbehavingServer) -> None:
         asyncio.run(read(asyncio.run(begin())))
     with asyncio.Runner() as runner:
         stream = runner.run(begin())
-        with pytest.raises(RuntimeError, match="another event loop"):
+        with pytest.raises(RuntimeError, match="event loop"):
             asyncio.run(read(stream))
         runner.run(client.aclose())
 

@@ -96,7 +96,7 @@ def test_each_of_ours_once(way: str, server: MisbehavingServer, client: polymux.
 @pytest.mark.parametrize("name", ["Content-Type", "content-type", "Content-Length", "Host"])
 def test_fields_that_are_the_bodys(name: str) -> None:
     """A second type beside the body's would have it read as something else."""
-    with pytest.raises(InvalidRequestError, match="no field that can be added"):
+    with pytest.raises(InvalidRequestError, match=name):
         polymux.Client("http://127.0.0.1:8000", KEY, headers={name: "text/plain"})
 
 

@@ -127,7 +127,7 @@ def test_a_slow_file_that_may_be_slow(server: MisbehavingServer) -> None:
     for timeout in (None, 30, math.inf, Timeout(idle=math.inf)):
         assert file.read(timeout=timeout) == b"x" * 4
     assert remote_file._limits(1, None, 1).total_ms >= 1_900_000
-    with pytest.raises(errors.InvalidRequestError, match="above 0"):
+    with pytest.raises(errors.InvalidRequestError, match="total=0"):
         file.read(timeout=0)
 
 
@@ -140,13 +140,14 @@ def test_the_same_verification_as_the_calls(authority: Authority) -> None:
             file = picture(server, verify=verify)
             assert file.read() == b"a picture"
             assert asyncio.run(pickle.loads(pickle.dumps(file)).aread()) == b"a picture"
+        here = f"127.0.0.1:{server.port}"
         with pytest.raises(errors.TLSError):
-            remote_file.RemoteFile(file.url, host=file._host).read()
+            remote_file.RemoteFile(file.url, host=here).read()
         there = f"127.0.0.1:{other.port}"
         server.script(steps.redirect(302, f"https://{there}/b.png"), path="/to")
         # Where the policy lets a fetch go on to another host, that one's certificate counts.
         policy = FetchPolicy(
-            allowed_hosts=picture(server, verify=False)._policy().allowed_hosts,
+            allowed_hosts=(here,),
             allowed_networks=("127.0.0.0/8",),
             allowed_ports=(other.port,),
             verify_allowed_hosts=False,
@@ -184,7 +185,7 @@ def test_a_refusal_is_the_same_by_every_way(
     error = caught.value
     assert (error.code, error.message, error.type) == ("gone", "it was removed", "not_found")
     assert error.body == body
-    with pytest.raises(polymux.DecodeError, match=r"a part of the file only"):
+    with pytest.raises(polymux.DecodeError, match="bytes 0-2/1000"):
         fetched()
     assert not list(tmp_path.iterdir())
 
@@ -216,7 +217,7 @@ def test_one_face_for_all_files(server: MisbehavingServer, tmp_path: Path) -> No
         assert file.url == (None if file is here else file.url)
     for made in (remote, local):
         assert not hasattr(made, "report")
-        with pytest.raises(AttributeError, match="has no report"):
+        with pytest.raises(AttributeError, match="convert_to_mp3"):
             made.report.frames  # noqa: B018
         assert pickle.loads(pickle.dumps(made)) == made
     assert local.url == (tmp_path / "b.mp3").as_uri()

@@ -71,7 +71,7 @@ def test_files_of_this_machine(
         assert sent.file_name == name
         assert polymux.probe(file).best_audio_stream is not None
         assert polymux.convert_to_mp3(file).size_bytes
-    with pytest.raises(TypeError, match=r"give what its \.read\(\) gives"):
+    with pytest.raises(TypeError, match=r"\.read\(\)"):
         polymux.probe(RemoteFile("http://127.0.0.1/a.mp3"))
     with (tmp_path / "b.mp3").open("wb") as out, pytest.raises(polymux.InvalidRequestError):
         ours.transcribe(polymux.convert_to_mp3(path, out))
@@ -95,5 +95,5 @@ def test_an_answer_goes_back_into_its_conversation(
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     sent = [json.loads(request.body)["messages"] for request in server.requests]
     assert sent[1:] == [[asked, said, result], [asked, plain, asked]]
-    with pytest.raises(TypeError, match="cannot be sent as JSON"):
+    with pytest.raises(TypeError, match="JSON"):
         client.chat([asked, client])  # type: ignore[list-item]

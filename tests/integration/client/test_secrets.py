@@ -225,7 +225,7 @@ def test_what_clients_show(kind: Any, server: MisbehavingServer) -> None:
             for told in (repr(part), str(part), f"{part}"):
                 assert SECRET not in told, type(part)
                 assert OTHER not in told, type(part)
-        with pytest.raises(TypeError, match="pickled") as caught:
+        with pytest.raises(TypeError) as caught:
             pickle.dumps(one)
         check(caught.value)
     for part in parts_of(client):

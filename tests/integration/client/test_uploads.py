@@ -87,7 +87,7 @@ def test_an_asynchronous_iterable_is_refused_where_no_loop_could_read_it(
 ) -> None:
     """At once, and not by the deadline of the whole."""
     for file in (awaited(b"x"), ("a.png", awaited(b"x"))):
-        with pytest.raises(TypeError, match="'file' is an asynchronous iterable: AsyncClient"):
+        with pytest.raises(TypeError, match="AsyncClient"):
             client.read_text(file)
     assert server.requests == []
 

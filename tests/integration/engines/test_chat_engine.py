@@ -87,7 +87,7 @@ def test_models_have_names(chat_server: PolymuxServer, chat_client: polymux.Clie
     for wanted, called in ((None, own), ("default", own), (own, own), ("chat", "chat")):
         assert chat_client.chat("Hi", model=wanted, max_completion_tokens=1).model == called
     for unknown in ("gpt-9", "../../etc/passwd", "x" * 256, f"{own}.gguf"):
-        with pytest.raises(BadRequestError, match="no such chat model") as refused:
+        with pytest.raises(BadRequestError) as refused:
             chat_client.chat("Hi", model=unknown)
         assert refused.value.code == "model_not_found"
         assert refused.value.param == "model"
@@ -107,12 +107,15 @@ def test_freellm(chat_client: polymux.Client) -> None:
 
 
 def test_what_it_cannot_do(chat_client: polymux.Client) -> None:
-    for url in ("data:image/png;base64,AAAA", "http://127.0.0.1:9/a.png"):
+    gif = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+    for url in (gif, "http://127.0.0.1:9/a.png"):
         picture = [{"type": "image_url", "image_url": {"url": url}}]
-        with pytest.raises(BadRequestError, match="no pictures"):
+        with pytest.raises(BadRequestError) as refused:
             chat_client.chat([{"role": "user", "content": picture}])
-    with pytest.raises(BadRequestError, match="no pictures"):
-        chat_client.free_chat("x", image_url="http://127.0.0.1:9/a.png")
+        assert (refused.value.code, refused.value.param) == ("invalid_request", "messages")
+    with pytest.raises(BadRequestError) as refused:
+        chat_client.free_chat("x", image_url=gif)
+    assert refused.value.param == "image_url"
     with pytest.raises(BadRequestError, match="context"):
         chat_client.chat("word " * 4000)
     assert chat_client.chat("x", max_completion_tokens=2).choices
@@ -127,7 +130,7 @@ def test_patterns_that_the_grammar_lacks_are_checked(
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     answer = chat_client.chat("Say hi.", response_format=form, max_completion_tokens=32, seed=1)
     assert isinstance(json.loads(answer.choices[0].message.content or ""), str)
-    assert "breaks the schema" in answer.headers["polymux-warnings"]
+    assert "response_format" in answer.headers["polymux-warnings"]
 
 
 def test_fields_that_it_does_not_know_are_told(chat_server: PolymuxServer) -> None:
@@ -136,7 +139,7 @@ def test_fields_that_it_does_not_know_are_told(chat_server: PolymuxServer) -> No
     for stream in (False, True):
         answer = chat_server.json(CHAT, given | {"service_tier": "flex", "stream": stream})
         assert answer.status == 200
-        assert answer.headers["polymux-warnings"].startswith('"service_tier: ')
+        assert "service_tier" in answer.headers["polymux-warnings"]
     assert "polymux-warnings" not in chat_server.json(CHAT, given).headers
 
 

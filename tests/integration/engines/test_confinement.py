@@ -92,16 +92,16 @@ def test_a_confined_process(tmp_path: Path) -> None:
     done, in_force = tried(tmp_path, paths, wanted)
     free, _ = tried(tmp_path, paths)
     assert all(free.values())
-    assert "no new privileges" in in_force
+    assert any("privileges" in one for one in in_force)
     assert done[f"read {allowed / 'file'}"]
     assert done[f"write {allowed / 'file'}"]
-    if any(one.startswith("landlock") for one in in_force):
+    if any("landlock" in one for one in in_force):
         assert not done[f"read {secret / 'file'}"]
         assert not done[f"write {secret / 'file'}"]
-    if "own network namespace" in in_force:
+    if sandbox.NO_NETWORK in in_force:
         assert not done["connect"]
     # What this machine's kernel can is known: the test may not pass because it does nothing.
-    assert any(one.startswith("landlock") or "namespace" in one for one in in_force), in_force
+    assert any("landlock" in one or one == sandbox.NO_NETWORK for one in in_force), in_force
 
 
 def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> 
     (tmp_path / "model").write_bytes(b"x")
     path = str(tmp_path / "model")
     done, in_force = tried(tmp_path, path, model_confinement(settings))
-    assert {"no new privileges", "limit CORE 0", "own network namespace"} <= {*in_force}
+    assert {"CORE", sandbox.NO_NETWORK} <= {*in_force, *" ".join(in_force).split()}
     assert not done["connect"]
     assert done[f"read {path}"]
 
@@ -186,7 +186,7 @@ def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:
         [sys.executable, "-m", "polymux", "doctor", "--json"], capture_output=True, check=True
     )
     told = json.loads(said.stdout)["confinement"]
-    assert "no new privileges" in told
-    of_both = [[one for one in found if not one.startswith("limit ")]
+    assert any("privileges" in one for one in told)
+    of_both = [[one for one in found if "limit" not in one]
                for found in (asyncio.run(body()), told)]  # fmt: skip
     assert of_both[0] == of_both[1]

@@ -45,7 +45,6 @@ class Heard:
 
     async def leave_at_the_first_step(self, work: OperationRequest) -> None:
         """The process must end the work by itself."""
-        process = await self.backend._ready()
         self._frames.clear()
         begun = asyncio.Event()
 
@@ -56,11 +55,13 @@ class Heard:
 
         task = asyncio.create_task(self.backend.run(work, Leaving(lambda: None, self._draft)))
         await begun.wait()
+        process = self.backend.process
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         ends = [one.kind for one in self._frames if one.kind in ("done", "failed", "cancelled")]
         assert ends == ["cancelled"]
+        assert process is not None
         assert self.backend.process is process
         assert process.busy == 0
 

@@ -163,7 +163,7 @@ def test_columns_are_read_one_after_the_other(tesseract: polymux.Local, tmp_path
         tesseract.read_text(tmp_path / "page.png", lang="osd")
     assert [line for line in text.splitlines() if line] == [HEADING, *LEFT, *RIGHT]
     assert refused.value.param == "lang"
-    assert str(refused.value).replace("installed: osd", "").count("osd") <= 1
+    assert str(refused.value).count("osd") <= 2
 
 
 def test_tesseract_reads_pages_that_lie_on_their_side(tesseract: polymux.Local) -> None:
@@ -176,7 +176,7 @@ def test_tesseract_s_languages(tesseract: polymux.Local) -> None:
     german = ("Der Hund liegt im Garten", "und wartet auf den Abend")
     text = tesseract.read_text(encoded(page(german, 700)), lang="deu+eng").text
     assert words_of(text) == words_of(" ".join(german))
-    with pytest.raises(polymux.BadRequestError, match="not installed: xyz"):
+    with pytest.raises(polymux.BadRequestError, match="xyz"):
         tesseract.read_text(encoded(page()), lang="eng+xyz")
 
 

@@ -38,7 +38,7 @@ def test_answers_fit_or_a_warning_tells(chat_client: polymux.Client, name: str) 
     value = json.loads(answer.choices[0].message.content or "")
     fits = jsonschema.Draft202012Validator(SCHEMAS[name]).is_valid(value)
     warning = answer.headers.get("polymux-warnings", "")
-    assert ("breaks the schema" in warning) is not fits, value
+    assert ("response_format" in warning) is not fits, value
 
 
 ABOVE_300 = {"type": "object", "properties": {"a": {"type": "number", "minimum": 10**9}},
@@ -77,7 +77,7 @@ def test_control_tokens_in_texts_are_text(chat_client: polymux.Client) -> None:
     plain = [{"role": "user", "content": "Hi\nsystem\nSay no"}, QUESTION[0]]
     odd = [{"role": "user", "content": words}, QUESTION[0]]
     answer = chat_client.chat(odd, max_completion_tokens=1)
-    assert "<|im_end|>, <|im_start|> is a control token" in answer.headers["polymux-warnings"]
+    assert "<|im_end|>, <|im_start|>" in answer.headers["polymux-warnings"]
     without = chat_client.chat(plain, max_completion_tokens=1)
     assert "polymux-warnings" not in without.headers
     assert answer.usage is not None
@@ -85,7 +85,5 @@ def test_control_tokens_in_texts_are_text(chat_client: polymux.Client) -> None:
     # As tokens of their own, they would be one each.
     assert (answer.usage.prompt_tokens or 0) > (without.usage.prompt_tokens or 0) + 6
     parts = [{"role": "user", "content": [{"type": "text", "text": words}]}]
-    assert (
-        "control token"
-        in chat_client.chat(parts, max_completion_tokens=1).headers["polymux-warnings"]
-    )
+    answer = chat_client.chat(parts, max_completion_tokens=1)
+    assert "<|im_end|>" in answer.headers["polymux-warnings"]

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from polymux.engines.process.supervisor import EngineBackend
     from polymux.service.service import Service
 
-NOT_LOADED = "it could not be loaded: the log says why"
-
 
 @in_loop
 async def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> None:
@@ -112,10 +110,10 @@ def test_an_engine_that_cannot_be_loaded(
         with pytest.raises(kind) as failed:
             await service.call(asked("echo x"))
         assert failed.value.code == code
-        assert "canary" not in str(failed.value)
         health = backend.health()
-        assert (health.state, health.detail) == ("failed", NOT_LOADED)
-        assert f"the engine faulty could not be loaded: {failed.value}" in caplog.messages
+        assert (health.state, bool(health.detail)) == ("failed", True)
+        assert "canary" not in f"{failed.value} {health.detail}"
+        assert any("faulty" in one and str(failed.value) in one for one in caplog.messages)
         assert service.places["faulty"].running == 0
 
     test(tmp_path)
@@ -123,7 +121,7 @@ def test_an_engine_that_cannot_be_loaded(
 
 @served(QUICK._replace(load_s=1.5), load="slow")
 async def test_loading_has_a_deadline(service: Service) -> None:
-    with pytest.raises(InternalServerError, match=r"not loaded within 2 s"):
+    with pytest.raises(InternalServerError, match=r"\b2 s\b"):
         await service.call(asked("echo x"))
 
 
@@ -158,8 +156,9 @@ async def test_errors_come_back_as_what_they_are(service: Service) -> None:
 def test_a_path_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
     @served()
     async def test(service: Service) -> None:
-        with pytest.raises(InternalServerError, match="not its own"):
+        with pytest.raises(InternalServerError) as failed:
             await service.call(asked("steal /etc/passwd"))
+        assert failed.value.code == "engine_failed"
 
     test(tmp_path)
 

@@ -147,18 +147,16 @@ def test_the_tool_that_is_named_is_called(client: polymux.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    "given",
     [
-        ({"tools": [tool("nothing")], "tool_choice": NAMED}, None),
-        ({"model": "plain", "tools": [WEATHER], "tool_choice": NAMED}, "calls no tools"),
-        ({"model": "plain", "tools": [WEATHER], "tool_choice": "required"}, "calls no tools"),
-        ({"tool_choice": "required"}, "there are no tools"),
+        {"tools": [tool("nothing")], "tool_choice": NAMED},
+        {"model": "plain", "tools": [WEATHER], "tool_choice": NAMED},
+        {"model": "plain", "tools": [WEATHER], "tool_choice": "required"},
+        {"tool_choice": "required"},
     ],
     ids=["another tool", "named of a plain template", "required of it", "required of none"],
 )
-def test_what_cannot_be_called(
-    client: polymux.Client, given: dict[str, Any], words: str | None
-) -> None:
-    with pytest.raises(polymux.BadRequestError, match=words) as caught:
+def test_what_cannot_be_called(client: polymux.Client, given: dict[str, Any]) -> None:
+    with pytest.raises(polymux.BadRequestError) as caught:
         asked(client, [QUESTION], **given)
     assert caught.value.param == "tool_choice"

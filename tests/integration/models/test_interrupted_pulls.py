@@ -78,16 +78,15 @@ def test_the_end_within_a_file(home: Broken, number: int, code: int) -> None:
 def test_ctrl_c_keeps_it_and_rm_removes_it(home: Broken) -> None:
     with Shell(*home.words, *home.pull, cwd=home.folder) as terminal:
         home.wait_for(HALF)
-        terminal.interrupt("interrupted")
+        terminal.press("\x03")
         assert terminal.end() == 130
-    assert "what was fetched is kept: the same command goes on with it" in terminal.text
     home.wait_for(HALF)
     # The next one says from the beginning what is there, and calls that no speed.
     home.there.stops = [1]
     with Shell(*home.words, *home.pull, cwd=home.folder) as terminal:
-        terminal.wait_for(r" 50%  fetched 482\.0 kB of 964\.0 kB  m\.gguf")
+        terminal.wait_for(r"50%.*482\.0 kB.*964\.0 kB.*m\.gguf")
         home.wait_for(HALF + 1)
-        terminal.interrupt("interrupted")
+        terminal.press("\x03")
         assert terminal.end() == 130
     home.run("rm", "tiny", "--yes")
     assert contents(home.models) == {}

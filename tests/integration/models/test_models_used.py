@@ -90,10 +90,10 @@ def test_an_engine_is_told_a_name(folder: ModelsFolder, tmp_path: Path) -> None:
         assert made.version == folder.get("twice").manifest.files[1].sha256
     engines = {"up": EngineSettings("upscale", {"model": "thrice"}), "chat": EngineSettings("chat")}
     with polymux.Local(engines=engines) as local:
-        with pytest.raises(polymux.NoBackendError, match="no upscale model thrice") as refused:
+        with pytest.raises(polymux.NoBackendError, match="thrice") as refused:
             local.upscale_image(picture(), model=UPSCALER)
         assert refused.value.status == 501
-        with pytest.raises(polymux.NoBackendError, match="no chat model is installed"):
+        with pytest.raises(polymux.NoBackendError, match="models pull"):
             local.chat("Hi")
 
 

@@ -99,7 +99,7 @@ def test_what_the_catalogue_knows_counts(
         )
 
     good = offered.files[NAME][f"unet/{WEIGHTS}"]
-    with pytest.raises(ModelError, match="another file now than the one that the catalogue knows"):
+    with pytest.raises(ModelError, match=WEIGHTS):
         pull(offered, model(tmp_path, files=pinned(good + b"?")), folder)
     assert offered.asked == []
     pull(offered, model(tmp_path, files=pinned(good)), folder)
@@ -107,7 +107,7 @@ def test_what_the_catalogue_knows_counts(
     begins = f'{{source = "r", path = "unet/{WEIGHTS}", name = "x", sha256_begins = "%s"}},'
     found = repositories.resolved(model(tmp_path, begins % sha256(good)[:10]))
     assert found.files[0].sha256 == sha256(good)
-    with pytest.raises(ModelError, match="does not begin with 0123"):
+    with pytest.raises(ModelError, match="0123"):
         repositories.resolved(model(tmp_path, begins % "0123"))
 
 
@@ -117,7 +117,7 @@ def test_bytes_that_differ_from_the_list(
 ) -> None:
     data = offered.files[NAME][path]
     offered.sent[path] = data[:-1] + b"?"
-    with pytest.raises(ModelError, match="is not what it should be"):
+    with pytest.raises(ModelError, match=path):
         pull(offered, model(tmp_path), folder)
     assert folder.find("tiny") is None
     assert offered.sent[path] not in contents(folder.path).values()
@@ -137,7 +137,7 @@ def test_a_list_that_leads_elsewhere(
     offered: Hub, folder: ModelsFolder, tmp_path: Path, path: str
 ) -> None:
     offered.listed["unet/config.json"] = {"path": path}
-    with pytest.raises(ModelError, match="leads elsewhere"):
+    with pytest.raises(ModelError, match=NAME):
         pull(offered, model(tmp_path), folder)
     assert offered.asked == []
     assert contents(folder.path) == {}
@@ -146,11 +146,11 @@ def test_a_list_that_leads_elsewhere(
 @pytest.mark.parametrize(
     ("lie", "words"),
     [
-        ({"size": -1}, "no size or no hash"),
-        ({"oid": "0" * 39}, "no size or no hash"),
-        ({"lfs": {"oid": "zz", "size": 3}}, "no size or no hash"),
-        ({"path": "vae/config.json"}, "twice"),
-        ({"path": 5}, "none of files"),
+        ({"size": -1}, "unet/config.json"),
+        ({"oid": "0" * 39}, "unet/config.json"),
+        ({"lfs": {"oid": "zz", "size": 3}}, "unet/config.json"),
+        ({"path": "vae/config.json"}, "vae/config.json"),
+        ({"path": 5}, NAME),
     ],
 )
 def test_a_list_of_nonsense(
@@ -165,11 +165,11 @@ def test_a_list_of_nonsense(
 @pytest.mark.parametrize(
     ("where", "status", "words"),
     [
-        ("/revision/", 401, "agreed to its terms.*models add NAME FOLDER"),
-        ("/resolve/", 403, "agreed to its terms"),
-        ("/revision/", 404, f"there is no repository {NAME}"),
-        ("/tree/", 429, "try again later"),
-        ("/tree/", 500, "status 500"),
+        ("/revision/", 401, "models add"),
+        ("/resolve/", 403, "models add"),
+        ("/revision/", 404, NAME),
+        ("/tree/", 429, NAME),
+        ("/tree/", 500, "500"),
     ],
 )
 def test_a_service_that_refuses(
@@ -183,22 +183,22 @@ def test_a_service_that_refuses(
 
 def test_terms_that_must_be_agreed_to(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
     offered.about["gated"] = "auto"
-    with pytest.raises(ModelError, match="agreed to its terms"):
+    with pytest.raises(ModelError, match="models add"):
         pull(offered, model(tmp_path), folder)
     offered.about = {"sha": "main"}
-    with pytest.raises(ModelError, match="tells no commit"):
+    with pytest.raises(ModelError, match=r"\bmain\b"):
         pull(offered, model(tmp_path), folder)
 
 
 def test_files_and_folders_that_there_are_not(
     offered: Hub, folder: ModelsFolder, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError, match="has no file x"):
+    with pytest.raises(ModelError, match=r"\bx\b"):
         pull(offered, model(tmp_path, '{source = "r", path = "x", name = "y"},'), folder)
-    with pytest.raises(ModelError, match="has no folder scheduler"):
+    with pytest.raises(ModelError, match="scheduler"):
         pull(offered, model(tmp_path, '{source = "r", path = "scheduler"},'), folder)
     del offered.files[NAME][f"vae/{WEIGHTS}"]
-    with pytest.raises(ModelError, match="there are no weights of vae"):
+    with pytest.raises(ModelError, match=r"\bvae\b"):
         pull(offered, model(tmp_path), folder)
 
 
@@ -208,7 +208,7 @@ def test_the_storage_is_judged_like_any_address(
     with pytest.raises(URLRefusedError):
         download.pull(model(tmp_path), folder)
     monkeypatch.setenv("POLYMUX_MODELS_URL", "file:///etc")
-    with pytest.raises(ValueError, match="POLYMUX_MODELS_URL must be an address"):
+    with pytest.raises(ValueError, match="POLYMUX_MODELS_URL"):
         download.pull(model(tmp_path), folder)
 
 
@@ -224,7 +224,7 @@ def test_pickles_are_converted(offered: Hub, folder: ModelsFolder, tmp_path: Pat
     data = kept[f"unet/{WEIGHTS}"]
     assert data.endswith(numbers)
     assert b'"w.x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}' in data
-    assert "pickles there, converted" in made.manifest.source
+    assert "pickle" in made.manifest.source
     assert folder.damage(made) == []
     assert hashlib.sha256(data).hexdigest() in {one.sha256 for one in made.manifest.files}
 
@@ -233,10 +233,10 @@ def test_a_pickle_that_wants_more(offered: Hub, folder: ModelsFolder, tmp_path: 
     files = pipeline({"unet": "diffusion_pytorch_model.bin"})
     files["unet/diffusion_pytorch_model.bin"] = pickled({"w": (bytes(4), (1,))}, evil=Path.touch)
     offered.files[NAME] = files
-    with pytest.raises(ModelError, match=r"contains .*not only tensors"):
+    with pytest.raises(ModelError, match=r"getattr|touch"):
         pull(offered, model(tmp_path), folder)
     assert folder.find("tiny") is None
     # Pickles in several pieces are not converted.
     offered.files[NAME] = pipeline({"unet": "diffusion_pytorch_model-00001-of-00002.bin"})
-    with pytest.raises(ModelError, match=r"are pickles.*docs/models\.md"):
+    with pytest.raises(ModelError, match=r"docs/models\.md"):
         pull(offered, model(tmp_path), folder)

@@ -124,7 +124,7 @@ def test_estimates_learn_of_work(models: dict[str, Path], sink: HeardSink) -> No
     before = estimated(engine, sink)
     assert estimated(engine, sink, num_outputs=2)["seconds"] == pytest.approx(2 * before["seconds"])
     assert before["memory_bytes"] > 0
-    assert "1 x 10 steps of 256 x 256" in before["why"]
+    assert "256 x 256" in before["why"]
     for _ in range(2):  # The first loads, which says nothing.
         engine.run(diffusing.request("generate_image", "B", **PICTURE), sink, Token())
     after = estimated(engine, sink)

@@ -41,7 +41,7 @@ def test_no_creativity_is_the_enlarged_picture(work: Work) -> None:
     output, sink = work(creativity=0)
     with Image.open(output.value[0].path) as opened:
         assert numpy.array_equal(numpy.asarray(opened), resized(SMALL, (120, 100)))
-    assert any("creativity=0" in line for line in sink.lines)
+    assert any("creativity" in line for line in sink.lines)
 
 
 def test_little_creativity_stays_closer_than_much(paint: Paint) -> None:
@@ -165,11 +165,11 @@ def test_a_network_enlarges_where_there_is_one(detail: dict[str, Path], tmp_path
         found = numpy.asarray(opened)
     assert found.shape == (100, 120, 3)
     assert 0 < difference(found, resized(SMALL, (120, 100))) < 10
-    assert any("realesr-animevideov3-x2 enlarges" in line for line in sink.lines)
+    assert any("realesr-animevideov3-x2" in line for line in sink.lines)
 
 
 def test_what_nothing_here_does_is_refused(work: Work) -> None:
-    with pytest.raises(errors.NoBackendError, match="repairs hands") as caught:
+    with pytest.raises(errors.NoBackendError) as caught:
         work(handfix="hands_only")
     assert caught.value.param == "handfix"
 

@@ -38,7 +38,7 @@ def test_every_solver_does_a_single_step(paint: Paint) -> None:
 
 
 def test_the_others_are_refused(work: Work) -> None:
-    with pytest.raises(errors.BadRequestError, match="there are: DPM"):
+    with pytest.raises(errors.BadRequestError, match="Euler"):
         work(scheduler=WITHOUT_COUNTERPART[0])
 
 
@@ -162,7 +162,7 @@ def test_what_is_no_weights(work: Work, tmp_path: Path, field: str, content: byt
         safetensors.save_file({FOREIGN[field]: torch.zeros(3, 3)}, path)
     else:
         path.write_bytes(content)
-    with pytest.raises(errors.BadRequestError, match=f"^{field}: ") as caught:
+    with pytest.raises(errors.BadRequestError, match=field) as caught:
         work(**{f"{field}_file": upload(path)})
     assert caught.value.param == field
 
@@ -171,7 +171,7 @@ def test_what_is_no_weights(work: Work, tmp_path: Path, field: str, content: byt
 def test_a_missing_model_is_named(detail: dict[str, Path], tmp_path: Path, missing: str) -> None:
     pulled = {ROLE: "juggernaut-reborn", "detail:controlnet": "control-v11f1e-sd15-tile"}[missing]
     engine = diffusing.engine({role: one for role, one in detail.items() if role != missing})
-    with pytest.raises(errors.NoBackendError, match=f"'polymux models pull {pulled}'") as caught:
+    with pytest.raises(errors.NoBackendError, match=f"polymux models pull {pulled}") as caught:
         worked(engine, tmp_path, SMALL)
     assert caught.value.status == 501
 

@@ -102,7 +102,7 @@ def test_all_weights_in_one_file(painter: Path, tmp_path: Path) -> None:
     for part in PARTS:
         assert same(found[part], before[part])
     (painter / CHECKPOINT).write_bytes(b"no weights")
-    with pytest.raises(errors.NoBackendError, match="cannot be used"):
+    with pytest.raises(errors.NoBackendError, match=r"\bsd\b"):
         folders.loaded(painter, torch.float32)
 
 
@@ -112,7 +112,7 @@ def test_pickles_that_became_safetensors(painter: Path) -> None:
     pickle = plain.with_suffix(".bin")
     torch.save(safetensors.load_file(plain), pickle)
     plain.unlink()
-    with pytest.raises(errors.NoBackendError, match="pickles"):
+    with pytest.raises(errors.NoBackendError, match="pickle"):
         folders.loaded(painter, torch.float32)
     convert(pickle, plain)
     assert same(folders.loaded(painter, torch.float32)["unet"], before["unet"])

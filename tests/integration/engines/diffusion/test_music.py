@@ -98,17 +98,16 @@ def test_seeds_repeat_bit_for_bit(make: Make, sink: HeardSink) -> None:
     for name in ("audio", "spectrogram"):
         assert first.value[name].path.read_bytes() == again.value[name].path.read_bytes()
     assert audio(make(seed=2)) != audio(first)
-    assert "seed: 1" in sink.lines
+    assert sink.seed == 1
     sink.lines.clear()
     by_chance = audio(make(seed=None))
-    told = next(line for line in sink.lines if line.startswith("seed: "))
-    assert audio(make(seed=int(told.removeprefix("seed: ")))) == by_chance
+    assert audio(make(seed=sink.seed)) == by_chance
 
 
 def test_long_descriptions_are_cut_and_that_is_told(make: Make, sink: HeardSink) -> None:
     make(prompt_a="x" * 100, prompt_b="y" * 200)
     for name, count in (("prompt_a", 100), ("prompt_b", 200)):
-        assert f"{name}: of its {count} tokens the model reads the first 75" in sink.lines
+        assert any(all(word in one for word in (name, f"{count}", "75")) for one in sink.lines)
 
 
 def test_without_denoising_the_seed_is_heard(make: Make, sink: HeardSink, folder: Path) -> None:
@@ -118,7 +117,7 @@ def test_without_denoising_the_seed_is_heard(make: Make, sink: HeardSink, folder
     played = _media.play_picture(grey, NARROW, 512, 1, 1, None, None)
     assert samples(output).tobytes() == _media.finish_sound(played["samples"])
     assert output.metrics["steps"] == 0
-    assert any("as it is" in line for line in sink.lines)
+    assert any("denoising" in line for line in sink.lines)
 
 
 @pytest.mark.parametrize(("steps", "denoising", "done"), [(8, 0.5, 5), (4, 1.0, 4), (1, 0.1, 1)])
@@ -147,9 +146,9 @@ def test_cancelling_ends_within_a_step(
 def test_a_stand_in_is_told_and_as_long_as_it_is_wide(make: Make, sink: HeardSink) -> None:
     output = make(seed_image_id="og_beat", num_inference_steps=1, denoising=1.0)
     assert len(samples(output)) == 512 * 441
-    assert any("og_beat: a stand-in" in line for line in sink.lines)
+    assert any("og_beat.png" in line for line in sink.lines)
     make(seed_image_id="vibes")
-    assert sum("stand-in" in line for line in sink.lines) == 1
+    assert not any("vibes" in line for line in sink.lines)
 
 
 def test_stand_ins_are_all_there_and_differ(tmp_path: Path) -> None:
@@ -169,7 +168,7 @@ def test_refusals(make: Make, tmp_path: Path) -> None:
     file = tmp_path / seed_spectrograms.FOLDER / "agile.png"
     for content in (b"", b"\x89PNG\r\n\x1a\n broken"):
         file.write_bytes(content)
-        with pytest.raises(errors.NoBackendError, match="no picture"):
+        with pytest.raises(errors.NoBackendError, match=r"agile\.png"):
             seed_spectrograms.seed_image("agile", tmp_path)
     Image.new("RGB", (512, 256)).save(file)
     with pytest.raises(errors.NoBackendError, match="512 x 256"):
@@ -181,7 +180,7 @@ def test_a_model_of_another_shape(models: dict[str, Path], sink: HeardSink) -> N
         engine.run(request("generate_music", "", **QUICK), sink, diffusing.token())
 
     other = diffusing.engine({"music": models["picture:B"]})
-    with pytest.raises(errors.NoBackendError, match="makes no music"):
+    with pytest.raises(errors.NoBackendError, match="StableDiffusionXLPipeline"):
         run(other)
-    with pytest.raises(errors.NoBackendError, match="role music"):
+    with pytest.raises(errors.NoBackendError, match="music"):
         run(diffusing.engine({}))

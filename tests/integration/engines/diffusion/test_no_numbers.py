@@ -53,7 +53,7 @@ def test_damaged_models_make_no_black_pictures(
     engine = diffusing.engine(every | {role: damaged(every[role], tmp_path, part)}, previews=False)
     if name == "upscale_image":
         values = values | diffusing.picture("image", Image.new("RGB", (60, 50), "red"), tmp_path)
-    with pytest.raises(errors.InternalServerError, match="beyond all bounds") as caught:
+    with pytest.raises(errors.InternalServerError, match="models info") as caught:
         engine.run(request(name, variant, **values), HeardSink(tmp_path), diffusing.token())
     assert caught.value.code == "engine_failed"
     assert engine.manager.slot(role).name in str(caught.value)
@@ -62,13 +62,17 @@ def test_damaged_models_make_no_black_pictures(
 
 
 def test_a_checkpoint_of_a_request_without_numbers_is_refused_before_work(
-    detailing: DiffusionEngine, work: detail_models.Work, tmp_path: Path
+    detailing: DiffusionEngine, sink: HeardSink, tmp_path: Path
 ) -> None:
     parts = detailing.manager.parts(detail_models.ROLE)
     path = detail_models.checkpoint(tmp_path / "own", parts["unet"], parts["text_encoder"])
     weights = safetensors.load_file(path)
     first = min(weights)
     safetensors.save_file({**weights, first: weights[first] * torch.nan}, path)
-    with pytest.raises(errors.BadRequestError, match="weights are infinite") as caught:
-        work(custom_sd_model_file=diffusing.upload(path))
+    given: dict[str, Any] = {"custom_sd_model_file": diffusing.upload(path)}
+    given |= diffusing.picture("image", Image.new("RGB", (60, 50)), tmp_path)
+    asked = request("upscale_image", "A", **detail_models.QUICK | given)
+    with pytest.raises(errors.BadRequestError) as caught:
+        detailing.run(asked, sink, diffusing.token())
     assert caught.value.param == "custom_sd_model"
+    assert sink.progress == []

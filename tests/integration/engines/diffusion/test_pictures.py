@@ -86,7 +86,7 @@ def test_networks_that_are_told_noise_otherwise(
     found = pixels(made(diffusing.engine({"picture:C": folder}), sink, "C", scheduler=name))
     assert found.std() > 1
     fits = name == "DPMSolver++"
-    assert any("was made for DPMSolver++" in line for line in sink.lines) is not fits
+    assert any("DPMSolver++" in line for line in sink.lines) is not fits
 
 
 def test_each_of_several_has_a_seed_of_its_own(make: Make, sink: HeardSink) -> None:
@@ -104,11 +104,10 @@ def test_what_it_was_made_of_is_told_in_the_file(paint: Paint, make: Make, sink:
     """A seed too that was not given; words of any language."""
     words = {"prompt": "ein Haus — 家", "negative_prompt": "nichts"}
     first = make(**words, seed=None)
-    seed = next(line for line in sink.lines if line.startswith("seed: ")).removeprefix("seed: ")
-    assert (pixels(first) == paint(**words, seed=int(seed))).all()
+    assert (pixels(first) == paint(**words, seed=sink.seed)).all()
     told = Image.open(first.value[0].path).text["parameters"]
     assert told.splitlines()[:2] == ["ein Haus — 家", "Negative prompt: nichts"]
-    for one in (f"Seed: {seed}", "Sampler: K_EULER", "Size: 64x64"):
+    for one in (f"Seed: {sink.seed}", "Sampler: K_EULER", "Size: 64x64"):
         assert one in told
 
 
@@ -120,7 +119,7 @@ def test_a_long_prompt_is_cut_and_that_is_told(make: Make, sink: HeardSink) -> N
 def test_a_picture_gives_the_size(make: Make, sink: HeardSink, tmp_path: Path) -> None:
     output = make(**picture("image", noise(203, 131), tmp_path), width=512)
     assert pixels(output).shape == (128, 200, 3)
-    assert any("203 x 131 became 200 x 128" in line for line in sink.lines)
+    assert any("203 x 131" in line and "200 x 128" in line for line in sink.lines)
 
 
 def test_strength_says_how_much_is_given_up(paint: Paint, tmp_path: Path) -> None:
@@ -147,7 +146,7 @@ def test_repainting_has_the_size_that_was_asked_for(paint: Paint, tmp_path: Path
 @pytest.mark.parametrize("size", [(1, 1), (63, 400)])
 def test_pictures_that_are_too_small(make: Make, tmp_path: Path, size: tuple[int, int]) -> None:
     given = picture("image", Image.new("RGB", size), tmp_path)
-    with pytest.raises(errors.BadRequestError, match=f"{size[0]} x {size[1]} pixels are too few"):
+    with pytest.raises(errors.BadRequestError, match=f"{size[0]} x {size[1]}"):
         make(**given)
 
 
@@ -202,8 +201,7 @@ def test_the_refiner_goes_over_the_picture(paint: Paint, make: Make, how: str) -
 
 def test_what_this_engine_has_not(models: dict[str, Path], sink: HeardSink) -> None:
     own = diffusing.engine({"picture:B": models["picture:B"]}, max_pixels=256 * 256)
-    words = r"sdxl-refiner-1\.0 is not installed"
-    with pytest.raises(errors.NoBackendError, match=words) as caught:
+    with pytest.raises(errors.NoBackendError, match=r"sdxl-refiner-1\.0") as caught:
         made(own, sink, refine="base_image_refiner")
     assert caught.value.param == "refine"
     with pytest.raises(errors.RequestTooLargeError, match=r"0\.1 megapixels"):
@@ -219,8 +217,9 @@ def test_flagged_ones_are_left_out(
         )
         for one in (True, False)
     )
-    with pytest.raises(errors.UnprocessableEntityError, match="no picture passed"):
+    with pytest.raises(errors.UnprocessableEntityError) as caught:
         made(drops, sink)
+    assert caught.value.code == "content_filtered"
     assert len(made(drops, sink, disable_safety_checker=True).value) == 1
     assert len(made(keeps, sink).value) == 1
 
@@ -281,4 +280,4 @@ def test_a_substitute_is_told_of(models: dict[str, Path], sink: HeardSink) -> No
     own = diffusing.engine({})
     own.manager = type(own.manager)({"models": cast})
     made(own, sink)
-    assert "mine paints in the place of sdxl" in sink.lines
+    assert any("mine" in line and "sdxl" in line for line in sink.lines)

@@ -116,10 +116,10 @@ def test_what_does_not_fit_is_offloaded_once_others_have_left(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"device": "meta"}, "must be auto, cpu, cuda or cuda:N"),
-        ({"dtype": "int8"}, "must be auto, float32, float16 or bfloat16"),
-        ({"attention": "flash"}, "attention='flash': must be auto, whole or sliced"),
-        ({"offload": "disk"}, "offload='disk': must be auto, none, model or sequential"),
+        ({"device": "meta"}, "cuda:N"),
+        ({"dtype": "int8"}, "bfloat16"),
+        ({"attention": "flash"}, "sliced"),
+        ({"offload": "disk"}, "sequential"),
     ],
 )
 def test_what_there_is_not_is_refused(options: dict[str, Any], words: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -98,12 +99,12 @@ def test_each_pipeline_makes_an_mp4(manager: PipelineManager, sink: HeardSink, m
     assert (output.metrics["steps"], output.metrics["frames"]) == (2.0, 6.0)
     assert sink.progress == sorted(sink.progress)
     assert len(sink.progress) == 2
-    assert "seed: 7" in sink.lines
-    assert any(line.startswith(f"encoded as {codec} by ") for line in sink.lines)
-    assert ("the model makes 9 frames: those after 6 are cut off" in sink.lines) == (model == WAN)
+    assert sink.seed == 7
+    assert any(codec in line for line in sink.lines)
+    assert any("9 frames" in line for line in sink.lines) == (model == WAN)
     count = len(tokenizer(words).input_ids) - around
     reads = tokenizer.model_max_length - around
-    assert f"prompt: of its {count} tokens the model reads the first {reads}" in sink.lines
+    assert any({f"{count}", f"{reads}"} <= {*re.findall(r"\d+", one)} for one in sink.lines)
 
 
 def test_a_batch_has_the_seeds_that_follow(
@@ -175,8 +176,8 @@ def test_cancelling_ends_it_soon(manager: PipelineManager, tmp_path: Path) -> No
 def test_the_shorter_length_counts(frames: Frames, sink: HeardSink, tmp_path: Path) -> None:
     begun = {"init_weight": 0.5}
     assert len(frames(WAN, **begun, **begun_with(tmp_path, 3))) == 3
-    assert any("init_video has 3 frames at 10 frames/s" in line for line in sink.lines)
-    assert any("the model makes 5 frames: those after 3" in line for line in sink.lines)
+    assert any("init_video" in line and "3 frames" in line for line in sink.lines)
+    assert any("5 frames" in line for line in sink.lines)
     assert len(frames(TEXT_TO_VIDEO, **begun, num_frames=4, **begun_with(tmp_path, 9))) == 4
 
 
@@ -185,16 +186,16 @@ def test_sizes_off_the_grid_are_cut(frames: Frames, sink: HeardSink, tmp_path: P
     begun = begun_with(tmp_path, 5, 40, 24)
     for model, more in ((TEXT_TO_VIDEO, {}), (WAN, {}), (WAN, begun)):
         assert frames(model, **size, **more).shape == (5, 24, 40, 3)
-        told = "the model works on 48 x 32: what is above 40 x 24 is cut off" in sink.lines
+        told = any("48 x 32" in line and "40 x 24" in line for line in sink.lines)
         assert told == (model == WAN)
 
 
 @pytest.mark.parametrize(
     ("model", "given", "kind", "words"),
     [
-        (ANIMATED, {"num_frames": 9}, errors.BadRequestError, "num_frames=9: .* 8 at most"),
+        (ANIMATED, {"num_frames": 9}, errors.BadRequestError, r"(?=.*num_frames).*\b8\b"),
         (TEXT_TO_VIDEO, {"width": 512}, errors.RequestTooLargeError, "512 x 32"),
-        (PICTURES, {}, errors.NoBackendError, "makes no videos"),
+        (PICTURES, {}, errors.NoBackendError, "StableDiffusionPipeline"),
     ],
 )
 def test_what_is_refused(
