@@ -58,6 +58,8 @@ async def over_stdio(
     folder: Path, *words: str, mode: str = "auto", server: Any = None, **options: Any
 ) -> AsyncIterator[Client]:
     """A client that has started ``polymux mcp`` in a folder."""
+    from mcp.client.stdio import stdio_client
+
     command, *arguments = PROGRAM
     started = mcp.StdioServerParameters(
         command=command,
@@ -65,7 +67,9 @@ async def over_stdio(
         cwd=folder,
         env=environment(folder, server, TMPDIR=str(folder)),
     )
-    async with mcp.Client(started, mode=mode, **options) as client:
+    # By default it is what standard error was when the SDK was imported: perhaps a test's buffer.
+    transport = stdio_client(started, errlog=sys.__stderr__)
+    async with mcp.Client(transport, mode=mode, **options) as client:
         yield client
 
 

@@ -204,7 +204,8 @@ def test_uploads_under_way(tmp_path: Path) -> None:
 
 def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
     """P13: the client tries again, and sends the whole file."""
-    data = sound(20, 3)
+    # So much that half of it is told of before all of it is sent.
+    data = sound(60, 3)
     source = tmp_path / "a.wav"
     source.write_bytes(data)
     half, stopped = threading.Event(), threading.Event()
