@@ -28,9 +28,7 @@ def started() -> _media.Conversion:
 
 
 def dropped_conversion(_: Path) -> None:
-    """Until its thread has done with Python: CPython 3.11 does not bear one that begins to use it
-    while tracemalloc is stopped (gh-128679).
-    """
+    """Until its thread has done with Python, so that nothing it still holds is counted."""
     ended = threading.Event()
     _media.start_conversion(SHORT, None, _media.ConvertOptions(), False, ended.set)
     assert ended.wait(30)
