@@ -1,11 +1,18 @@
-"""Every fenced example of README and docs runs, on real media, in a folder of its own.
+"""Run every fenced example of README and docs on real media, each in its own folder.
 
-`python` runs as a script; `console` runs its lines that begin with "$ ", and a server among them
-until it serves; `cpp` is compiled against the installed library; `toml` is checked as a server's
-settings. test_text_blocks.py looks at `text`. Commands of scripts/ must exist and know the options
-shown. Any other language, or a block with nothing to run, fails, so no example can escape. A file
-that an example names with .mp3, or hands to `save`, must exist when it has run. The environment
-names a server that the tests start; examples of OpenAI and replicate get one of polymux.
+- `python` runs as a script.
+- `console` runs the lines that begin with "$ ". A server among them runs until it serves. Commands
+  of scripts/ are not run, but must exist and support the options shown.
+- `output` directly after a `python` or `console` block is what that block prints on standard output
+  and standard error together. `...` within a line stands for any text, a line of only `...` for any
+  lines. Spaces at the ends of lines and empty lines at the end do not count.
+- `cpp` is compiled against the installed library.
+- `toml` is checked as a server's settings.
+- test_text_blocks.py checks `text`.
+
+Any other language fails, and so does a block with nothing to run. A file that an example names with
+.mp3, or passes to `save`, must exist after the run. The environment names a server that the tests
+start; examples of OpenAI and Replicate get a polymux server.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +45,8 @@ PAGES = [
     *(ROOT / name for name in ("benchmarks/README.md", "contract/README.md")),
 ]
 RUN_LANGUAGES = {"python", "console", "cpp"}
+#: Languages whose examples may be followed by an `output` block.
+PRINTING = {"python", "console"}
 #: Commands of consoles that have run, and left no file.
 MADE_NOTHING: set[str] = set()
 #: Where a server of an example keeps what it has.
@@ -57,23 +66,51 @@ class Example:
     line: int
     language: str
     text: str
+    #: What the block prints, if an `output` block says it.
+    output: str | None = None
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
 
 
-def examples() -> list[Example]:
-    found = []
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for match in FENCE.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            name = page.relative_to(ROOT).as_posix()
-            found.append(Example(name, line, match.group(1), match.group(2)))
+def examples_in(page: str, text: str) -> list[Example]:
+    """Return the blocks of a page; `output` blocks belong to the example directly before them."""
+    found: list[Example] = []
+    end = 0
+    for match in FENCE.finditer(text):
+        follows = bool(found) and not text[end : match.start()].strip()
+        end = match.end()
+        language, content = match.groups()
+        prints = follows and found[-1].language in PRINTING and found[-1].output is None
+        if language == "output" and prints:
+            found[-1] = replace(found[-1], output=content)
+            continue
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Example(page, line, language, content))
     return found
 
 
-ALL = examples()
+ALL = [
+    example
+    for page in PAGES
+    for example in examples_in(page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8"))
+]
+
+
+def lines_of(text: str) -> list[str]:
+    """Return lines without spaces at their ends and without empty lines at the end."""
+    return [line.rstrip() for line in text.rstrip().split("\n")]
+
+
+def is_output(expected: str, printed: str) -> bool:
+    """Compare an `output` block with what an example printed."""
+    pattern = ""
+    for line in lines_of(expected):
+        if line.strip() == "...":
+            pattern += "(?:.*\n)*?"
+        else:
+            pattern += ".*?".join(map(re.escape, line.split("..."))) + "\n"
+    return re.fullmatch(pattern, "\n".join(lines_of(printed)) + "\n") is not None
 
 
 @pytest.fixture(scope="module")
@@ -152,38 +189,43 @@ def run_script_check(command: str) -> None:
     assert not unknown, f"{script} does not know {unknown}"
 
 
-def run_console(text: str, folder: Path, server: ReferenceServer, python: WarmPython) -> int:
-    """Runs the commands of a console block; how many there were.
+def run_console(example: Example, folder: Path, server: ReferenceServer, python: WarmPython) -> str:
+    """Run the commands of a console block and return what they print.
 
-    One that has run before and made nothing is not run again.
+    A command that has run before and made no file is not run again, unless its output is compared.
     """
-    commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+    commands = [line[2:] for line in example.text.splitlines() if line.startswith("$ ")]
+    assert commands, f"{example}: no line begins with '$ '"
+    printed = ""
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # noqa: PTH120
     variables = environment(folder, server, PATH=path, NO_COLOR="1")
     variables[STATE] = str(folder / "state")
     for command in commands:
-        if command in MADE_NOTHING:
+        if command in MADE_NOTHING and example.output is None:
             continue
         if command.startswith("scripts/"):
+            assert example.output is None, f"{example}: scripts are not run, so print nothing here"
             run_script_check(command)
             continue
         if command.startswith("polymux serve"):
-            run_server(command, folder, variables)
+            printed += run_server(command, folder, variables)
             MADE_NOTHING.add(command)
             continue
         before = made_by_now(folder)
         if command.startswith("polymux ") and not SHELL.intersection(command):
             code = COMMAND.format(shlex.split(command, comments=True)[1:])
-            python.run(code, folder, folder.parent / "said", variables)
+            printed += python.run(code, folder, folder.parent / "said", variables)
         else:
             done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=variables,
-                timeout=300, capture_output=True, text=True, check=False,
+                ["bash", "-euo", "pipefail", "-c", command], cwd=folder,
+                env=variables | {"PYTHONUNBUFFERED": "1"}, timeout=300,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
             )  # fmt: skip
-            assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+            assert done.returncode == 0, f"$ {command}\n{done.stdout}"
+            printed += done.stdout
         if made_by_now(folder) == before:
             MADE_NOTHING.add(command)
-    return len(commands)
+    return printed
 
 
 def made_by_now(folder: Path) -> set[Path]:
@@ -191,8 +233,8 @@ def made_by_now(folder: Path) -> set[Path]:
     return {one for one in folder.rglob("*") if folder / "state" not in (one, *one.parents)}
 
 
-def run_server(command: str, folder: Path, variables: dict[str, str]) -> None:
-    """It serves, and to be told to stop is no failure. Its port is one that is free."""
+def run_server(command: str, folder: Path, variables: dict[str, str]) -> str:
+    """Start a server on a free port, stop it when it serves, and return what it reported."""
     words = [*shlex.split(command), "--port", "0"]
     with subprocess.Popen(
         words, cwd=folder, env=variables, stderr=subprocess.PIPE, text=True
@@ -206,6 +248,7 @@ def run_server(command: str, folder: Path, variables: dict[str, str]) -> None:
         process.terminate()
         told += process.stderr.read()
         assert process.wait(20) == 0, told
+    return told
 
 
 def run_cpp(text: str, folder: Path) -> None:
@@ -225,20 +268,26 @@ def run_cpp(text: str, folder: Path) -> None:
 def run_example(
     example: Example, folder: Path, server: ReferenceServer, python: WarmPython
 ) -> None:
+    printed = ""
     if example.language == "python":
-        python.run(example.text, folder, folder.parent / "said")
+        printed = python.run(example.text, folder, folder.parent / "said")
     elif example.language == "console":
-        count = run_console(example.text, folder, server, python)
-        assert count > 0, f"{example}: no line begins with '$ '"
+        printed = run_console(example, folder, server, python)
     elif example.language == "cpp":
         run_cpp(example.text, folder)
     elif example.language == "toml":
         (folder / "polymux.toml").write_text(example.text)
         python.run(CHECK, folder, folder.parent / "said")
+    elif example.language == "output":
+        raise AssertionError(f"{example}: no python or console example is directly before it")
     else:
         raise AssertionError(
-            f"{example}: nobody runs {example.language!r}; use python, console, cpp, toml or text"
+            f"{example}: unknown language {example.language!r}; "
+            "use python, console, output, cpp, toml or text"
         )
+    if example.output is not None:
+        differs = f"{example}: expected\n{example.output}\nbut it printed\n{printed}"
+        assert is_output(example.output, printed), differs
     promised = {name.lstrip("./") for name in MADE_FILE.findall(example.text)}
     if not example.text.lstrip().startswith("$ scripts/"):
         missing = [name for name in sorted(promised) if not (folder / name).is_file()]
@@ -256,6 +305,53 @@ def test_example_runs(
     if re.search("openai|import replicate|REPLICATE_", example.text, re.IGNORECASE):
         request.getfixturevalue("doors")
     run_example(example, folder, server, python)
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("one\ntwo\n", "one\ntwo\n", True),
+        ("one  \n", "one\n\n", True),
+        ("one\n", "two\n", False),
+        ("one\n", "one\ntwo\n", False),
+        ("one\ntwo\n", "one\n", False),
+        ("a.c\n", "abc\n", False),
+        ("took ... s at http://...\n", "took 0.25 s at http://127.0.0.1:1\n", True),
+        ("took ... s\n", "took 0.25\ns\n", False),
+        ("a\n...\nz\n", "a\nb\nc\nz\n", True),
+        ("a\n...\nz\n", "a\nz\n", True),
+        ("a\n...\nz\n", "a\nb\n", False),
+        ("", "one\n", False),
+    ],
+)
+def test_compare_output(expected: str, printed: str, same: bool) -> None:
+    assert is_output(expected, printed) == same
+
+
+def test_wrong_output_fails(folder: Path, server: ReferenceServer, python: WarmPython) -> None:
+    python_block = "```python\nprint('right')\n```\n\n"
+    console_block = "```console\n$ echo right\n$ echo right\n```\n"
+    for block, right in ((python_block, "right\n"), (console_block, "right\nright\n")):
+        for text in (right, "wrong\n"):
+            (example,) = examples_in("page.md", f"{block}```output\n{text}```\n")
+            if text == right:
+                run_example(example, folder, server, python)
+                continue
+            with pytest.raises(AssertionError, match="but it printed"):
+                run_example(example, folder, server, python)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "```text\na\n```\n", "```python\nprint()\n```\nIt prints:\n\n"],
+    ids=["nothing", "text", "text between"],
+)
+def test_output_without_an_example_fails(
+    before: str, folder: Path, server: ReferenceServer, python: WarmPython
+) -> None:
+    *_, example = examples_in("page.md", f"{before}```output\na\n```\n")
+    with pytest.raises(AssertionError, match="no python or console example"):
+        run_example(example, folder, server, python)
 
 
 def test_readme_shows_every_use() -> None:

@@ -18,7 +18,7 @@ from benchmarks.song import __main__ as song_benchmark
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: Page and how the block begins, to what it is.
+#: Page (its path in docs/) and how the block begins, to what it is.
 NO_COMMANDS = {
     ("architecture.md", "Python: python/polymux"): "a drawing of the layers",
     ("client.md", "base_url ="): "the client's settings, which no server checks",
@@ -53,9 +53,9 @@ LEADING = ("runuser", "uvx", "podman run")
 
 
 def blocks() -> list[tuple[str, str]]:
-    """Page and text of each block."""
-    return [(page.name, match.group(1)) for page in PAGES
-            for match in FENCE.finditer(page.read_text("utf-8"))]  # fmt: skip
+    """Page and text of each block; a page of docs/ by its path there."""
+    return [(page.relative_to(ROOT).as_posix().removeprefix("docs/"), match.group(1))
+            for page in PAGES for match in FENCE.finditer(page.read_text("utf-8"))]  # fmt: skip
 
 
 def shown(page: str, text: str) -> list[list[str]]:

@@ -44,6 +44,8 @@ os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 os.dup2(said, 1)
 os.dup2(said, 2)
+# Both streams end in one file, in the order in which they were written.
+sys.stdout.reconfigure(line_buffering=True)
 code = compile(job["code"], "<example>", "exec")
 del child, gc, job, json, line, os, said, sys
 exec(code)
@@ -78,8 +80,11 @@ class WarmPython:
         said: Path,
         environment: Mapping[str, str] = os.environ,
         status: int = 0,
-    ) -> None:
-        """Runs it in a folder; what it says is kept in a file, and shown if it fails."""
+    ) -> str:
+        """Run code in a folder and return what it prints.
+
+        The file `said` keeps the output, which is shown if the code fails.
+        """
         job = {
             "code": code,
             "folder": str(folder),
@@ -90,3 +95,4 @@ class WarmPython:
         assert self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
         assert self._process.stdout.readline() == f"{status}\n", said.read_text()
+        return said.read_text()
