@@ -1,7 +1,4 @@
-"""The pages of the site: those of docs/, and those that people look for elsewhere.
-
-MkDocs loads this file as its hook; the tests use the same functions without MkDocs.
-"""
+"""Hook of MkDocs: add pages from outside docs/ to the site and adapt links between pages."""
 
 from __future__ import annotations
 
@@ -14,21 +11,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-#: File of the repository to its page, in the folder of the pages.
+#: File of the repository to its page on the site.
 ELSEWHERE = {
-    "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "reporting.md",
-    "CHANGELOG.md": "changelog.md",
-    "THIRD_PARTY.md": "third-party.md",
-    "contract/README.md": "contract.md",
-    "benchmarks/README.md": "benchmarking.md",
-    "notebooks/pages/quickstart.md": "notebook-quickstart.md",
-    "notebooks/pages/local.md": "notebook-local.md",
-    "notebooks/pages/pipeline.md": "notebook-pipeline.md",
-    "notebooks/pages/songs.md": "notebook-songs.md",
-    "notebooks/pages/administration.md": "notebook-administration.md",
+    "CONTRIBUTING.md": "development/contributing.md",
+    "SECURITY.md": "development/reporting.md",
+    "CHANGELOG.md": "help/changelog.md",
+    "THIRD_PARTY.md": "help/third-party.md",
+    "contract/README.md": "development/contract.md",
+    "benchmarks/README.md": "development/measuring.md",
+    "notebooks/pages/quickstart.md": "notebooks/quickstart.md",
+    "notebooks/pages/local.md": "notebooks/local.md",
+    "notebooks/pages/pipeline.md": "notebooks/pipeline.md",
+    "notebooks/pages/songs.md": "notebooks/songs.md",
+    "notebooks/pages/administration.md": "notebooks/administration.md",
 }
-#: The same the other way, and pages that stand for another file.
+#: Also files that another page stands for.
 _PAGES = ELSEWHERE | {"README.md": "index.md"}
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
@@ -36,10 +33,7 @@ _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 
 
 def prose(text: str) -> Iterator[tuple[int, int]]:
-    """Where Markdown is not code: beginnings and ends of what lies between fences and backquotes.
-
-    Text of a link may hold code, so that a link is looked for around it: see `links`.
-    """
+    """Yield beginnings and ends of the text outside of fenced code."""
     position = 0
     for fence in _FENCE.finditer(text):
         yield position, fence.start()
@@ -48,7 +42,7 @@ def prose(text: str) -> Iterator[tuple[int, int]]:
 
 
 def links(text: str) -> Iterator[re.Match[str]]:
-    """Links of Markdown outside of code: group 1 is the text, group 2 where it leads."""
+    """Yield links outside of code: group 1 is the text, group 2 the target."""
     for begin, end in prose(text):
         code = [one.span() for one in _CODE.finditer(text, begin, end)]
         for link in _LINK.finditer(text, begin, end):
@@ -57,19 +51,25 @@ def links(text: str) -> Iterator[re.Match[str]]:
 
 
 def is_outside(target: str) -> bool:
-    """Whether a link leads to another site."""
+    """Return whether a link leads to another site."""
     return "://" in target or target.startswith("mailto:")
 
 
-def relinked(text: str, origin: str) -> str:
-    """A page's Markdown with links as they are on the site.
+def page_of(file: str) -> str | None:
+    """Return the page of a file of the repository, as a path on the site."""
+    return _PAGES.get(file) or (file.removeprefix("docs/") if file.startswith("docs/") else None)
 
-    A file of the repository that has no page is named and not linked: the site stands alone.
+
+def relinked(text: str, origin: str) -> str:
+    """Return a page's Markdown with links between pages of the site.
+
+    A link to a file that has no page becomes text, as the site must work offline.
 
     Args:
-        text: As it lies in the repository.
-        origin: Where, such as ``contract/README.md``.
+        text: Markdown, with links relative to `origin`.
+        origin: Path of the file in the repository, such as ``contract/README.md``.
     """
+    folder = posixpath.dirname(page_of(origin) or "")
     pieces, position = [], 0
     for link in links(text):
         words, target = link.groups()
@@ -77,11 +77,9 @@ def relinked(text: str, origin: str) -> str:
         if is_outside(target) or not path:
             continue
         file = posixpath.normpath(posixpath.join(posixpath.dirname(origin), path))
-        page = _PAGES.get(file) or (
-            file.removeprefix("docs/") if file.startswith("docs/") else None
-        )
+        page = page_of(file)
         if page is not None:
-            instead = f"[{words}]({page}{mark}{anchor})"
+            instead = f"[{words}]({posixpath.relpath(page, folder or '.')}{mark}{anchor})"
         elif file in words.replace("`", ""):
             instead = words
         else:
@@ -92,7 +90,7 @@ def relinked(text: str, origin: str) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the pages that lie elsewhere in the repository (a hook of MkDocs)."""
+    """Add pages from outside docs/ (called by MkDocs)."""
     from mkdocs.structure.files import File
 
     for origin, page in ELSEWHERE.items():
@@ -102,7 +100,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links as they are on the site (a hook of MkDocs)."""
+    """Adapt the links of a page (called by MkDocs)."""
     del config, files
     origins = {one: origin for origin, one in ELSEWHERE.items()}
     name = page.file.src_uri
