@@ -39,7 +39,7 @@ def cells(table: str) -> list[list[str]]:
     return [[one.strip() for one in line.strip("|").split("|")] for line in lines[2:]]
 
 
-WHAT = cells(marked("docs/engines.md", "what does what"))
+WHAT = cells(marked("docs/reference/models.md", "what does what"))
 
 
 def code_words(cell: str) -> list[str]:
@@ -47,7 +47,7 @@ def code_words(cell: str) -> list[str]:
 
 
 def test_readme_has_the_same_table() -> None:
-    assert marked("README.md", "what does what") == marked("docs/engines.md", "what does what")
+    assert marked("README.md", "what does what") == marked("docs/reference/models.md", "what does what")
 
 
 def test_every_operation_has_its_row() -> None:
@@ -83,7 +83,7 @@ def size(count: int) -> str:
 def test_models_and_their_licences() -> None:
     told = [
         [code_words(name)[0], code_words(family)[0], licence, download.removeprefix("about ")]
-        for name, family, licence, download in cells(marked("docs/engines.md", "models"))
+        for name, family, licence, download in cells(marked("docs/reference/models.md", "models"))
     ]
     known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
     assert told == known, json.dumps(known, indent=1)
