@@ -19,8 +19,8 @@ class RaySettings:
     """The cluster of a server, and the resources of its engines.
 
     Attributes:
-        address: Cluster to use: ``"auto"`` for the one of this machine, ``"local"`` to start one for
-            this server, or ``"HOST:PORT"``. Default: ``"auto"``.
+        address: Cluster to use: ``"auto"`` for the one of this machine, ``"local"`` to start one
+            for this server, or ``"HOST:PORT"``. Default: ``"auto"``.
         name: Prefix of the deployments' names, different for each server on a cluster. Default:
             ``"polymux"``.
         cpus: Processors of each replica. Default: 1.

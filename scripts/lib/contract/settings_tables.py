@@ -54,9 +54,7 @@ TABLES = {
     "upstreams": Table("runtime/upstream_settings.py", "UpstreamSettings"),
     "routes": Table("service/routes.py", "Route"),
     "songs": Table("songs/settings.py", "SongSettings"),
-    "song_recognition": Table(
-        "upstreams/song_recognition/settings.py", "SongRecognitionSettings"
-    ),
+    "song_recognition": Table("upstreams/song_recognition/settings.py", "SongRecognitionSettings"),
     "song_search": Table("upstreams/song_search/settings.py", "SongSearchSettings"),
     "download": Table("downloads/settings.py", "DownloadSettings"),
     "summaries": Table("summaries/settings.py", "SummaryOptions"),
