@@ -146,7 +146,7 @@ def _bounds(value: ast.expr | None) -> str:
             given = {
                 one.arg: one.value.value
                 for one in call.keywords
-                if isinstance(one.value, ast.Constant)
+                if isinstance(one.value, ast.Constant) and isinstance(one.value.value, int)
             }
             low, high = given.get("min"), given.get("max")
             if low is not None and high is not None:
