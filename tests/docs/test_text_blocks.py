@@ -27,7 +27,7 @@ NO_COMMANDS = {
     ("models.md", "the model sdxl-"): "what the server says",
     ("models.md", "my-model/"): "a folder of weights",
     ("mcp.md", "{"): "settings of other programs",
-    ("mp3.md", "job 0"): "a drawing of segments",
+    ("parallel-mp3.md", "encoder 0"): "a drawing of segments",
     ("web-ui.md", "default-src"): "the page's policy; test_page.py holds it",
     ("server.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
     ("monitoring.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
