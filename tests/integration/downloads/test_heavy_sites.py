@@ -188,7 +188,7 @@ def half_a_file(data: bytes) -> Script:
         (1.0, [("convert_to_mp3", "/drips"), ("transcribe", "/stalls"), ("transcribe", "/silent")]),
         # A downloader takes seconds to begin where others work beside it.
         (8.0, [("download_video", "/drips"), ("download_video", "/silent")]),
-        (12.0, [("convert_to_mp3", "/resets"), (MUSIC, "/page/resets")]),
+        (40.0, [("convert_to_mp3", "/resets"), (MUSIC, "/page/resets")]),
     ],
     ids=["files", "downloads", "resets"],
 )  # fmt: skip

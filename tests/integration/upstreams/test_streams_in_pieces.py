@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from support.polymux_server import PolymuxServer
 
 #: Between two bytes of a stream, at this upstream.
-IDLE_S = 1.0
+IDLE_S = 2.5
 SAID = [chunk("Grüß"), chunk(" 🎵\n\n"), chunk("", "stop")]
 #: With all that may stand between events.
 EVENTS = [event(json.dumps(one, ensure_ascii=False)) for one in SAID]
