@@ -22,8 +22,8 @@ FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NO_COMMANDS = {
     ("architecture.md", "Python: python/polymux"): "a drawing of the layers",
     ("client.md", "base_url ="): "the client's settings, which no server checks",
-    ("notebooks.md", "%"): "cells of a notebook",
-    ("python-client.md", "base_url ="): "the client's settings, which no server checks",
+    ("guides/notebooks.md", "%"): "cells of a notebook",
+    ("guides/python-client.md", "base_url ="): "the client's settings, which no server checks",
     ("errors.md", "PolymuxError"): "the tree of errors; test_error_page.py holds it",
     ("generation.md", "the model sdxl-"): "what the server says",
     ("generation.md", "my-model/"): "a folder of weights",
