@@ -44,7 +44,7 @@ def test_codes_and_exit_codes() -> None:
 
 
 def test_commands_tell_the_same_exit_codes() -> None:
-    text = (ROOT / "docs/commands.md").read_text().replace("`", "'")
+    text = (ROOT / "docs/guides/command-line.md").read_text().replace("`", "'")
     told = dict(rows(text, "Exit codes"))
     lines = EPILOG.splitlines()[1:]
     assert told == dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines)

@@ -22,7 +22,8 @@ FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NO_COMMANDS = {
     ("architecture.md", "Python: python/polymux"): "a drawing of the layers",
     ("client.md", "base_url ="): "the client's settings, which no server checks",
-    ("commands.md", "base_url ="): "the client's settings, which no server checks",
+    ("guides/notebooks.md", "%"): "cells of a notebook",
+    ("guides/python-client.md", "base_url ="): "the client's settings, which no server checks",
     ("errors.md", "PolymuxError"): "the tree of errors; test_error_page.py holds it",
     ("models.md", "the model sdxl-"): "what the server says",
     ("models.md", "my-model/"): "a folder of weights",

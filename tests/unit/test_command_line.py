@@ -93,8 +93,8 @@ def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
         assert caught.value.code == 0
         text = capsys.readouterr().out
         assert set(map(int, re.findall(r"^  (\d+) ", text, re.MULTILINE))) >= CODES
-    # docs/commands.md has the rows of every command's help.
-    page = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text()
+    # docs/guides/command-line.md has the rows of every command's help.
+    page = (Path(__file__).resolve().parents[2] / "docs/guides/command-line.md").read_text()
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", page, re.MULTILINE)
     shown = re.findall(r"^  (\d+) +(.*)$", EPILOG, re.MULTILINE)
     assert [(code, text.replace("`", "'")) for code, text in rows] == shown
