@@ -87,6 +87,7 @@ _BEYOND_SCHEMAS = (
     "is there twice",  # A name that two parts of a form have.
     "JSON does not have or that is out of range",  # In what is passed on.
     "is far outside of every accepted range",
+    "is out of range",
     "must be an integer of at most 64 bits",
     "must be a finite number",
     "must be less than",  # That start comes before end.

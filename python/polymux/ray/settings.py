@@ -1,4 +1,4 @@
-"""The table ``[ray]`` of a server's settings."""
+"""The ``[ray]`` table of the server settings."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ class RaySettings:
     """The cluster of a server, and the resources of its engines.
 
     Attributes:
-        address: ``"local"`` for a Ray of this server, ``"auto"`` for the cluster of this machine,
-            or ``"HOST:PORT"``. Default: ``"auto"``.
-        name: Prefix of the deployments' names, different for each server on a cluster. Default:
-            ``"polymux"``.
-        cpus: Processors of each replica. Default: 1.
+        address: ``"local"`` for a new cluster on this machine, ``"auto"`` for the cluster of this
+        machine, or ``"HOST:PORT"``. Default: ``"auto"``.
+        name: Prefix of the deployments' names. Servers that share a cluster need different names.
+        Default: ``"polymux"``.
+        cpus: CPUs of each replica. Default: 1.
         gpus: GPUs of each replica; fractions are allowed. Default: none.
-        min_replicas: Minimum of replicas of each engine. Default: 1.
-        max_replicas: Maximum. Default: 1.
-        target_ongoing_requests: Requests for each replica; with more, another replica starts.
-            Default: the engine's `max_concurrency`.
-        queue: Requests that may wait for an engine before 503. Default: 32.
-        here: Names of engines that stay on this machine. Default: none.
-        engines: Name of an engine to its own ``cpus``, ``gpus``, ``min_replicas``,
-            ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
+        min_replicas: Minimum number of replicas of each engine. Default: 1.
+        max_replicas: Maximum number of replicas of each engine. Default: 1.
+        target_ongoing_requests: Target number of requests per replica. Above it, another replica
+        starts. Default: the engine's `max_concurrency`.
+        queue: Maximum number of requests that wait for an engine. Further requests get a 503
+        response. Default: 32.
+        here: Names of engines that run on this machine instead of the cluster. Default: none.
+        engines: Settings of single engines by name: ``cpus``, ``gpus``, ``min_replicas``,
+        ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
     """
 
     address: str = field(default="auto", metadata=rule(parse=check_address))
@@ -50,7 +51,7 @@ class RaySettings:
         check(self)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
+        """Yield the problems between several settings."""
         if self.max_replicas < self.min_replicas:
             yield (
                 f"max_replicas={self.max_replicas}: must be min_replicas={self.min_replicas} or "
@@ -60,13 +61,13 @@ class RaySettings:
             self.of(name)
 
     def of(self, name: str) -> RaySettings:
-        """The settings of one engine.
+        """Return the settings of one engine.
 
         Args:
-            name: The engine's.
+            name: Name of the engine.
 
         Raises:
-            InvalidRequestError: Its table is wrong.
+            InvalidRequestError: The engine's table is invalid.
 
         Example:
             >>> from polymux.ray.settings import RaySettings
