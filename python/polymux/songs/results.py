@@ -140,7 +140,7 @@ class Match:
         pitch: Pitch relative to the song, as a frequency ratio.
         confidence: Confidence from 0 to 1.
         runner_up: The next best song that is not another file of the same recording; None if the
-        twelve best recordings have none.
+        twelve best recordings are all of this song.
     """
 
     song: CatalogueSong
