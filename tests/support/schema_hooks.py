@@ -94,6 +94,7 @@ _BEYOND_SCHEMAS = (
     "must lie behind the start",
     "cursor: is none that this server has given",
     "this is no picture of a kind",
+    "unsupported image format",
     "name: must be a text of",  # No blank one, and none that a terminal would obey.
 )
 
