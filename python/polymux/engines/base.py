@@ -136,7 +136,7 @@ class Engine(ABC):
     Attributes:
         max_concurrency: How many threads may call `run` at the same time.
         threads: Number of library threads if the process does other work too. 0 means that the
-        engine uses all threads of its process.
+            engine uses all threads of its process.
     """
 
     max_concurrency: int = 1

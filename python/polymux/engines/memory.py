@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MIB = 1 << 20
-#: Memory in addition to weights for libraries and computation, measured with small models.
+#: Memory for libraries and computation, without weights; measured with small models.
 _CHAT_BYTES = 200 * _MIB
 _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB

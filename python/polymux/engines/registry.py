@@ -46,14 +46,14 @@ class EngineSpec(NamedTuple):
         files: Options that name files.
         model_form: Format of its model on disk; empty if it needs none.
         model_layout: Function ``module:name`` from a path and the engine's name to a
-        `polymux.models.families.Layout`, or None if the path is not such a model.
+            `polymux.models.families.Layout`, or None if the path is not such a model.
         has_roles: Whether it needs several models, each in a role (`polymux.models.roles`).
         needed_bytes: Approximate memory in bytes, or a function ``module:name`` from options to it;
-        None if unknown.
+            None if unknown.
         backend: Function ``module:name`` from the process's backend and a `BackendContext` to the
-        service's backend. Default: the process's backend.
+            service's backend. Default: the process's backend.
         supervision: Settings that differ from the defaults of
-        `polymux.engines.process.supervisor.Supervision`.
+            `polymux.engines.process.supervisor.Supervision`.
     """
 
     engine: str

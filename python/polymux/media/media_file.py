@@ -35,10 +35,10 @@ class MediaFile:
 
     Attributes:
         report: Report of the conversion: duration, frames, warnings, elapsed time. Raises
-        AttributeError for files of a server or of `polymux.Local`.
+            AttributeError for files of a server or of `polymux.Local`.
         path: Path of the file; None if the destination was not a path.
         data: The complete file if it was made in memory, else None. Use `read` to get the bytes in
-        either case.
+            either case.
 
     Example:
         >>> import polymux
@@ -235,7 +235,7 @@ class ConversionOutcome:
         source: The source that you passed.
         file: The MP3; None if the conversion failed.
         error: The error; None if the conversion succeeded. A `polymux.PolymuxError`, or any
-        exception that a file object of the caller raised.
+            exception that a file object of the caller raised.
 
     Example:
         >>> import polymux

@@ -61,7 +61,7 @@ class Remuxed:
         container: ``"mp4"``, ``"matroska"`` or ``"webm"``.
         content_type: MIME type, such as ``"video/mp4"``.
         extension: The usual extension with its dot: ``".mp4"``, ``".m4a"``, ``".mkv"``, ``".mka"``,
-        ``".webm"`` or ``".weba"``.
+            ``".webm"`` or ``".weba"``.
         duration_s: Time from 0 to the end of the last packet, in seconds.
         bytes: Size of the file in bytes.
         streams: The streams in the order of the file, video first.

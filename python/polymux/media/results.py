@@ -82,17 +82,18 @@ class ConversionReport:
         damaged_packets: Damaged packets of the input that were skipped.
         seams: Boundaries between segments that were encoded in parallel.
         absorbed_segments: Segments whose parallel encoding was discarded. Their frames never
-        matched those of the previous segment's encoder, which therefore encoded these segments too.
+            matched those of the previous segment's encoder, which therefore encoded these segments
+            too.
         bumped_frames: Frames that were made larger than LAME makes them, to leave room for a later
-        frame. Their sound does not change.
+            frame. Their sound does not change.
         repairs: Encoders started to encode frames again. The content of these frames depends on the
-        fill level of the bit reservoir, which the encoder of a single segment cannot determine.
-        inexact_frames: Frames of this kind that may differ from the frames of a single encoder, and
-        therefore from ffmpeg's.
+            fill level of the bit reservoir, which the encoder of a single segment cannot determine.
+        inexact_frames: Frames that depend on the bit reservoir and may differ from those of a
+            single encoder, and therefore from ffmpeg's.
         parted_frames: Frames that differed between two encoders after earlier frames had matched.
-        Only `verify` finds them.
+            Only `verify` finds them.
         sequential_fallback: Whether one encoder made the whole file because segments could not be
-        joined: the loaded LAME uses an unknown frame layout.
+            joined: the loaded LAME uses an unknown frame layout.
         warnings: Adjusted settings and skipped data; empty for a clean conversion.
 
     Example:
@@ -164,7 +165,7 @@ class StreamInfo(_Described):
         sample_rate_hz: Sample rate of audio, else 0.
         channels: Channels of audio, else 0.
         channel_layout: Channel layout of audio, such as ``"stereo"`` or ``"5.1(side)"``, else
-        empty.
+            empty.
         sample_format: Such as ``"s16"`` or ``"fltp"``; empty if not known without decoding.
         bits_per_sample: Bits per sample of the source material if stated, else 0.
         width: Width of video and images in pixels, else 0.
@@ -255,7 +256,7 @@ class MediaInfo(_Described):
         size_bytes: Size of the input in bytes; None if unknown, for example for pipes.
         streams: All streams in the order of the container.
         best_audio_stream: Index of the stream that a conversion uses by default, selected by
-        ffmpeg's rule; None if the file has no audio.
+            ffmpeg's rule; None if the file has no audio.
         tags: Tags of the container.
         chapters: Chapters in the order of the file.
         cover: The first attached image, or None.

@@ -41,7 +41,7 @@ class Installed:
         manifest: Its manifest.
         folder: Directory of its files.
         kind: ``"owned"`` (files in the models directory), ``"linked"`` (registered, files
-        elsewhere), or ``"found"`` (put into the models directory by hand).
+            elsewhere), or ``"found"`` (put into the models directory by hand).
         problem: Problem of the model as text; empty if there is no problem.
     """
 

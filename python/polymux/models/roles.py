@@ -113,7 +113,7 @@ class ModelAssignment(NamedTuple):
 
     Attributes:
         models: For each assigned role, ``path`` and ``name``; also ``instead_of`` if it is not the
-        default model, and ``version`` if the files' hashes are known.
+            default model, and ``version`` if the files' hashes are known.
         problems: For each unassigned role, the reason and the remedy.
     """
 

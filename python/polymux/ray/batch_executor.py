@@ -304,7 +304,7 @@ def _pieces(path: str) -> Iterator[bytes]:
 
 
 def _renamed(error: Exception, names: dict[str, str]) -> Exception:
-    """Replace this machine's file names by the caller's; convert foreign errors to text."""
+    """Replace this machine's file names with the caller's; convert foreign errors to text."""
     if not isinstance(error, PolymuxError):
         return InternalError(_with(f"{type(error).__name__}: {error}", names))
     kind, (cls, message, details), state = error.__reduce__()
@@ -314,7 +314,7 @@ def _renamed(error: Exception, names: dict[str, str]) -> Exception:
 
 
 def _with(value: Any, names: dict[str, str]) -> Any:
-    """Replace the file names of one machine by those of another in a nested value."""
+    """Replace the file names of one machine with those of another in a nested value."""
     if isinstance(value, dict):
         return {name: _with(one, names) for name, one in value.items()}
     if isinstance(value, str):

@@ -279,7 +279,7 @@ async def _write(number: int, data: bytes, sink: ProgressSink, drafts: dict[int,
 
 
 def _made(value: Any, drafts: dict[int, TempFile]) -> Any:
-    """Replace file numbers in an output by the files."""
+    """Replace file numbers in an output with the files."""
     if isinstance(value, MadeFile):
         return OutputFile(drafts[value.number], value.content_type, value.file_name)
     if isinstance(value, list):

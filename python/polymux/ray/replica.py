@@ -157,7 +157,7 @@ async def _received(sent: Sent, folder: Path) -> Upload:
 
 
 def _listed(value: Any, made: list[Path]) -> Any:
-    """Replace files in an output by numbers, and append the files to `made`."""
+    """Replace files in an output with numbers, and append the files to `made`."""
     if isinstance(value, OutputFile):
         made.append(value.draft.path)
         return MadeFile(len(made) - 1, value.content_type, value.file_name)

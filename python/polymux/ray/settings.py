@@ -20,20 +20,20 @@ class RaySettings:
 
     Attributes:
         address: ``"local"`` for a new cluster on this machine, ``"auto"`` for the cluster of this
-        machine, or ``"HOST:PORT"``. Default: ``"auto"``.
+            machine, or ``"HOST:PORT"``. Default: ``"auto"``.
         name: Prefix of the deployments' names. Servers that share a cluster need different names.
-        Default: ``"polymux"``.
+            Default: ``"polymux"``.
         cpus: CPUs of each replica. Default: 1.
         gpus: GPUs of each replica; fractions are allowed. Default: none.
         min_replicas: Minimum number of replicas of each engine. Default: 1.
         max_replicas: Maximum number of replicas of each engine. Default: 1.
         target_ongoing_requests: Target number of requests per replica. Above it, another replica
-        starts. Default: the engine's `max_concurrency`.
+            starts. Default: the engine's `max_concurrency`.
         queue: Maximum number of requests that wait for an engine. Further requests get a 503
-        response. Default: 32.
+            response. Default: 32.
         here: Names of engines that run on this machine instead of the cluster. Default: none.
         engines: Settings of single engines by name: ``cpus``, ``gpus``, ``min_replicas``,
-        ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
+            ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
     """
 
     address: str = field(default="auto", metadata=rule(parse=check_address))

@@ -40,7 +40,7 @@ class CatalogueSong:
         duration_s: Duration in seconds.
         mbid: MusicBrainz ID of the recording; empty if the tags do not have it.
         cover: ``"embedded"`` for a cover image inside the file, the path of an image next to the
-        file, or None. `read_cover` returns the image.
+            file, or None. `read_cover` returns the image.
         group_id: The same number for all files of one recording.
 
     Example:
@@ -131,16 +131,16 @@ class Match:
 
     Attributes:
         song: The matching song. If several files have the same recording, the one that was added
-        first.
+            first.
         offset_s: Position in the song where the recording starts, in seconds. It refers to the file
-        of the recording that matches best.
+            of the recording that matches best.
         speed: Playback speed relative to the song, with tempo and pitch changed together: 1.02 is
-        two percent faster. 1.0 if only the tempo or only the pitch differs.
+            two percent faster. 1.0 if only the tempo or only the pitch differs.
         tempo: Tempo relative to the song.
         pitch: Pitch relative to the song, as a frequency ratio.
         confidence: Confidence from 0 to 1.
         runner_up: The next best song that is not another file of the same recording; None if the
-        twelve best recordings are all of this song.
+            twelve best recordings are all of this song.
     """
 
     song: CatalogueSong
@@ -180,8 +180,8 @@ class AddProgress(HtmlReprMixin):
     Attributes:
         path: Path of the file.
         outcome: ``"added"``, ``"updated"`` (its audio or tags have changed), ``"moved"`` (known
-        from another path that no longer exists), ``"duplicate"`` (the same file also exists at
-        another path), ``"unchanged"``, ``"missing"`` (only in `rescan`) or ``"failed"``.
+            from another path that no longer exists), ``"duplicate"`` (the same file also exists at
+            another path), ``"unchanged"``, ``"missing"`` (only in `rescan`) or ``"failed"``.
         error: The error if the outcome is ``"failed"``, else None.
         done: Number of files processed so far.
         total: Total number of files.
@@ -222,7 +222,7 @@ class AddReport:
         duplicates: Number of new songs whose files are copies of other songs.
         unchanged: Number of unchanged songs.
         missing: Songs whose files are missing. Only `rescan` reports them; they stay in the
-        library.
+            library.
         failed: Files that are not music or cannot be read, and directories that cannot be read.
         audio_s: Fingerprinted audio in seconds.
         elapsed_s: Elapsed time in seconds.
@@ -261,7 +261,7 @@ class CheckReport:
         damaged_segments: Damaged index files. They have been rebuilt.
         missing: Songs whose files are missing.
         stale: Songs that `rescan` must fingerprint again, because another version of polymux has
-        added them.
+            added them.
     """
 
     problems: tuple[str, ...] = ()
@@ -298,7 +298,7 @@ class CatalogueStatistics:
         database_bytes: Size of the database in bytes.
         library: Name and version of the SQLite library in use.
         index: Statistics of the song index: ``songs``, ``segments``, ``bytes``, ``memory_bytes``,
-        ``postings``.
+            ``postings``.
     """
 
     songs: int

@@ -297,7 +297,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
-    """Replace the images in messages by their pixels.
+    """Replace the images in messages with their pixels.
 
     The library would download any URL without SSRF protection and open any file, so it only gets
     pixels.

@@ -112,7 +112,7 @@ class DiffusionEngine(Engine):
 
 
 def _whole(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace lone surrogates by U+FFFD, because tokenizers reject them."""
+    """Replace lone surrogates with U+FFFD, because tokenizers reject them."""
     return {
         name: _HALF_A_CHARACTER.sub("\ufffd", one) if isinstance(one, str) else one
         for name, one in values.items()

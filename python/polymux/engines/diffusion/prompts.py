@@ -64,7 +64,7 @@ class Prompt(NamedTuple):
 
     Attributes:
         parts: The sections between BREAKs, which are encoded separately. There is at least one;
-        sections may be empty.
+            sections may be empty.
         loras: Names of LoRA weights with their scales, in order.
         left_out: Messages about ignored parts, for users.
     """

@@ -131,7 +131,7 @@ def _strike(
     """Add a decaying note, whose higher partials decay faster.
 
     Args:
-        sound: Samples to add it to.
+        sound: Samples to which the note is added.
         at_s: Start in seconds.
         hz: Frequency of the lowest partial.
         partials: Multiple of the lowest frequency to amplitude.

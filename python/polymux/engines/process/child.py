@@ -310,7 +310,7 @@ def _told(error: Exception) -> dict[str, Any]:
 
 
 def _without_paths(text: str, header: Mapping[str, Any]) -> str:
-    """Replace paths of files by the client's file names: clients must not see paths."""
+    """Replace paths of files with the client's file names: clients must not see paths."""
     for given, *rest in header["files"].values():
         path, name = Path(given), display_name(rest[0]) or "the file"
         for place in (os.fspath(path), display_name(os.fspath(path))):

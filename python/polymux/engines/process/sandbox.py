@@ -57,9 +57,9 @@ class Confinement(NamedTuple):
         readable: Directories and files that it may read and execute, including subdirectories.
         writable: Directories in which it may read and write files.
         network: Whether it may use the network. If a network namespace is not possible, Landlock
-        blocks only TCP; older kernels block nothing.
+            blocks only TCP; older kernels block nothing.
         ports: The only TCP ports that it may connect to; empty for all. Kernels without support for
-        this allow all ports.
+            this allow all ports.
         limits: Names of `resource` limits, such as ``"AS"``, with their values.
     """
 

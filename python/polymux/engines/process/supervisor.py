@@ -93,12 +93,12 @@ class Supervision(NamedTuple):
         load_s: Time limit for loading. Default: 300.
         silence_s: Time without any message after which the process is killed. Default: 30.
         cancel_timeout_s: Time that a canceled request has to stop before its process is killed.
-        Default: 1.5.
+            Default: 1.5.
         stalled_s: Time without progress or output of a request after which its process is killed.
-        Each megabyte of input files adds a second. Default: unlimited, because models may compute
-        for long.
+            Each megabyte of input files adds a second. Default: unlimited, because models may
+            compute for long.
         confinement: Restrictions of the process: ``readable`` and ``writable`` paths, ``network``,
-        ``limits``; None for no restrictions.
+            ``limits``; None for no restrictions.
     """
 
     threads: int = max(1, os.cpu_count() or 1)

@@ -46,7 +46,7 @@ def encode_request(work: OperationRequest) -> dict[str, Any]:
 
 
 def decode_result(value: Any, drafts: Mapping[str, TempFile]) -> Any:
-    """Replace the paths in a process's output by their output files.
+    """Replace the paths in a process's output with their output files.
 
     Raises:
         InternalServerError: It names a file that was not created for it.

@@ -79,7 +79,7 @@ def named(name: str) -> Scheduler:
 
 
 def calls(name: str, steps: int) -> int:
-    """Return how often a number of last steps evaluates the model.
+    """Return how often the model is evaluated in the given number of final steps.
 
     Raises:
         BadRequestError: The scheduler is unknown.
