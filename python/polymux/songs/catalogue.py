@@ -142,9 +142,9 @@ class Catalogue:
         """Check all songs and all added directories for new, changed and missing files.
 
         Songs with missing files are kept, because their disk may only be unmounted. The report
-        lists them, and `remove` removes them. A missing directory is not reported as a failure.
-        Songs are fingerprinted again if another version of polymux with a different method has
-        added them.
+        lists them, and `remove` removes them. A missing directory is not reported as a failure,
+        because its songs are listed as missing. Songs are fingerprinted again if a version of
+        polymux with another fingerprint method has added them.
 
         Args:
             workers: As for `add`.

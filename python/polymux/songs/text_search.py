@@ -28,7 +28,8 @@ _MIN_SIMILARITY_OF_SHORT = 0.3
 MAX_SEARCH_CHARACTERS = 300
 _MAX_WORDS = 24
 _MAX_CANDIDATES = 200
-#: A first result at or above this ends the search; one below the second starts all steps.
+#: A best result of at least the first value ends the search; one below the second value starts
+#: the search by trigrams.
 _GOOD_LIKENESS = 0.9
 _DOUBTFUL_LIKENESS = 0.75
 _MAX_VARIANTS = 8

@@ -170,7 +170,7 @@ def _checked(owner: Mapping[str, Any], name: str, param: str) -> _Checked:
     try:
         choices = _Ways(schema, param).of(schema, 0)
     except (AttributeError, TypeError):
-        # A keyword that llama.cpp supports has an invalid value that the schema's draft allows.
+        # llama.cpp reads a keyword that the draft in `$schema` does not define and validate.
         message = f"{param}: the schema is invalid: use the keywords of JSON Schema 2020-12"
         raise bad_request(message, param) from None
     _check_choices(choices, param)
