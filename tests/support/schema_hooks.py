@@ -87,12 +87,14 @@ _BEYOND_SCHEMAS = (
     "is there twice",  # A name that two parts of a form have.
     "JSON does not have or that is out of range",  # In what is passed on.
     "is far outside of every accepted range",
+    "is out of range",
     "must be an integer of at most 64 bits",
     "must be a finite number",
     "must be less than",  # That start comes before end.
     "must lie behind the start",
     "cursor: is none that this server has given",
     "this is no picture of a kind",
+    "unsupported image format",
     "name: must be a text of",  # No blank one, and none that a terminal would obey.
 )
 

@@ -1,4 +1,5 @@
-"""Engines: what does the work on this machine, each in a child process that is watched.
+"""Engines that run operations on this machine, each in a supervised child process.
 
-An engine knows neither HTTP nor jobs: it loads, runs, and is thrown away with its process.
+Engines do not depend on HTTP or jobs: they load models and run requests. They stop with their
+process.
 """

@@ -1,4 +1,4 @@
-"""What an engine is to the process that it runs in."""
+"""Base classes of engines and their requests, outputs and progress sinks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 
 class Cancelled(BaseException):
-    """Somebody asked for the end of the work. No `Exception`: engines' own handlers let it pass."""
+    """The request was canceled. Not an `Exception`, because engines' handlers must not catch it."""
 
 
 class Token:
-    """Whether somebody has asked for the end of one piece of work. Thread-safe."""
+    """Cancellation of one request. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: Whether somebody has.
+        #: Whether the request was canceled.
         self.cancelled = False
         self._callbacks: list[Callable[[], object]] = []
 
     def check(self) -> None:
-        """Ends the work here, where somebody has.
+        """Stop here if the request was canceled.
 
         Raises:
-            Cancelled: Somebody has.
+            Cancelled: The request was canceled.
         """
         if self.cancelled:
             raise Cancelled
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
-        """Calls this when somebody asks, on whatever thread; at once where somebody has."""
+        """Call `callback` on cancellation, on any thread; immediately if already canceled."""
         with self._lock:
             if not self.cancelled:
                 self._callbacks.append(callback)
@@ -61,9 +61,9 @@ class Produced(NamedTuple):
     """A file that an engine has written.
 
     Attributes:
-        path: Where, as `EngineSink.draft` gave it.
-        content_type: What it is.
-        file_name: What to save it as.
+        path: Path from `EngineSink.draft`.
+        content_type: MIME type.
+        file_name: Suggested name for saving.
     """
 
     path: Path
@@ -72,11 +72,11 @@ class Produced(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What came of work.
+    """The result of a request.
 
     Attributes:
-        value: JSON, with `Produced` in the place of files.
-        version: SHA-256 of the model's file, or a word.
+        value: JSON value with `Produced` in place of files.
+        version: SHA-256 of the model's file, or another identifier.
         metrics: Numbers by name.
     """
 
@@ -86,41 +86,41 @@ class Output(NamedTuple):
 
 
 class EngineSink(ABC):
-    """Where an engine tells how its work goes. Any thread."""
+    """Receives the progress of a request. Thread-safe."""
 
     @abstractmethod
     def log(self, line: str) -> None:
-        """A line for the job's log."""
+        """Add a line to the job's log."""
 
     @abstractmethod
     def report(self, progress: float) -> None:
-        """How much is done, from 0 to 1."""
+        """Report the completed fraction, from 0 to 1."""
 
     @abstractmethod
     def chunk(self, data: Mapping[str, Any]) -> None:
-        """A piece of a streamed answer."""
+        """Send a chunk of a streamed response."""
 
-    def preview(self, data: bytes, content_type: str) -> None:  # noqa: B027 - most have nobody
-        """A small picture of what is being made, in the place of the last. Default: unseen."""
+    def preview(self, data: bytes, content_type: str) -> None:  # noqa: B027 - optional
+        """Show a small preview image that replaces the last one. Default: do nothing."""
 
     @abstractmethod
     def draft(self, expected_bytes: int = 0) -> Path:
-        """Where to write a file; it does not exist yet.
+        """Return the path for a new output file, which does not exist yet.
 
         Raises:
-            PolymuxError: There is no room.
+            PolymuxError: There is not enough space.
         """
 
 
 class Request(NamedTuple):
-    """Work as an engine gets it.
+    """A request to an engine.
 
     Attributes:
         operation: Such as ``"transcribe"``.
-        variant: Id of the variant; empty where there is one only.
-        model: The model selector; empty where there is none.
-        values: Wire name to value, defaults filled in; a file is an `Upload`.
-        given: Names that the caller gave.
+        variant: ID of the variant; empty if there is only one.
+        model: Model selector, or empty.
+        values: Values by API field name, with defaults. A file is an `Upload`.
+        given: Names of the fields that the client sent.
     """
 
     operation: str
@@ -131,12 +131,12 @@ class Request(NamedTuple):
 
 
 class Engine(ABC):
-    """One family of models. Made in its process, loaded once, used until the process ends.
+    """An engine for one family of models. It is created and loaded once per process.
 
     Attributes:
-        max_concurrency: How many threads may call `run` at once.
-        threads: For its libraries, where its process has other work as well; else 0, and it has
-            those of its process.
+        max_concurrency: How many threads may call `run` at the same time.
+        threads: Number of library threads if the process does other work too. 0 means that the
+            engine uses all threads of its process.
     """
 
     max_concurrency: int = 1
@@ -145,19 +145,19 @@ class Engine(ABC):
 
     @abstractmethod
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads models; gives what should be known of them, as JSON.
+        """Load models and return facts about them as JSON.
 
         Raises:
-            PolymuxError: Something that it needs is missing.
+            PolymuxError: A dependency or model is missing.
         """
 
     @abstractmethod
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Does work.
+        """Run a request.
 
         Raises:
-            PolymuxError: It failed.
-            Cancelled: `token` asked for it.
+            PolymuxError: The request failed.
+            Cancelled: `token` was canceled.
         """
 
 
@@ -165,23 +165,23 @@ _DEFAULT_CONTEXT = 4096
 
 
 def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
-    message = f"{what} needs {package}: install it with pip install 'polymux[{extra}]'"
+    message = f"{what} needs {package}. Install it with pip install 'polymux[{extra}]'"
     return status_error(errors.NoBackendError, message)
 
 
 def threads() -> int:
-    """How many threads this process's libraries may use."""
+    """How many threads the libraries of this process may use."""
     return int(os.environ.get("POLYMUX_THREADS", "1"))
 
 
 def hash_of(path: Path) -> str:
-    """SHA-256 of a model's file, as predictions tell it."""
+    """Return the SHA-256 of a model's file, which is reported as the job's version."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def samples_of(file: Upload, facts: Mapping[str, Any]) -> Any:
-    """The samples that the media engine has loaded: rows, columns, channels; of 8 or 16 bits."""
+    """Return samples from the media engine: rows, columns, channels; 8 or 16 bits."""
     import numpy
 
     kind = numpy.uint8 if facts["bits"] == 8 else numpy.uint16
@@ -190,7 +190,7 @@ def samples_of(file: Upload, facts: Mapping[str, Any]) -> Any:
 
 
 def context_tokens(options: Mapping[str, Any]) -> int:
-    """How much a chat engine's model reads and writes in one chat.
+    """Return the context length of a chat engine: tokens for prompt and response together.
 
     Example:
         >>> context_tokens({"context": 1024}), context_tokens({})

@@ -1,4 +1,4 @@
-"""What work will take, by its file's header: how much of it there is, and how long that takes."""
+"""Estimates of an operation's time and memory from the header of its file."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     Runs = Callable[[OperationRequest, ProgressSink], Awaitable[OperationResult]]
 
 _FLOAT_BYTES = 4
-#: How often a picture is there at once when it has its size: resized, in one piece, to be encoded.
+#: Copies of the resized image in memory: resized planes, joined, and encoded.
 _COPIES = 3
-#: The network makes colours, and of transparency as well; with that they are put together.
+#: Channels in memory: the network outputs colors, then transparency, then both are joined.
 _COLOURS, _WITH_ALPHA = 3, 3 + 3 + 4
 _MEGAPIXEL = 1e6
 
 
 class Measure(NamedTuple):
-    """How one operation's work is measured.
+    """How the work of an operation is measured.
 
     Attributes:
-        step: What the media engine is asked for.
-        units: How much work there is, of the facts that step tells.
-        pace: How long a unit takes.
-        memory_bytes: The memory it takes, of the same; None where that does not grow.
+        step: Operation of the media engine that measures the file.
+        units: Amount of work, computed from the request and the result of `step`.
+        pace: Time per unit.
+        memory_bytes: Memory, computed from the same; None if it does not depend on the file.
     """
 
     step: str
@@ -41,14 +41,14 @@ class Measure(NamedTuple):
     memory_bytes: Callable[[OperationRequest, Mapping[str, Any]], int] | None = None
 
     async def estimate(self, work: OperationRequest, field: str, media: Runs) -> Estimate:
-        """What `work` on the file in `field` will take; nothing where the file tells nothing."""
+        """Estimate a request with a file in `field`. The result is empty if the file is invalid."""
         file = work.values.get(field)
         if file is None:
             return Estimate()
         try:
             facts = (await media(work.step(self.step, {"file": file}), unseen_sink())).output
         except errors.PolymuxError:
-            return Estimate()  # What is wrong with it is told when it is worked on.
+            return Estimate()  # The job will report the error.
         units = self.units(work, facts)
         memory_bytes = None if self.memory_bytes is None else self.memory_bytes(work, facts)
         return Estimate(self.pace.seconds(units), memory_bytes, self.pace.words(units))
@@ -63,9 +63,9 @@ def sound(first_guess_s: float) -> Measure:
 
 
 def enlarged(first_guess_s: float, factor: int) -> Measure:
-    """Work that grows with the pixels that a network makes, which enlarges by `factor`.
+    """Measure upscaling by the pixels that a network with this factor outputs.
 
-    It sees a picture once, and its transparency once more; what comes out is then resized.
+    The network processes transparency separately. Its output is then resized.
     """
 
     def of_network(facts: Mapping[str, Any]) -> int:

@@ -1,7 +1,7 @@
-"""The memory that engines take with a model: estimates from the files and the model's shape.
+"""Estimates of engines' memory from the model files and the model's architecture.
 
-Any of these functions may raise OSError, ValueError, KeyError, struct.error or a PolymuxError if
-the files are not what they should be.
+If the files are invalid, these functions may raise OSError, ValueError, KeyError, struct.error or a
+PolymuxError.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MIB = 1 << 20
-#: Beside the weights, measured with small models: libraries, and what they compute in.
+#: Memory for libraries and computation, without weights; measured with small models.
 _CHAT_BYTES = 200 * _MIB
 _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
-_KEY_VALUE_BYTES = 2  # Of each number that llama.cpp keeps of a token: 16-bit floats.
-#: Of a model's shape; the largest that there are have embeddings of some ten thousands.
+_KEY_VALUE_BYTES = 2  # llama.cpp keeps 16-bit floats.
+#: Maximum of plausible values in a model's metadata. Large models have embeddings of some 10,000.
 _LARGEST_FACT = 1 << 20
 
 
@@ -46,7 +46,7 @@ def upscale_bytes(options: Mapping[str, Any]) -> int:
 
 
 def diffusion_bytes(options: Mapping[str, Any]) -> int:
-    """Of the largest model and what works with it; models that rest are given up for it."""
+    """The largest model with its companions. Unused models are unloaded for it."""
     from polymux.models.diffusion_folders import weight_bytes
     from polymux.models.torch_device import number_bytes
 
@@ -65,12 +65,12 @@ def _model_of(options: Mapping[str, Any]) -> Path:
 
 
 def _kept(model: Path) -> int:
-    """Bytes of each token; 0 where the model has no heads, or does not tell its shape.
+    """Return the bytes per token of context; 0 if the metadata is missing or invalid.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no GGUF.
-        struct.error: It ends too early.
+        ValueError: It is not a GGUF file.
+        struct.error: It is truncated.
         KeyError: It has values of an unknown type.
     """
     facts = gguf_facts(model)
@@ -80,24 +80,24 @@ def _kept(model: Path) -> int:
 
 
 def context_bytes_per_token(facts: Mapping[str, Any]) -> int:
-    """What llama.cpp keeps of a token of the conversation, by the model's shape.
+    """Return the bytes that llama.cpp keeps per token of context, from the model's metadata.
 
     Raises:
-        ValueError: It is none of a model's shape.
-        KeyError: It does not tell its shape.
+        ValueError: A value is implausible.
+        KeyError: A value is missing.
     """
     family = facts["general.architecture"]
 
     def fact(name: str) -> int:
         found = facts[f"{family}.{name}"]
-        each = found if isinstance(found, list) else [found]  # Of each layer.
-        # Somebody's file may say anything, and a server looks at all that lie in its folder.
+        each = found if isinstance(found, list) else [found]  # One per layer.
+        # Untrusted files may have any value, and a server reads all files in its models directory.
         if not all(type(one) is int and 0 <= one <= _LARGEST_FACT for one in each) or not any(each):
             raise ValueError(name)
         return int(max(each))
 
     heads = fact("attention.head_count")
-    # GGUF's default: as many as there are heads.
+    # GGUF's default is the number of heads.
     is_told = f"{family}.attention.head_count_kv" in facts
     own_heads = fact("attention.head_count_kv") if is_told else heads
     told = f"{family}.attention.key_length" in facts

@@ -1,4 +1,4 @@
-"""All engines: what each of them does, what it needs, its options, and the code behind it.
+"""The registry of engines: operations, requirements, options and code.
 
 This table is the only list of engines. Settings, model selection, `polymux doctor`, the memory
 budget and the processes are derived from it. Code is named as ``module:name`` and loaded when it is
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from polymux.fetch.fetcher import FetchPolicy
     from polymux.service.backend import Backend
 
-#: What options accept.
+#: Rules for options.
 TEXT, TEXTS = Rule("str"), Rule("tuple[str, ...]")
 FLAG, TABLE = Rule("bool"), Rule("Mapping")
 COUNT, WHOLE = Rule("int", min=1), Rule("int", min=-(1 << 31), must="an integer")
@@ -36,23 +36,23 @@ class EngineSpec(NamedTuple):
 
     Attributes:
         engine: Its class, a `polymux.engines.base.Engine`, as ``module:name``.
-        operations: What it can do.
-        title: What it does, for people.
-        module: The Python module that it needs; empty if none.
-        extra: The extra of polymux that brings that module.
-        program: The program that it needs; empty if none.
-        install: The command that installs the program.
-        options: Name of each option to what it accepts: what the engine's `load` reads.
-        files: Those options that name files.
-        model_form: What its model is on disk; empty if it needs none.
+        operations: Operations that it supports.
+        title: Short description for users.
+        module: Python module that it needs; empty if none.
+        extra: The extra of polymux that installs the module.
+        program: Program that it needs; empty if none.
+        install: Command that installs the program.
+        options: Options of the engine's `load`, with their rules.
+        files: Options that name files.
+        model_form: Format of its model on disk; empty if it needs none.
         model_layout: Function ``module:name`` from a path and the engine's name to a
-            `polymux.models.families.Layout`, or None if the path is no such model.
+            `polymux.models.families.Layout`, or None if the path is not such a model.
         has_roles: Whether it needs several models, each in a role (`polymux.models.roles`).
-        needed_bytes: Function ``module:name`` from options to the memory that it takes, about, or a
-            number of bytes; None if nobody knows.
-        backend: Function ``module:name`` from its bare backend and a `BackendContext` to the
-            backend that the service gets. Default: the bare one.
-        supervision: How its process is watched, where that differs from the defaults of
+        needed_bytes: Approximate memory in bytes, or a function ``module:name`` from options to it;
+            None if unknown.
+        backend: Function ``module:name`` from the process's backend and a `BackendContext` to the
+            service's backend. Default: the process's backend.
+        supervision: Settings that differ from the defaults of
             `polymux.engines.process.supervisor.Supervision`.
     """
 
@@ -84,15 +84,15 @@ class EngineSpec(NamedTuple):
 
 
 class BackendContext(NamedTuple):
-    """What an engine's backend may use beside the engine.
+    """Resources for the function that creates an engine's backend.
 
     Attributes:
-        name: The engine's, as settings call it.
-        settings: Its options as settings have them.
-        options: Its options with the chosen model.
-        media: Opens untrusted files for the other engines.
-        url_fetcher: Brings files from URLs.
-        policy: What URLs may be fetched.
+        name: Name of the engine in settings.
+        settings: Its options in the settings.
+        options: Its options with the selected model.
+        media: Opens untrusted files for other engines.
+        url_fetcher: Downloads URL inputs.
+        policy: Exceptions to SSRF protection.
     """
 
     name: str
@@ -107,16 +107,16 @@ ENGINES = {
     "media": EngineSpec(
         engine="polymux.engines.media.engine:MediaEngine",
         operations=("convert_to_mp3",),
-        title="conversions to MP3",
+        title="conversion to MP3",
         module="polymux._native._media",
         options={"max_concurrency": COUNT, "limits": TABLE, "max_pixels": COUNT},
-        # A decoder may be in a loop: how long it may report nothing and write nothing.
+        # Time limit without progress or output: a decoder may be in an infinite loop.
         supervision={"stalled_s": 120.0},
     ),
     "chat": EngineSpec(
         engine="polymux.engines.chat.engine:ChatEngine",
         operations=("chat", "free_chat"),
-        title="chats",
+        title="chat",
         module="xllamacpp",
         extra="chat",
         options={
@@ -139,7 +139,7 @@ ENGINES = {
             "model": TEXT, "device": TEXT, "compute": TEXT, "beam": COUNT, "batch": COUNT,
         },
         files=("model",),
-        model_form="a folder in CTranslate2's form (config.json, model.bin, tokenizer.json)",
+        model_form="a directory in CTranslate2 format (config.json, model.bin, tokenizer.json)",
         model_layout="polymux.models.families:ctranslate2_layout",
         needed_bytes="polymux.engines.memory:speech_bytes",
         backend="polymux.engines.media.backend:speech_backend",
@@ -147,7 +147,7 @@ ENGINES = {
     "upscale": EngineSpec(
         engine="polymux.engines.upscale:UpscaleEngine",
         operations=("upscale_image",),
-        title="larger pictures",
+        title="image upscaling",
         module="ncnn",
         extra="upscale",
         options={
@@ -155,7 +155,7 @@ ENGINES = {
             "max_pixels": COUNT,
         },
         files=("model",),
-        model_form="a .param file of ncnn with its .bin beside it",
+        model_form="an ncnn .param file with its .bin file next to it",
         model_layout="polymux.models.families:ncnn_layout",
         needed_bytes="polymux.engines.memory:upscale_bytes",
         backend="polymux.engines.media.backend:upscale_backend",
@@ -163,7 +163,7 @@ ENGINES = {
     "diffusion": EngineSpec(
         engine="polymux.engines.diffusion.engine:DiffusionEngine",
         operations=("generate_image", "upscale_image", "generate_video", "generate_music"),
-        title="pictures, video and music",
+        title="images, video and music",
         module="diffusers",
         extra="diffusion",
         options={
@@ -172,19 +172,19 @@ ENGINES = {
             "untiled_pixels": COUNT, "non_commercial": FLAG, "tiny_vae": FLAG, "previews": FLAG,
             "upscaler": TEXT, "upscaler_factor": COUNT, "max_detail_pixels": COUNT,
         },
-        model_form="a folder as diffusers' save_pretrained writes it, its weights in safetensors, "
+        model_form="a directory in diffusers format (save_pretrained) with safetensors weights, "
         "or a LoRA in one .safetensors file",
         model_layout="polymux.models.families:diffusers_layout",
         has_roles=True,
         needed_bytes="polymux.engines.memory:diffusion_bytes",
         backend="polymux.engines.diffusion.backend:diffusion_backend",
-        # Models take long to load again: how long canceled work may take to stop.
+        # Longer than the default, because loading models again takes long.
         supervision={"cancel_timeout_s": 10.0},
     ),
     "rapidocr": EngineSpec(
         engine="polymux.engines.ocr.rapidocr:RapidOcrEngine",
         operations=("read_text",),
-        title="text from pictures",
+        title="text from images",
         module="rapidocr",
         extra="ocr",
         needed_bytes=900 << 20,
@@ -193,7 +193,7 @@ ENGINES = {
     "tesseract": EngineSpec(
         engine="polymux.engines.ocr.tesseract:TesseractEngine",
         operations=("read_text",),
-        title="text from pictures",
+        title="text from images",
         program="tesseract",
         install="apt install tesseract-ocr",
         options={"program": TEXT, "language": TEXT},
@@ -204,22 +204,22 @@ ENGINES = {
 
 
 def loaded(reference: str) -> Any:
-    """What a ``module:name`` names.
+    """Import the object that a ``module:name`` names.
 
     Raises:
-        ImportError: There is no such module.
-        AttributeError: It has no such name.
+        ImportError: The module does not exist.
+        AttributeError: The module has no such name.
     """
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
 
 def engine_of(family: str) -> Engine:
-    """A new engine, nothing loaded. ``module:name`` names one that is not in the table.
+    """Create an engine without loading its models. ``module:name`` names an unregistered engine.
 
     Raises:
-        KeyError: There is no such engine.
-        ImportError: Its module is not there.
+        KeyError: The engine is unknown.
+        ImportError: Its module is missing.
     """
     kind: Callable[[], Engine] = loaded(family if ":" in family else ENGINES[family].engine)
     return kind()

@@ -1,7 +1,7 @@
-"""Larger pictures by Real-ESRGAN's networks on ncnn: tile by tile, any factor, alpha kept.
+"""Upscaling with Real-ESRGAN's networks on ncnn, tile by tile, by any factor, keeping alpha.
 
-https://github.com/xinntao/Real-ESRGAN: the network enlarges by its own factor; what is wanted
-beyond or below is made of that by Lanczos' filter.
+https://github.com/xinntao/Real-ESRGAN. The network upscales by its own factor, and the Lanczos
+filter resizes the result to the requested size.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 _TILE = 192
 _OVERLAP = 10
-#: Width and height of the tile that tells a network's factor.
+#: Side of the tile that is used to detect the network's factor.
 _TRIAL = 16
 _MAX_PIXELS = 100_000_000
 _OPAQUE = 4
 
 
 class UpscaleEngine(Engine):
-    """One network; one picture at a time."""
+    """An upscaling engine with one network; it processes one image at a time."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads ``model``: the path of a ``.param`` file, its ``.bin`` beside it.
+        """Load the network ``model``: a ``.param`` file with its ``.bin`` file next to it.
 
-        Also ``factor``, the network's own, which a first tile tells anyway, ``input`` and
-        ``output``, its blobs' names (``"data"``, ``"output"``), ``tile`` and ``max_pixels`` of
-        what is made.
+        Further options: ``factor`` (checked against the network's factor), ``input`` and ``output``
+        (names of its blobs, default ``"data"`` and ``"output"``), ``tile``, and ``max_pixels`` of
+        the output.
 
         Raises:
-            NoBackendError: The package or the network is missing, or it is none that enlarges by a
-                whole number, or by another one than ``factor``.
+            NoBackendError: The package or the network is missing, or the network does not upscale
+                by an integer factor, or not by ``factor``.
         """
         try:
             import ncnn
@@ -65,8 +65,8 @@ class UpscaleEngine(Engine):
         if not path.is_file() or not weights.is_file():
             raise status_error(
                 errors.NoBackendError,
-                f"there is no network {path.name!r}: give the path of a .param file, with its .bin "
-                "beside it, as `model` in the engine's options",
+                f"upscaling network not found: {path.name!r}. Set the engine's option `model` to "
+                "the path of a .param file with its .bin file next to it",
             )
         self._ncnn = ncnn
         self._network = ncnn.Net()
@@ -75,7 +75,7 @@ class UpscaleEngine(Engine):
         if self._network.load_param(os.fspath(path)) or self._network.load_model(
             os.fspath(weights)
         ):
-            raise engine_failed(f"the network {path.name!r} cannot be loaded")
+            raise engine_failed(f"cannot load network {path.name!r}")
         self._input = str(options.get("input", "data"))
         self._output = str(options.get("output", "output"))
         self._factor = self._learned_factor(path.name, options.get("factor"))
@@ -95,8 +95,8 @@ class UpscaleEngine(Engine):
         if largest > self._max_pixels:
             raise status_error(
                 errors.RequestTooLargeError,
-                f"scale={scale:g}: {largest / 1e6:.0f} megapixels would be made, and "
-                f"{self._max_pixels / 1e6:.0f} are the most",
+                f"scale={scale:g}: output too large (got {largest / 1e6:.0f} megapixels, maximum "
+                f"{self._max_pixels / 1e6:.0f})",
                 param="scale",
             )
         made = self._enlarged(pixels, sink, token)
@@ -107,9 +107,9 @@ class UpscaleEngine(Engine):
         return Output(Produced(path, "image/png", "upscaled.png"), self._version, metrics)
 
     def _learned_factor(self, name: str, told: object) -> int:
-        """By how much the network enlarges, of a small tile: no file of a network says so.
+        """Detect the network's factor with a small tile, because its files do not state it.
 
-        A wrong factor would crop every picture, or leave most of it black.
+        A wrong factor would crop every image, or leave most of it black.
         """
         import numpy
 
@@ -118,30 +118,30 @@ class UpscaleEngine(Engine):
         if factor < 1 or shape != (3, factor * _TRIAL, factor * _TRIAL):
             raise status_error(
                 errors.NoBackendError,
-                f"the network {name!r} makes {' x '.join(map(str, shape))} of 3 x {_TRIAL} x "
-                f"{_TRIAL} samples: give one that enlarges pictures by a whole number",
+                f"network {name!r} converts 3 x {_TRIAL} x {_TRIAL} samples to "
+                f"{' x '.join(map(str, shape))}. Use a network that upscales by an integer factor",
             )
         if told is not None and (isinstance(told, bool) or told != factor):
             raise status_error(
                 errors.NoBackendError,
-                f"factor={shown(told)}: the network {name!r} enlarges {factor} times: give "
-                f"`factor = {factor}` in the engine's options, or leave it out",
+                f"factor={shown(told)}: network {name!r} upscales by {factor}. Set the engine's "
+                f"option `factor = {factor}`, or omit it",
             )
         return factor
 
     def _of_network(self, piece: Floats) -> Floats:
-        """What the network makes of colours, rows, columns."""
+        """Run the network on samples of colors, rows, columns."""
         import numpy
 
         extractor = self._network.create_extractor()
         extractor.input(self._input, self._ncnn.Mat(piece))
         status, found = extractor.extract(self._output)
         if status != 0:
-            raise engine_failed("the network failed at a tile")
+            raise engine_failed("the network failed on a tile")
         return numpy.array(found)
 
     def _enlarged(self, pixels: Any, sink: EngineSink, token: Token) -> Floats:
-        """All channels, from 0 to 1: the network sees colours; alpha goes through it as grey."""
+        """Upscale all channels, from 0 to 1. Alpha goes through the network as grayscale."""
         import numpy
 
         top = 255.0 if pixels.dtype.itemsize == 1 else 65535.0
@@ -190,7 +190,7 @@ class UpscaleEngine(Engine):
 
 
 def _resized(made: Floats, size: tuple[int, int]) -> Floats:
-    """Width and height as wanted, samples from 0 to 1."""
+    """Resize to the width and height, with samples from 0 to 1."""
     import numpy
     from PIL import Image
 
@@ -204,7 +204,7 @@ def _resized(made: Floats, size: tuple[int, int]) -> Floats:
 
 
 def _encoded(made: Floats, *, deep: bool) -> bytes:
-    """A PNG: 8 bits a sample, or 16."""
+    """Encode as PNG with 8 or 16 bits per sample."""
     import io
 
     import numpy
@@ -212,14 +212,14 @@ def _encoded(made: Floats, *, deep: bool) -> bytes:
 
     channels = made.shape[2]
     if deep and channels > 1:
-        # Pillow writes no colours of 16 bits. They come from OpenCV, so it is there.
+        # Pillow cannot write 16-bit colors. OpenCV has read them, so it is installed.
         import cv2
 
         values = numpy.round(made * 65535).astype(numpy.uint16)
         order = cv2.COLOR_RGBA2BGRA if channels == _OPAQUE else cv2.COLOR_RGB2BGR
         done, found = cv2.imencode(".png", cv2.cvtColor(values, order))
         if not done:
-            raise engine_failed("the picture cannot be encoded")
+            raise engine_failed("cannot encode the image")
         return bytes(found)
     kind, top = (numpy.uint16, 65535) if deep else (numpy.uint8, 255)
     values = numpy.round(made * top).astype(kind)

@@ -1,4 +1,4 @@
-"""Any audio or video to MP3."""
+"""Conversion of audio and video files to MP3."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Names: TypeAlias = Callable[[Source, int], str | os.PathLike[str]]
 
-#: How long a cancelled conversion may take to end. The core needs a few milliseconds.
+#: Maximum time that a canceled conversion has to end. The native core needs a few milliseconds.
 _CORE_GRACE_S = 5.0
 _CALLER_GRACE_S = 0.15
 _LOOK_AGAIN_S = 0.002
@@ -48,14 +48,14 @@ def start_conversion(
     overwrite: bool,
     on_done: Callable[[], object] | None = None,
 ) -> _media.Conversion:
-    """Starts one conversion; `on_done` is called on a native thread when it has ended."""
+    """Start a conversion. A native thread calls `on_done` when it has ended."""
     return media.start_conversion(
         native_source(source), native_destination(destination), options, overwrite, on_done
     )
 
 
 def media_file(finished: dict[str, Any], destination: Destination) -> MediaFile:
-    """The result of a conversion from what the native `wait` returned."""
+    """Build the `MediaFile` from the dictionary that the native `wait` returned."""
     return MediaFile(
         report=report_from_native(finished),
         path=destination_path(destination),
@@ -65,7 +65,7 @@ def media_file(finished: dict[str, Any], destination: Destination) -> MediaFile:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A conversion in flight."""
+    """A conversion that has started and was not collected yet."""
 
     source: Source
     destination: Destination
@@ -73,28 +73,28 @@ class Running:
 
     @property
     def calls_the_caller(self) -> bool:
-        """Whether a file object is read or written, which may block for as long as it likes."""
+        """Whether a Python file object is read or written; its methods may block indefinitely."""
         return hasattr(self.source, "read") or hasattr(self.destination, "write")
 
     @property
     def progress(self) -> Progress:
-        """How far it is."""
+        """The current progress."""
         return Progress(**self.conversion.progress)
 
 
 class JobGroup:
-    """Many conversions, a bounded number of them in flight.
+    """Many conversions, of which a limited number run at the same time.
 
-    Sources are taken one by one, as places become free. Not thread-safe: whoever owns the group
-    calls it from one thread; only `notify` is called from native threads.
+    The group reads the next task only when a conversion has ended. The group is not thread-safe:
+    use it from one thread. Native threads call only `notify`.
 
     Args:
-        tasks: Pairs of source and destination. A destination given as an exception is the
-            source's outcome: it could not be named.
-        options: Native options, shared by all.
+        tasks: Pairs of source and destination. If naming an output failed, its destination is the
+            exception, which becomes the outcome.
+        options: Native options for all conversions.
         overwrite: Replace existing files.
-        concurrency: How many at a time.
-        notify: Told the index of each conversion that has ended.
+        concurrency: Maximum number of conversions at the same time.
+        notify: Called with the index of each conversion that has ended, on a native thread.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class JobGroup:
         self.running: dict[int, Running] = {}
 
     def fill(self) -> Iterator[ConversionOutcome]:
-        """Starts conversions until every place is taken; yields what failed to start."""
+        """Start conversions up to the limit, and yield the outcomes of those that did not start."""
         while len(self.running) < self._concurrency:
             task = next(self._tasks, None)
             if task is None:
@@ -137,7 +137,7 @@ class JobGroup:
                 self.running[index] = Running(source, destination, conversion)
 
     def collect(self, index: int) -> ConversionOutcome:
-        """The outcome of a conversion that has ended."""
+        """Return the outcome of a conversion that has ended."""
         job = self.running.pop(index)
         try:
             file = media_file(job.conversion.wait(), job.destination)
@@ -146,14 +146,15 @@ class JobGroup:
         return ConversionOutcome(index, job.source, file, None)
 
     def cancel(self) -> None:
-        """Asks everything in flight to end; `collect` still has to be called for each."""
+        """Cancel all running conversions. Call `collect` for each of them afterwards."""
         for job in self.running.values():
             job.conversion.cancel()
 
     def close(self) -> None:
-        """Ends everything in flight and waits until nothing of it remains.
+        """Cancel all running conversions and wait for them to end.
 
-        What is stuck in a file object of the caller is left behind: no cancellation reaches it.
+        A conversion that is blocked in a caller's file object cannot be canceled. It is left
+        running after a short wait.
         """
         self.cancel()
         cancelled = time.monotonic()
@@ -167,23 +168,23 @@ class JobGroup:
 
 
 def checked_concurrency(concurrency: int | None) -> int:
-    """The caller's number, or the default.
+    """Validate `concurrency`; None means the default.
 
     Raises:
-        TypeError: Not an integer.
-        InvalidRequestError: Below 1.
+        TypeError: The value is not an integer.
+        InvalidRequestError: The value is below 1.
     """
     if concurrency is None:
-        # Twice the cores: enough that no core waits while results are handed over.
+        # Two conversions per core keep every core busy while results are collected.
         return 2 * media.available_cores()
     number = integer("concurrency", concurrency)
     if number < 1:
-        raise InvalidRequestError(f"concurrency={number} is below 1")
+        raise InvalidRequestError(f"concurrency={number} is invalid (minimum 1)")
     return number
 
 
 def name_of(source: Source, index: int) -> str:
-    """The name of the output by default: that of the input with ``.mp3``, else the index."""
+    """Return the default output name: the input's stem with ``.mp3``, or ``<index>.mp3``."""
     name = source if is_path(source) else getattr(source, "name", None)
     if isinstance(name, (str, bytes, os.PathLike)):
         stem = Path(os.fsdecode(name)).stem
@@ -195,9 +196,9 @@ def name_of(source: Source, index: int) -> str:
 def named_tasks(
     sources: Iterable[Source], folder: Path | None, names: Names | None
 ) -> Iterator[tuple[Source, Destination | Exception]]:
-    """Gives every source its destination; a name that was given before is an error.
+    """Pair every source with its destination; a duplicate output name is an error.
 
-    Renaming silently would make a second run write other files than the first.
+    Duplicates are not renamed: a second run with other inputs would then write other file names.
     """
     taken: set[str] = set()
     for index, source in enumerate(sources):
@@ -214,8 +215,8 @@ def named_tasks(
             yield (
                 source,
                 OutputRefusedError(
-                    f"cannot write {shown(str(path))}: another input of this call has the same "
-                    "output name; give `names` to tell them apart"
+                    f"cannot write {shown(str(path))}: two inputs have the same "
+                    "output name. Use `names` to give each output a different name"
                 ),
             )
         else:
@@ -224,11 +225,11 @@ def named_tasks(
 
 
 def output_folder(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None) -> Path | None:
-    """The folder for many outputs, created with its parents when it does not exist.
+    """Create the output directory, with its parents, unless it exists.
 
     Raises:
-        OutputRefusedError: There is a file of that name.
-        OutputFailedError: It cannot be created.
+        OutputRefusedError: A file with this name exists.
+        OutputFailedError: The directory cannot be created.
     """
     if path is None:
         return None
@@ -239,11 +240,11 @@ def output_folder(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | No
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
         raise OutputRefusedError(
-            f"cannot write into '{quoted}': it is not a folder", errno=error.errno
+            f"cannot write into '{quoted}': not a directory", errno=error.errno
         ) from error
     except OSError as error:
         raise OutputFailedError(
-            f"cannot create the folder '{quoted}': {error.strerror}", errno=error.errno
+            f"cannot create the directory '{quoted}': {error.strerror}", errno=error.errno
         ) from error
     return folder
 
@@ -273,80 +274,84 @@ def convert_to_mp3(
     limits: Limits | None = None,
     on_progress: Callable[[Progress], object] | None = None,
 ) -> MediaFile:
-    """Converts any audio or video file to MP3, with the frames of the ffmpeg command line.
+    """Convert an audio or video file to MP3.
 
-    The content decides what the input is, never its name. Ctrl-C ends the conversion within 200 ms
-    and leaves no partial file; so does an exception out of `on_progress`.
+    The audio frames are the same as those of the ffmpeg command line program. The type of the input
+    is detected from its content, not from its name. Ctrl-C, or an exception in `on_progress`,
+    cancels the conversion within 200 ms and leaves no partial file.
 
     Args:
-        source: A path, a bytes-like object, or a binary file object. A str is always a plain path:
-            no scheme or pattern in it is interpreted. A bytes object is always content (for a path
-            held in bytes use `os.fsdecode`).
-        destination: A path, a binary file object (it need not be able to seek), or None to keep
-            the MP3 in memory. A path appears only when the file is complete; a symlink, a folder
-            and the input itself are refused. Default: None.
+        source: A path, a bytes-like object, or a binary file object. A str is always a path: URLs
+            and patterns are not interpreted. A bytes object is always file content; decode a path
+            in bytes with `os.fsdecode`.
+        destination: A path, a binary file object (seeking is not needed), or None to return the MP3
+            in memory. The file appears at its path only when it is complete. The path must not be a
+            symlink, a directory or the input itself. Default: None.
         bitrate: Constant bitrate in bit/s, or text such as ``"128k"``; 8,000 to 320,000. Default:
-            none, which means variable bitrate.
-        vbr_quality: LAME's variable bitrate quality, 0 (best, about 245 kbit/s) to below 10.
-            Default: 0 when there is no `bitrate`.
-        abr: Make `bitrate` an average instead of a constant. Default: False.
-        preset: ``"ffmpeg"`` encodes exactly as the ffmpeg program; ``"best"`` sounds better at
-            constant bitrates; ``"fast"`` takes about half the time. Default: ``"ffmpeg"``.
-        sample_rate: Of the output in Hz, one of MPEG's nine, 8,000 to 48,000. Default: the one
-            nearest to the input's.
-        channels: Of the output, 1 or 2. Default: 1 for mono input, else 2.
-        audio_stream: Index of the stream to convert, as `polymux.probe` numbers. Default:
+            None, which uses a variable bitrate.
+        vbr_quality: LAME's variable bitrate quality, from 0 (best, about 245 kbit/s) to below 10.
+            Default: 0 if `bitrate` is None.
+        abr: Use `bitrate` as an average instead of a constant. Default: False.
+        preset: ``"ffmpeg"`` encodes exactly like the ffmpeg program; ``"best"`` sounds better at
+            constant bitrates; ``"fast"`` needs about half the time. Default: ``"ffmpeg"``.
+        sample_rate: Sample rate of the output in Hz: one of MPEG's nine rates from 8,000 to 48,000.
+            Default: the rate nearest to the input's.
+        channels: Channels of the output, 1 or 2. Default: 1 for mono input, else 2.
+        audio_stream: Index of the stream to convert, as reported by `polymux.probe`. Default:
             ffmpeg's choice.
-        start: From this position: seconds, or ``"[HH:]MM:SS[.mmm]"``. Default: the beginning.
-        end: Up to this position, in the same forms. Default: the end.
-        tags: ``"copy"`` carries text tags, comments and chapters over, ``"none"`` leaves them out,
-            a mapping of names (``"title"``, ``"artist"``, ...) to text replaces the text tags.
-            Default: ``"copy"``.
-        cover: ``"copy"`` carries the picture over, bit for bit; ``"none"`` leaves it out; the bytes
-            of a JPEG or PNG picture take its place. Default: ``"copy"``.
-        id3v2_version: 3 (ID3v2.3, read by everything) or 4 (ID3v2.4). Default: 3; with
-            `identical_file` always 4, as ffmpeg.
-        identical_file: Write the whole file as ``ffmpeg -vn`` does, tags included, and not only
-            its audio frames. At average or variable bitrate this means `exact` too; at a constant
-            bitrate, use ``threads=1`` with it. Default: False.
-        threads: Maximum number of threads for this file; they help if it lasts over 15 s. At a
-            constant bitrate the frames equal ffmpeg's in nearly all files; in a rare file they
-            differ after a segment boundary. With 1 every frame is ffmpeg's. At average and
-            variable bitrate the number changes no byte. Default: as many as there are cores.
-        exact: At average and variable bitrate, use one encoder from beginning to end, so that every
-            frame is ffmpeg's. Without it a file over 15 s is encoded in parts side by side, and
-            that is so but for rare frames, mostly at LAME's upper bit limit;
-            ``.report.inexact_frames`` counts those that are known. At a constant bitrate it changes
-            nothing: see `threads`. Default: False.
-        verify: Check the seams, where parts were joined, further than the 24 frames that always
-            must agree: the encoder before a seam goes on through the whole next part, and every
-            frame is compared. A seam moves behind a frame that differs, and
-            ``.report.parted_frames`` counts it. ``"first-seam"`` checks one seam, ``"all"`` each,
-            at the cost of that encoder's time. Default: None.
-        strict: Damaged input is an error instead of a warning. Default: False.
+        start: Start position in seconds, or as ``"[HH:]MM:SS[.mmm]"``. Default: the beginning.
+        end: End position in the same formats. Default: the end.
+        tags: ``"copy"`` copies text tags, comments and chapters; ``"none"`` omits them; a mapping
+            of names (``"title"``, ``"artist"``, ...) to text replaces the text tags. Default:
+            ``"copy"``.
+        cover: ``"copy"`` copies the cover image unchanged; ``"none"`` omits it; the bytes of a JPEG
+            or PNG image replace it. Default: ``"copy"``.
+        id3v2_version: 3 (ID3v2.3, supported by all players) or 4 (ID3v2.4). Default: 3; with
+            `identical_file` always 4, as in ffmpeg.
+        identical_file: Write the complete file as ``ffmpeg -vn`` does, including tags, instead of
+            identical audio frames only. At average or variable bitrate this implies `exact`. At a
+            constant bitrate, also set ``threads=1``. Default: False.
+        threads: Maximum number of threads for this file. More than one helps only if the audio is
+            longer than 15 s. At a constant bitrate, the frames equal ffmpeg's in nearly all files;
+            a few files differ after a segment boundary. With 1 thread, every frame equals ffmpeg's.
+            At average and variable bitrate, the number of threads does not change the output.
+            Default: the number of cores.
+        exact: At average and variable bitrate, encode the file with one encoder, which makes every
+            frame equal to ffmpeg's. Without it, segments of files longer than 15 s are encoded in
+            parallel. A few frames may then differ, mostly at LAME's maximum bitrate;
+            ``.report.inexact_frames`` counts the frames known to be affected. It has no effect at a
+            constant bitrate; see `threads`. Default: False.
+        verify: Check the boundaries between parallel segments beyond the 24 frames that must always
+            match. The encoder of one segment then also encodes the next segment, and every frame is
+            compared. If a frame differs, the boundary moves after it, and ``.report.parted_frames``
+            counts it. ``"first-seam"`` checks the first boundary, ``"all"`` checks every boundary;
+            each check costs the time of encoding the segment again. Default: None.
+        strict: Fail on damaged input instead of adding a warning. Default: False.
         overwrite: Replace an existing file at `destination`. Default: True.
-        limits: What the input may cost. Default: `polymux.Limits()`.
-        on_progress: Called with a `polymux.Progress` about ten times a second and once at the
-            end, in this thread. Default: None.
+        limits: Limits on the input. Default: `polymux.Limits()`.
+        on_progress: Called with a `polymux.Progress` about ten times a second and once at the end,
+            in the calling thread. Default: None.
 
     Returns:
         The MP3, with a report in ``.report``.
 
     Raises:
-        InvalidRequestError: An option is out of its range; every such option is named.
-        InputNotFoundError: There is no such file.
-        InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
-        UnsupportedMediaError: Not one of the accepted containers or codecs.
-        UndecodableError: Broken, or damaged with `strict`.
-        NoAudioError: No audio stream, or not the one asked for.
-        EncryptedMediaError: Protected by DRM or encryption.
-        LimitExceededError: A limit was passed.
-        EncoderError: The encoder refused the settings or failed.
+        InvalidRequestError: Options are out of range; the message names all of them.
+        InputNotFoundError: The input file does not exist.
+        InputUnreadableError: The input is a directory, pipe or device, permission was denied, or
+            reading failed.
+        UnsupportedMediaError: The container or codec is not supported.
+        UndecodableError: The input is broken, or it is damaged and `strict` is set.
+        NoAudioError: The input has no audio, or `audio_stream` does not exist.
+        EncryptedMediaError: The input is protected by DRM or encryption.
+        LimitExceededError: The input exceeds a limit.
+        EncoderError: The encoder rejected the settings or failed.
         OutputExistsError: The destination exists and `overwrite` is False.
-        OutputRefusedError: The destination is a symlink, folder, device, or the input itself.
-        OutputFailedError: Writing failed: no space, no permission, no such folder.
+        OutputRefusedError: The destination is a symlink, a directory, a device, or the input
+            itself.
+        OutputFailedError: Writing failed: no space, permission denied, or no such directory.
         MissingDependencyError: This installation has no media support.
-        TypeError: An argument of the wrong type.
+        TypeError: An argument has the wrong type.
 
     Example:
         >>> import polymux
@@ -402,35 +407,37 @@ def convert_many(
     overwrite: bool = True,
     **options: Unpack[EncodingOptions],
 ) -> Iterator[ConversionOutcome]:
-    """Converts many files at once, and yields each outcome as soon as it is there.
+    """Convert many files at once, and yield each outcome once it is ready.
 
-    One bad file never stops the others: its outcome carries the error. The sources are taken from
-    the iterable as places become free, so it may be endless. Leaving the loop early, by ``break``,
-    an exception or Ctrl-C, cancels what is in flight and leaves no partial file.
+    A failed file does not stop the other files: its outcome has the error. `sources` is read only
+    as conversions end, so it may be endless. If you leave the loop early (``break``, an exception
+    or Ctrl-C), the running conversions are canceled and leave no partial files.
 
     Args:
         sources: Paths, bytes-like objects or binary file objects, as for `convert_to_mp3`.
-        destination_folder: Where to write; created when it does not exist. Default: None, which
-            keeps each MP3 in memory.
-        names: Called with source and index for the output's name in the folder. Default: the
-            input's name with ``.mp3``, or ``"<index>.mp3"`` for a source without a name. Two
-            sources with the same output name: the second has `OutputRefusedError` as its outcome.
-        concurrency: Conversions in flight. Default: twice the cores.
+        destination_folder: Output directory; created if it does not exist. Default: None, which
+            returns each MP3 in memory.
+        names: Function that returns the output's name in the directory. It is called with the
+            source and its index. Default: the input's name with ``.mp3``, or ``"<index>.mp3"`` for
+            a source without a name. If two sources have the same output name, the second outcome
+            has an `OutputRefusedError`.
+        concurrency: Maximum number of conversions at the same time. Default: twice the number of
+            cores.
         overwrite: Replace existing files. Default: True.
         **options: `bitrate`, `vbr_quality`, `abr`, `preset`, `sample_rate`, `channels`,
             `audio_stream`, `start`, `end`, `tags`, `cover`, `id3v2_version`, `identical_file`,
-            `threads`, `exact`, `verify`, `strict` and `limits`, as for `convert_to_mp3`. Whole
-            files come first: a file gets more than one thread only where cores are idle.
+            `threads`, `exact`, `verify`, `strict` and `limits`, as for `convert_to_mp3`. A file
+            gets more than one thread only while cores are idle.
 
     Returns:
-        An iterator of outcomes, in the order in which they are ready.
+        An iterator of outcomes in the order of completion.
 
     Raises:
-        InvalidRequestError: An option is out of its range; raised before anything is converted.
-        OutputRefusedError: `destination_folder` is not a folder.
+        InvalidRequestError: An option is out of range. Raised before any conversion starts.
+        OutputRefusedError: `destination_folder` is not a directory.
         OutputFailedError: `destination_folder` cannot be created.
         MissingDependencyError: This installation has no media support.
-        TypeError: An option of the wrong type, or one that does not exist.
+        TypeError: An option is unknown or has the wrong type.
 
     Example:
         >>> import polymux

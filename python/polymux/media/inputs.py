@@ -1,4 +1,4 @@
-"""Sources and destinations as callers give them, and as the native core takes them."""
+"""Conversion of Python sources and destinations to those of the native core."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class ReadableFile(Protocol):
-    """A binary file object to read from; `seek` and `tell` are used where it has them."""
+    """A binary file object for reading. `seek` and `tell` are used if it has them."""
 
     def read(self, size: int, /) -> bytes | None:
-        """Returns up to `size` bytes, and empty bytes at the end."""
+        """Return up to `size` bytes, or empty bytes at the end of the file."""
 
 
 class WritableFile(Protocol):
-    """A binary file object to write to; it need not be able to seek."""
+    """A binary file object for writing. Seeking is not needed."""
 
     def write(self, data: bytes, /) -> object:
-        """Takes the bytes and returns how many it took, or None for all."""
+        """Write the bytes and return how many were written, or None for all."""
 
 
 Source: TypeAlias = (
@@ -38,66 +38,71 @@ Destination: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes] | 
 
 
 def is_path(value: object) -> bool:
-    """Whether a source names a file rather than being its content."""
+    """Whether a source is a path rather than file content."""
     return isinstance(value, (str, os.PathLike))
 
 
 def path_bytes(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
-    """The path as the operating system takes it, byte for byte; nothing in it is interpreted.
+    """Encode a path to the bytes that the operating system uses, without interpreting it.
 
     Raises:
-        InvalidRequestError: It holds a zero byte, or characters that no file name can.
+        InvalidRequestError: The path has a null byte, or characters not allowed in file names.
     """
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError as error:
         raise InvalidRequestError(
-            f"the path {shown(path)} holds characters that a file name on this system cannot"
+            f"invalid path {shown(path)}: characters not allowed in file names on this system"
         ) from error
     if b"\0" in encoded:
-        raise InvalidRequestError(f"the path {shown(path)} holds a zero byte, which no path can")
+        raise InvalidRequestError(f"invalid path {shown(path)}: it has a null byte")
     return encoded
 
 
 def native_source(source: Any) -> tuple[str, object, str]:
-    """The triple of kind, object and display name that the native module reads.
+    """Return the kind, object and display name that the native module needs for a source.
 
     Raises:
-        TypeError: Not a path, bytes or binary file object.
-        InvalidRequestError: A path that cannot exist, or a buffer with gaps.
+        TypeError: The source is not a path, bytes or a binary file object.
+        InvalidRequestError: The path is invalid, or the buffer is not contiguous.
     """
     given = file_given(source)
     if given is not None:
         if given[1] is source:
-            raise TypeError("a file on a server is no source here: give what its .read() gives")
+            raise TypeError(
+                "source: a file on a server is not supported. Pass the result of its .read()"
+            )
         source = given[1]
     if is_path(source):
         path = path_bytes(source)
         return ("path", path, display_name(path))
     if isinstance(source, io.TextIOBase):
-        raise TypeError("the source is a text file object: open it in binary mode, with 'rb'")
+        raise TypeError(
+            "source: text file objects are not supported. Open the file in binary mode ('rb')"
+        )
     if callable(getattr(source, "read", None)):
         return ("file", source, _name_of_file(source))
     try:
         view = memoryview(source)
     except TypeError:
         raise TypeError(
-            "a source is a path, a bytes-like object or a binary file object, "
+            "source: must be a path, a bytes-like object or a binary file object, "
             f"not {type(source).__name__}"
         ) from None
     if not view.c_contiguous:
-        raise InvalidRequestError("a bytes-like source must be contiguous: pass bytes(source)")
-    # A view without format or shape; casting one that is empty is not allowed.
+        raise InvalidRequestError("source: the buffer is not contiguous. Pass bytes(source)")
+    # cast("B") drops format and shape, and fails on an empty view.
     return ("bytes", view.cast("B") if view.nbytes else b"", "<bytes>")
 
 
 def file_given(source: object) -> tuple[str, object] | None:
-    """Name and content of a `MediaFile` that is given as source; None for all else.
+    """Return the name and content of a `MediaFile` used as a source; None for other sources.
 
-    Its path, or its bytes; of a file on a server the file itself, whose pieces are fetched as they
-    are asked for, through its own guard and without any key.
+    The content is the file's path or its bytes. For a file on a server it is the `MediaFile`
+    itself: reading it downloads the file in chunks, through its SSRF protection and without an API
+    key.
     """
-    # Nobody has one where its module is not there.
+    # If the module was never imported, no `MediaFile` can exist.
     module = sys.modules.get("polymux.media.media_file")
     if module is None or not isinstance(source, module.MediaFile):
         return None
@@ -113,33 +118,36 @@ def _name_of_file(file: object) -> str:
     name = getattr(file, "name", None)
     if isinstance(name, (str, bytes)) and name:
         return display_name(name)
-    if isinstance(name, int):  # opened by its number
+    if isinstance(name, int):  # opened by file descriptor
         return "<stdin>" if name == 0 else f"<file descriptor {name}>"
     return f"<{shortened(printable(type(file).__name__))}>"
 
 
 def native_destination(destination: Any) -> tuple[str, object] | None:
-    """The pair of kind and object that the native module writes to; None for memory.
+    """Return the kind and object that the native module writes to; None for memory.
 
     Raises:
-        TypeError: Not a path or binary file object.
-        InvalidRequestError: A path that cannot exist.
+        TypeError: The destination is not a path or a binary file object.
+        InvalidRequestError: The path is invalid.
     """
     if destination is None:
         return None
     if isinstance(destination, (str, bytes, os.PathLike)):
         return ("path", path_bytes(destination))
     if isinstance(destination, io.TextIOBase):
-        raise TypeError("the destination is a text file object: open it in binary mode, with 'wb'")
+        raise TypeError(
+            "destination: text file objects are not supported. Open the file in binary mode ('wb')"
+        )
     if callable(getattr(destination, "write", None)):
         return ("file", destination)
     raise TypeError(
-        f"a destination is None, a path or a binary file object, not {type(destination).__name__}"
+        "destination: must be None, a path or a binary file object, "
+        f"not {type(destination).__name__}"
     )
 
 
 def destination_path(destination: object) -> Path | None:
-    """The destination as a `pathlib.Path`, when it is a path."""
+    """The destination as a `pathlib.Path` if it is a path, else None."""
     if isinstance(destination, (str, bytes, os.PathLike)):
         return Path(os.fsdecode(destination))
     return None

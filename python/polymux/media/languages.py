@@ -1,4 +1,4 @@
-"""Languages that Whisper knows, by their English names and their codes.
+"""Languages that Whisper supports, by English name and by code.
 
 Example:
     >>> from polymux.media.languages import code_of, name_of
@@ -8,7 +8,7 @@ Example:
 
 from __future__ import annotations
 
-#: Name to code, as Whisper has them.
+#: English name to code, as in Whisper.
 CODES = {
     "afrikaans": "af", "albanian": "sq", "amharic": "am", "arabic": "ar", "armenian": "hy",
     "assamese": "as", "azerbaijani": "az", "bashkir": "ba", "basque": "eu", "belarusian": "be",
@@ -35,10 +35,10 @@ _NAMES = {code: name for name, code in CODES.items()}
 
 
 def code_of(language: str) -> str:
-    """The code of a language that is given by its name; what is none stays, in lower case."""
+    """Return the code for a language name. Any other text is returned in lower case."""
     return CODES.get(language.lower(), language.lower())
 
 
 def name_of(language: str) -> str:
-    """The name of a language that is given by its code; what is none stays, in lower case."""
+    """Return the name for a language code. Any other text is returned in lower case."""
     return _NAMES.get(language.lower(), language.lower())

@@ -1,6 +1,6 @@
-"""Finished files: an MP3 that was made here, wherever it lies, and how it came about.
+"""The results of conversions: `MediaFile` and `ConversionOutcome`.
 
-Files that a server has made are of the same kind: `polymux.client.remote_file`.
+`polymux.client.remote_file` has the same interface for files on a server.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _PIECE_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """A finished file: an MP3 made here, or whatever a server or `polymux.Local` has made.
+    """A finished file: an MP3 made by this process, or a file made by a server or `polymux.Local`.
 
-    One face for all of them, so that a program may run on either. An MP3 made here is on disk, in
-    memory, or already handed to a file object of the caller.
+    All of them have the same interface. The content of an MP3 made by this process is on disk, in
+    memory, or already written to the caller's file object.
 
     Attributes:
-        report: What the conversion did: duration, frames, warnings, time taken. Files of a server
-            and of `polymux.Local` have none, and raise AttributeError.
-        path: Where the file lies; None when no path was given as destination.
-        data: The whole file, when it was made in memory; otherwise None. `read` gives the bytes in
+        report: Report of the conversion: duration, frames, warnings, elapsed time. Raises
+            AttributeError for files of a server or of `polymux.Local`.
+        path: Path of the file; None if the destination was not a path.
+        data: The complete file if it was made in memory, else None. Use `read` to get the bytes in
             either case.
 
     Example:
@@ -55,47 +55,48 @@ class MediaFile:
 
     @property
     def url(self) -> str | None:
-        """Its address, where a server has it, or `polymux.Local` has made it; else None."""
+        """URL of a file made by a server or by `polymux.Local`; None for an MP3 of this process."""
         return None
 
     @property
     def size_bytes(self) -> int:
-        """Size of the whole file in bytes, tags included; AttributeError for one on a server."""
+        """Size of the file in bytes, tags included. AttributeError for a file on a server."""
         return self.report.bytes
 
     @property
     def content_type(self) -> str:
-        """MIME type: of an MP3 made here always ``"audio/mpeg"`` (RFC 3003)."""
+        """MIME type. Always ``"audio/mpeg"`` (RFC 3003) for an MP3 made by this process."""
         return "audio/mpeg"
 
     def read(
         self,
         *,
         limit_bytes: int | None = None,
-        timeout: float | Timeout | None = None,  # noqa: ARG002 - of files on a server
+        timeout: float | Timeout | None = None,  # noqa: ARG002 - used by files on a server
     ) -> bytes:
-        """The bytes of the file, from memory, from disk or from the server.
+        """Return the bytes of the file from memory, disk or the server.
 
         Args:
-            limit_bytes: Longest file that is taken. Default: none; of a server's files 256 MiB.
-            timeout: Of a file on a server, how long fetching it may take; see `RemoteFile.read`.
+            limit_bytes: Maximum size of the file in bytes. Default: unlimited, or 256 MiB for a
+                file on a server.
+            timeout: Time limit for downloading a file from a server; see `RemoteFile.read`.
 
         Raises:
-            AnswerTooLargeError: It is over the limit.
-            InvalidRequestError: The MP3 went to a file object of the caller, who has it.
-            OSError: The file on disk cannot be read any more.
-            PolymuxError: Of a file on a server: see `RemoteFile.read`.
+            AnswerTooLargeError: The file exceeds `limit_bytes`.
+            InvalidRequestError: The MP3 was written to a file object of the caller.
+            OSError: The file on disk cannot be read.
+            PolymuxError: Downloading a file from a server failed; see `RemoteFile.read`.
         """
         if limit_bytes is not None and limit_bytes < self.size_bytes:
             raise AnswerTooLargeError(
-                f"the file has {self.size_bytes} bytes; limit_bytes allows {limit_bytes}"
+                f"file too large (got {self.size_bytes} bytes, limit_bytes={limit_bytes})"
             )
         if self.data is not None:
             return self.data
         if self.path is not None:
             return self.path.read_bytes()
         raise InvalidRequestError(
-            "this MP3 was written to the file object given as destination; read it there"
+            "this MP3 was written to a file object (`destination`). Read it from there"
         )
 
     def save(
@@ -107,29 +108,30 @@ class MediaFile:
         on_progress: Callable[[int, int | None], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Path:
-        """Writes a copy that appears under its name only when it is complete.
+        """Save a copy of the file. It appears at `path` only when it is complete.
 
-        The bytes go to a temporary file in the same folder, are synced to the disk, and are then
-        renamed. A symlink, a folder or a device is refused; a file that is replaced hands on its
-        permissions.
+        The bytes are written to a temporary file in the same directory, synced to the disk, and
+        renamed. A replaced file keeps its permissions.
 
         Args:
-            path: Where to write; the folder must exist.
+            path: Output path, in an existing directory. It must not be a symlink, a directory or a
+                device.
             overwrite: Replace an existing file. Default: True.
-            limit_bytes: Longest file that is taken. Default: none; of a server's files 2 GiB.
-            on_progress: Told the bytes that were written and the bytes in all: of a file on a
-                server while it comes, else once. What it raises is raised here, and nothing
-                appears.
-            timeout: As for `read`.
+            limit_bytes: Maximum size of the file in bytes. Default: unlimited, or 2 GiB for a file
+                on a server.
+            on_progress: Called with the bytes written and the total bytes: repeatedly while a file
+                on a server is downloaded, else once. If it raises an exception, `save` raises it
+                and writes no file.
+            timeout: Time limit for downloading, as for `read`.
 
         Returns:
-            The path written, as a `pathlib.Path`.
+            The path of the copy.
 
         Raises:
             OutputExistsError: The file exists and `overwrite` is False.
-            OutputRefusedError: The path is a symlink, a folder or a device.
-            OutputFailedError: Writing failed: no space, no permission, no such folder.
-            InvalidRequestError: The MP3 went to a file object of the caller, who has it.
+            OutputRefusedError: The path is a symlink, a directory or a device.
+            OutputFailedError: Writing failed: no space, permission denied, or no such directory.
+            InvalidRequestError: The MP3 was written to a file object of the caller.
             PolymuxError: As for `read`.
 
         Example:
@@ -141,7 +143,7 @@ class MediaFile:
 
         target = Path(os.fsdecode(path))
         if self.path is not None and target.exists() and target.samefile(self.path):
-            return target  # It lies there already.
+            return target  # `path` is the file itself.
         data = self.read(limit_bytes=limit_bytes, timeout=timeout)
         pending = PendingFile(target, overwrite=overwrite)
         try:
@@ -165,7 +167,7 @@ class MediaFile:
     async def aread(
         self, *, limit_bytes: int | None = None, timeout: float | Timeout | None = None
     ) -> bytes:
-        """As `read`, on another thread."""
+        """Return the bytes of the file like `read`, without blocking the event loop."""
         from asyncio import to_thread
 
         return await to_thread(self.read, limit_bytes=limit_bytes, timeout=timeout)
@@ -179,7 +181,9 @@ class MediaFile:
         on_progress: Callable[[int, int | None], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Path:
-        """As `save`, on another thread, which calls `on_progress`: a function, no coroutine's.
+        """Save a copy like `save`, without blocking the event loop.
+
+        Another thread calls `on_progress`, which must be a plain function.
 
         Raises:
             TypeError: `on_progress` is asynchronous.
@@ -198,7 +202,7 @@ class MediaFile:
         )
 
     def _repr_html_(self) -> str:
-        """A player for notebooks; large files are described instead of being put in the page."""
+        """Return an audio player for notebooks; for a large file, only a description."""
         facts = f"{clock(self.report.duration_s)}, {size(self.size_bytes)}"
         place = escaped(display_name(os.fspath(self.path))) if self.path else "in memory"
         available = self.data is not None or (self.path is not None and self.path.is_file())
@@ -209,29 +213,29 @@ class MediaFile:
 
 
 def refuse_asynchronous(name: str, callback: object) -> None:
-    """A callback that nobody would await must be a plain function.
+    """Reject an asynchronous function as a callback that is not awaited.
 
     Raises:
-        TypeError: It is asynchronous.
+        TypeError: The callback is asynchronous.
     """
     if callback is None:
         return
     from inspect import iscoroutinefunction
 
     if iscoroutinefunction(callback) or iscoroutinefunction(getattr(callback, "__call__", None)):  # noqa: B004
-        raise TypeError(f"{name} is a plain function here: an asynchronous one is not awaited")
+        raise TypeError(f"{name}: asynchronous functions are not supported. Use a plain function")
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionOutcome:
-    """What became of one source of `polymux.convert_many`: a file or an error, never both.
+    """The result of one source of `polymux.convert_many`: either a file or an error.
 
     Attributes:
-        index: Position of the source among those given, from 0.
-        source: The source itself, as it was given.
-        file: The MP3; None when the conversion failed.
-        error: Why it failed; None when it did not. A `polymux.PolymuxError`, or whatever a file
-            object of the caller raised.
+        index: Position of the source, from 0.
+        source: The source that you passed.
+        file: The MP3; None if the conversion failed.
+        error: The error; None if the conversion succeeded. A `polymux.PolymuxError`, or any
+            exception that a file object of the caller raised.
 
     Example:
         >>> import polymux
@@ -247,22 +251,22 @@ class ConversionOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether there is a file."""
+        """Whether the conversion succeeded."""
         return self.error is None
 
     def unwrap(self) -> MediaFile:
-        """The file; raises the error when there is none.
+        """Return the file, or raise the error if the conversion failed.
 
         Raises:
             Exception: The outcome's `error`.
         """
         if self.error is not None:
             raise self.error
-        assert self.file is not None  # noqa: S101 - one of the two is always there
+        assert self.file is not None  # noqa: S101 - either `file` or `error` is set
         return self.file
 
     def _repr_html_(self) -> str:
-        """The file's player, or the error, for notebooks."""
+        """Return the file's player, or the error, for notebooks."""
         if self.file is not None:
             return self.file._repr_html_()
         return f"<div>source {self.index}: {escaped(self.error)}</div>"

@@ -1,7 +1,7 @@
-"""Options of the media calls, and their way into the native core.
+"""Options of the media functions, and their conversion to native options.
 
-Types are checked here; ranges are checked in one place, the native core, which names every problem
-of the options in one error.
+This module checks types. The native core checks ranges, and reports all invalid options in one
+error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Verify: TypeAlias = Literal["first-seam", "all"]
 Tags: TypeAlias = "Carry | Mapping[str, str]"
 Time: TypeAlias = "float | str"
 
-#: Fields of the interface's conversion by their names there, and what `convert_to_mp3` calls them.
+#: Names of the conversion fields in the polymux API, and their names in `convert_to_mp3`.
 CONVERSION_FIELDS = {
     "bitrate": "bitrate",
     "vbr_quality": "vbr_quality",
@@ -44,7 +44,9 @@ _SECONDS = re.compile(r"\d{1,9}(?:\.\d{0,9})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one input may cost. The defaults suit one's own files; a server lowers them.
+    """Limits on one input file.
+
+    The defaults suit trusted files. A server uses lower limits.
 
     Attributes:
         probe_bytes: Bytes examined to detect the streams. Default: 5,000,000.
@@ -74,7 +76,7 @@ class Limits:
 
 
 class EncodingOptions(TypedDict, total=False):
-    """The keyword options that all conversions share; see `polymux.convert_to_mp3` for each."""
+    """The keyword options of all conversions; see `polymux.convert_to_mp3`."""
 
     bitrate: int | str | None
     vbr_quality: float | None
@@ -97,15 +99,15 @@ class EncodingOptions(TypedDict, total=False):
 
 
 def native_options(values: EncodingOptions) -> _media.ConvertOptions:
-    """Builds and checks the native options.
+    """Build and check the native options.
 
     Raises:
-        TypeError: A value of the wrong type, or an option that does not exist.
-        InvalidRequestError: A value out of its range; every such value is named.
+        TypeError: An option is unknown or has the wrong type.
+        InvalidRequestError: Options are out of range; the message names all of them.
     """
     unknown = sorted(set(values) - set(EncodingOptions.__annotations__))
     if unknown:
-        raise TypeError(f"there is no option {', '.join(map(shown, unknown))}")
+        raise TypeError(f"unknown option {', '.join(map(shown, unknown))}")
     options = media.ConvertOptions()
     bitrate = values.get("bitrate")
     if isinstance(bitrate, str):
@@ -133,17 +135,17 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
 
 
 def native_limits(limits: Limits | None) -> _media.Limits:
-    """The native limits; None gives the defaults.
+    """Convert limits to the native limits; None means the defaults.
 
     Raises:
-        TypeError: Not a `Limits`, or a field of the wrong type.
-        InvalidRequestError: A field far outside of every range.
+        TypeError: `limits` is not a `Limits`, or a field has the wrong type.
+        InvalidRequestError: A field does not fit the native type.
     """
     native = media.Limits()
     if limits is None:
         return native
     if not isinstance(limits, Limits):
-        raise TypeError(f"limits is a polymux.Limits or None, not {type(limits).__name__}")
+        raise TypeError(f"limits: must be a polymux.Limits or None, not {type(limits).__name__}")
     for item in fields(limits):
         name, value = item.name, getattr(limits, item.name)
         if name == "duration_s":
@@ -155,54 +157,54 @@ def native_limits(limits: Limits | None) -> _media.Limits:
 
 
 def integer(name: str, value: Any, *, bits: int = 32) -> int:
-    """The value as an integer that fits the native field.
+    """Return the value as an integer that fits the native field.
 
     Raises:
-        TypeError: Not an integer; a bool and a float are not.
-        InvalidRequestError: It does not fit.
+        TypeError: The value is not an integer. A bool or a float is not accepted.
+        InvalidRequestError: The value does not fit.
     """
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
-        raise TypeError(f"{name} is an integer, not {shown(value)}")
+        raise TypeError(f"{name}: must be an integer, not {shown(value)}")
     if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise InvalidRequestError(f"{name}={shown(number)} is far outside of every accepted range")
+        raise InvalidRequestError(f"{name}={shown(number)} is out of range")
     return number
 
 
 def optional_integer(name: str, value: Any) -> int | None:
-    """Like `integer`; None stays None."""
+    """Return the value as `integer` does; None stays None."""
     return None if value is None else integer(name, value)
 
 
 def flag(name: str, value: Any) -> bool:
-    """The value as a bool; nothing else is taken for one.
+    """Return the value if it is a bool.
 
     Raises:
-        TypeError: Not a bool.
+        TypeError: The value is not a bool.
     """
     if not isinstance(value, bool):
-        raise TypeError(f"{name} is True or False, not {shown(value)}")
+        raise TypeError(f"{name}: must be True or False, not {shown(value)}")
     return value
 
 
 def number(name: str, value: Any) -> float:
-    """The value as a float; texts and bools are none.
+    """Return the value as a float. Text and bools are rejected.
 
     Raises:
-        TypeError: Not a number.
-        InvalidRequestError: An integer that no float can be.
+        TypeError: The value is not a number.
+        InvalidRequestError: The integer is too large for a float.
     """
     if isinstance(value, (bool, str, bytes, bytearray)):
-        raise TypeError(f"{name} is a number, not {shown(value)}")
+        raise TypeError(f"{name}: must be a number, not {shown(value)}")
     try:
         return float(value)
     except TypeError:
-        raise TypeError(f"{name} is a number, not {shown(value)}") from None
+        raise TypeError(f"{name}: must be a number, not {shown(value)}") from None
     except OverflowError:
-        raise InvalidRequestError(f"{name} is far outside of every accepted range") from None
+        raise InvalidRequestError(f"{name} is out of range") from None
 
 
 def _optional_number(name: str, value: Any) -> float | None:
@@ -211,18 +213,18 @@ def _optional_number(name: str, value: Any) -> float | None:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name} is text, not {shown(value)}")
+        raise TypeError(f"{name}: must be text, not {shown(value)}")
     if not value.isprintable():
-        raise InvalidRequestError(f"{name}={shown(value)} is not one of the accepted words")
+        raise InvalidRequestError(f"{name}={shown(value)} is not an accepted value")
     return value
 
 
 def seconds(name: str, value: Time | None) -> float | None:
-    """A position in seconds from a number, ``"93.5"``, ``"1:33.5"`` or ``"0:01:33.500"``.
+    """Return a position in seconds from a number, ``"93.5"``, ``"1:33.5"`` or ``"0:01:33.500"``.
 
     Raises:
-        TypeError: Neither a number nor text.
-        InvalidRequestError: Text that is not a time.
+        TypeError: The value is neither a number nor text.
+        InvalidRequestError: The text is not a time.
     """
     if not isinstance(value, str):
         return _optional_number(name, value)
@@ -231,7 +233,7 @@ def seconds(name: str, value: Time | None) -> float | None:
     parts = _CLOCK.fullmatch(value)
     if parts is None:
         raise InvalidRequestError(
-            f"{name}={shown(value)} is not a time: give seconds such as 93.5, or [HH:]MM:SS[.mmm] "
+            f"{name}={shown(value)} is not a time. Use seconds such as 93.5, or [HH:]MM:SS[.mmm] "
             "such as '1:33.5'"
         )
     hours, minutes, rest = parts.groups()
@@ -252,12 +254,12 @@ def _set_cover(options: _media.ConvertOptions, cover: Any) -> None:
     data = bytes(cover)
     content_type = cover_type(data)
     if content_type is None:
-        raise InvalidRequestError("cover: is neither a JPEG nor a PNG picture")
+        raise InvalidRequestError("cover: unsupported image type (allowed: JPEG, PNG)")
     options.replace_cover = content_type, data
 
 
 def cover_type(data: bytes) -> str | None:
-    r"""The content type of a picture that players show as a cover; None for what is none.
+    r"""Return the content type of a cover image, or None if it is not a JPEG or PNG.
 
     Example:
         >>> from polymux.media.options import cover_type
@@ -269,11 +271,11 @@ def cover_type(data: bytes) -> str | None:
 
 def _tag(key: Any, value: Any) -> tuple[str, str]:
     if not isinstance(key, str) or not isinstance(value, str):
-        raise TypeError(f"tags maps text to text, not {shown(key)} to {shown(value)}")
+        raise TypeError(f"tags: must map text to text, not {shown(key)} to {shown(value)}")
     try:
         (key + value).encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError(
-            f"the tag {shown(key)} holds characters that cannot be written as UTF-8"
+            f"tag {shown(key)}: invalid characters that cannot be encoded as UTF-8"
         ) from error
     return key, value

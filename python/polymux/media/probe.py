@@ -1,4 +1,4 @@
-"""What is in a file: its description, and its audio as samples."""
+"""Probing of media files, and decoding of their audio."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ if TYPE_CHECKING:
 
 
 def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:
-    """Describes a file from its headers, without decoding it.
+    """Describe a media file from its headers, without decoding it.
 
-    The content decides what it is, never the name. A file without audio is not an error here.
+    The type is detected from the content, not from the name. A file without audio is not an error.
 
     Args:
-        source: A path, a bytes-like object, or a binary file object. A str is always a plain path:
-            no scheme or pattern in it is interpreted. A bytes object is always content.
-        limits: What the input may cost. Default: `polymux.Limits()`.
+        source: A path, a bytes-like object, or a binary file object. A str is always a path: URLs
+            and patterns are not interpreted. A bytes object is always file content.
+        limits: Limits on the input. Default: `polymux.Limits()`.
 
     Returns:
         Container, streams, duration, tags, chapters and cover.
 
     Raises:
-        InputNotFoundError: There is no such file.
-        InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
-        UnsupportedMediaError: Not one of the accepted containers.
-        UndecodableError: An accepted container that is broken.
-        LimitExceededError: A limit was passed.
+        InputNotFoundError: The input file does not exist.
+        InputUnreadableError: The input is a directory, pipe or device, permission was denied, or
+            reading failed.
+        UnsupportedMediaError: The container is not supported.
+        UndecodableError: The container is supported, but broken.
+        LimitExceededError: The input exceeds a limit.
         MissingDependencyError: This installation has no media support.
 
     Example:
@@ -58,32 +59,34 @@ def decode_audio(
     strict: bool = False,
     limits: Limits | None = None,
 ) -> PcmAudio:
-    """Decodes the audio of any file to 32-bit floats in memory.
+    """Decode the audio of a media file to 32-bit floats in memory.
 
-    The default, 16 kHz mono, is what speech models take. One minute of it is 3.8 MB.
+    The default, 16 kHz mono, is the format that speech models need. One minute of it has 3.8 MB.
 
     Args:
-        source: As for `probe`.
-        sample_rate: Samples per second of the result, in Hz. Default: 16,000.
+        source: A path, bytes or binary file object, as for `probe`.
+        sample_rate: Sample rate of the result in Hz. Default: 16,000.
         channels: 1 (mixed down) or 2. Default: 1.
-        audio_stream: Index of the stream as `probe` numbers. Default: ffmpeg's choice.
-        start: From this position: seconds, or ``"[HH:]MM:SS[.mmm]"``. Default: the beginning.
-        end: Up to this position, in the same forms. Default: the end.
-        strict: Damaged input is an error instead of being skipped and counted. Default: False.
-        limits: What the input may cost. Default: `polymux.Limits()`.
+        audio_stream: Index of the stream, as reported by `probe`. Default: ffmpeg's choice.
+        start: Start position in seconds, or as ``"[HH:]MM:SS[.mmm]"``. Default: the beginning.
+        end: End position in the same formats. Default: the end.
+        strict: Fail on damaged input instead of skipping and counting damaged packets. Default:
+            False.
+        limits: Limits on the input. Default: `polymux.Limits()`.
 
     Returns:
-        The samples with their rate and channel count.
+        The samples with their sample rate and number of channels.
 
     Raises:
-        InvalidRequestError: An option is out of its range.
-        InputNotFoundError: There is no such file.
-        InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
-        UnsupportedMediaError: Not one of the accepted containers or codecs.
-        UndecodableError: Broken, or damaged with `strict`.
-        NoAudioError: No audio stream, or not the one asked for.
-        EncryptedMediaError: Protected.
-        LimitExceededError: A limit was passed.
+        InvalidRequestError: An option is out of range.
+        InputNotFoundError: The input file does not exist.
+        InputUnreadableError: The input is a directory, pipe or device, permission was denied, or
+            reading failed.
+        UnsupportedMediaError: The container or codec is not supported.
+        UndecodableError: The input is broken, or it is damaged and `strict` is set.
+        NoAudioError: The input has no audio, or `audio_stream` does not exist.
+        EncryptedMediaError: The input is protected by DRM or encryption.
+        LimitExceededError: The input exceeds a limit.
         MissingDependencyError: This installation has no media support.
 
     Example:

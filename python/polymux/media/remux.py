@@ -1,4 +1,4 @@
-"""Video and audio put into one new file as they are: what a downloader has to do at its end."""
+"""Remuxing: combine video and audio into one file without encoding."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 Container: TypeAlias = Literal["mp4", "matroska", "webm"]
 
-#: Video in one file and audio in the other.
+#: One video file and one audio file.
 _MAX_INPUTS = 2
 
 
 class Cancellation(Protocol):
-    """Whether somebody has asked for the end of the work, as `polymux.engines.base.Token` says."""
+    """Whether the operation was canceled; `polymux.engines.base.Token` implements it."""
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has. Looked at twenty times a second."""
+        """Whether it was canceled. `remux` checks this twenty times a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class RemuxedStream:
     """One stream of a remuxed file.
 
     Attributes:
-        input: Number of the input it came from, from 0.
-        index: Its number there, as `polymux.probe` numbers.
+        input: Index of the input that it comes from, from 0.
+        index: Index of the stream in that input, as reported by `polymux.probe`.
         type: ``"video"`` or ``"audio"``.
         codec: FFmpeg's short name, such as ``"h264"``.
-        packets: How many were written.
+        packets: Number of packets written.
     """
 
     input: int
@@ -55,18 +55,18 @@ class RemuxedStream:
 
 @dataclass(frozen=True, slots=True)
 class Remuxed:
-    """What `remux` has written.
+    """Description of a file that `remux` has written.
 
     Attributes:
         container: ``"mp4"``, ``"matroska"`` or ``"webm"``.
-        content_type: Such as ``"video/mp4"``.
-        extension: The usual one with its dot: ``".mp4"``, ``".m4a"``, ``".mkv"``, ``".mka"``,
+        content_type: MIME type, such as ``"video/mp4"``.
+        extension: The usual extension with its dot: ``".mp4"``, ``".m4a"``, ``".mkv"``, ``".mka"``,
             ``".webm"`` or ``".weba"``.
-        duration_s: From 0 to the end of the last packet, in seconds.
-        bytes: Size of the file.
-        streams: In the file's order, video first.
-        elapsed_s: Wall-clock time that it took, in seconds.
-        warnings: Damage that was met and time stamps that were put right; usually empty.
+        duration_s: Time from 0 to the end of the last packet, in seconds.
+        bytes: Size of the file in bytes.
+        streams: The streams in the order of the file, video first.
+        elapsed_s: Elapsed wall-clock time in seconds.
+        warnings: Damage found and timestamps corrected; usually empty.
     """
 
     container: str
@@ -89,46 +89,47 @@ def remux(
     limits: Limits | None = None,
     overwrite: bool = True,
 ) -> Remuxed:
-    """Writes the video and the audio of one or two files into one that plays while it loads.
+    """Combine the video and audio of one or two files into one file that plays while it loads.
 
-    Nothing is decoded or encoded, and no program is started. Taken are the best video of the first
-    input that has one and the best audio of the last input that has one; tags, chapters, language,
-    rotation and colours are kept; subtitles, data and pictures are left out. Times begin at 0.
-    Ctrl-C ends the work within 200 ms and leaves no partial file; so does an exception out of
-    `on_progress`.
+    Streams are copied without decoding or encoding, and no program is started. The output has the
+    best video of the first input with video, and the best audio of the last input with audio. Tags,
+    chapters, languages, rotation and colors are copied; subtitles, data streams and images are
+    omitted. Timestamps start at 0. Ctrl-C, or an exception in `on_progress`, cancels the operation
+    within 200 ms and leaves no partial file.
 
     Args:
-        inputs: One or two paths: a video file and an audio file, or one file with both. Segments of
-            a stream are joined to one file by whoever fetched them. Playlists are refused, and
-            nothing that an input refers to is ever opened.
-        output: The new file's path. It appears only when it is complete; a symlink, a folder and an
-            input itself are refused.
-        container: Default: None, which is WebM for VP8, VP9 and AV1 with Opus or Vorbis, else MP4
-            where it can hold the codecs, else Matroska.
+        inputs: One or two paths: a video file and an audio file, or one file with both. If a stream
+            was downloaded in segments, join them to one file first. Playlists are rejected, and
+            files that an input refers to are never opened.
+        output: Path of the new file. It appears only when it is complete. It must not be a symlink,
+            a directory or an input.
+        container: Output container. Default: None, which selects WebM for VP8, VP9 or AV1 with Opus
+            or Vorbis, else MP4 if it supports the codecs, else Matroska.
         on_progress: Called with a `polymux.Progress` about ten times a second and once at the end,
-            in this thread. Default: None.
-        cancel: Looked at twenty times a second; ends the work when its `cancelled` is true.
-            Default: None.
-        limits: What the inputs may cost; `duration_s` bounds the output's length. Default:
+            in the calling thread. Default: None.
+        cancel: Cancels the operation when its `cancelled` becomes true. It is checked twenty times
+            a second. Default: None.
+        limits: Limits on the inputs; `duration_s` limits the length of the output. Default:
             `polymux.Limits()`.
         overwrite: Replace an existing file at `output`. Default: True.
 
     Returns:
-        What the file is.
+        A description of the new file.
 
     Raises:
-        InvalidRequestError: Not one or two inputs, or no such container.
-        InputNotFoundError: There is no such file.
-        InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
-        UnsupportedMediaError: Not one of the accepted containers, or codecs that the container
-            cannot hold.
-        UndecodableError: An accepted container that is broken or empty.
-        NoAudioError: Neither video nor audio.
-        EncryptedMediaError: Protected by DRM or encryption.
-        LimitExceededError: A limit was passed.
+        InvalidRequestError: The number of inputs is not 1 or 2, or the container is unknown.
+        InputNotFoundError: An input file does not exist.
+        InputUnreadableError: An input is a directory, pipe or device, permission was denied, or
+            reading failed.
+        UnsupportedMediaError: A container is not supported, or the output container does not
+            support the codecs.
+        UndecodableError: An input is broken or empty.
+        NoAudioError: The inputs have neither video nor audio.
+        EncryptedMediaError: An input is protected by DRM or encryption.
+        LimitExceededError: An input exceeds a limit.
         OutputExistsError: `output` exists and `overwrite` is False.
-        OutputRefusedError: `output` is a symlink, folder, device, or an input itself.
-        OutputFailedError: Writing failed: no space, no permission, no such folder.
+        OutputRefusedError: `output` is a symlink, a directory, a device, or an input.
+        OutputFailedError: Writing failed: no space, permission denied, or no such directory.
         OperationCancelledError: `cancel` was set.
         MissingDependencyError: This installation has no media support.
 
@@ -139,7 +140,7 @@ def remux(
         ('video/matroska', ['video', 'audio'])
     """
     if isinstance(inputs, (str, bytes)) or not 1 <= len(inputs) <= _MAX_INPUTS:
-        raise InvalidRequestError("inputs is a list of one or two paths")
+        raise InvalidRequestError("inputs: must be a list of one or two paths")
     sources = [native_source(path) for path in inputs]
     destination = ("path", path_bytes(output))
     checked = native_limits(limits)
@@ -151,7 +152,7 @@ def remux(
 
     def check() -> None:
         if cancel is not None and cancel.cancelled:
-            raise OperationCancelledError("cancelled while the streams were put into one file")
+            raise OperationCancelledError("canceled while combining video and audio")
 
     check()
     finished = media.remux(

@@ -1,4 +1,4 @@
-"""What conversions and probes report, as plain frozen values."""
+"""Immutable results of conversions, probing and decoding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _plain(value: object) -> Any:
-    """The value as dictionaries, lists and scalars that `json.dumps` takes."""
+    """Convert the value to dictionaries, lists and scalars that `json.dumps` supports."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
@@ -35,24 +35,24 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 class _Described(HtmlReprMixin):
-    """What a file or a conversion is. Base class."""
+    """Base class of results that can be converted to JSON and shown in notebooks."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values; a cover without its bytes."""
+        """Return all fields as JSON-compatible values. A cover's image bytes are omitted."""
         return _fields_of(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionWarning(_Described):
-    """Something worth knowing about a conversion that succeeded.
+    """A warning of a conversion that succeeded.
 
     Attributes:
-        code: Stable name, such as ``"damaged_packet"`` or ``"bitrate_adjusted"``.
-        message: The same for people.
-        position_s: Where in the input, in seconds; None when it concerns the whole.
-        count: Repetitions folded into this one.
+        code: Stable code, such as ``"damaged_packet"`` or ``"bitrate_adjusted"``.
+        message: Readable description.
+        position_s: Position in the input in seconds; None if the warning concerns the whole file.
+        count: Number of occurrences combined into this warning.
     """
 
     code: str
@@ -63,37 +63,38 @@ class ConversionWarning(_Described):
 
 @dataclass(frozen=True, slots=True)
 class ConversionReport:
-    """What one conversion did.
+    """Statistics and warnings of one conversion.
 
     Attributes:
-        duration_s: Audio encoded, in seconds.
-        samples: Samples per channel, at the output's rate.
-        frames: MP3 audio frames, without the Xing/Info frame in front.
-        bytes: Size of the whole output in bytes, tags included.
-        audio_bytes: Bytes of the audio frames alone.
+        duration_s: Encoded audio in seconds.
+        samples: Samples per channel, at the sample rate of the output.
+        frames: MP3 audio frames, without the Xing/Info frame at the start.
+        bytes: Size of the output in bytes, tags included.
+        audio_bytes: Size of the audio frames alone.
         sample_rate_hz: Sample rate of the output.
         channels: 1 or 2.
         mode: ``"cbr"``, ``"abr"`` or ``"vbr"``.
-        container: FFmpeg's name of the input's container, such as ``"flac"``.
-        codec: FFmpeg's name of the codec that was decoded, such as ``"aac"``.
-        audio_stream: Index of the stream that was converted, as `polymux.probe` numbers.
+        container: FFmpeg's name of the input container, such as ``"flac"``.
+        codec: FFmpeg's name of the decoded codec, such as ``"aac"``.
+        audio_stream: Index of the converted stream, as reported by `polymux.probe`.
         encoder: Name and version, such as ``"LAME 3.100"``.
         elapsed_s: Wall-clock time of the conversion in seconds.
-        damaged_packets: Packets of the input that were skipped because they were damaged.
-        seams: Places where segments that were encoded in parallel were joined.
-        absorbed_segments: Segments that were encoded in parallel for nothing: the encoder before
-            never came to agree with theirs, went on through them, and its frames were taken.
-        bumped_frames: Frames that had to be made larger than LAME would make them, so that a later
-            frame found room. Their sound is the same.
-        repairs: Encoders begun to code frames anew whose content depends on how full the bit
-            reservoir is, which a segment's own encoder cannot know.
-        inexact_frames: Such frames that are known to be doubtful: they may differ from those of one
-            encoder, and so from ffmpeg's.
-        parted_frames: Frames at which two encoders differed again after they had agreed, which is
-            what `verify` looks for.
-        sequential_fallback: True when segments could not be joined because the loaded LAME lays
-            its frames out in an unknown way, so that one encoder made the whole file.
-        warnings: What was adjusted or skipped; empty for a clean conversion.
+        damaged_packets: Damaged packets of the input that were skipped.
+        seams: Boundaries between segments that were encoded in parallel.
+        absorbed_segments: Segments whose parallel encoding was discarded. Their frames never
+            matched those of the previous segment's encoder, which therefore encoded these segments
+            too.
+        bumped_frames: Frames that were made larger than LAME makes them, to leave room for a later
+            frame. Their sound does not change.
+        repairs: Encoders started to encode frames again. The content of these frames depends on the
+            fill level of the bit reservoir, which the encoder of a single segment cannot determine.
+        inexact_frames: Frames that depend on the bit reservoir and may differ from those of a
+            single encoder, and therefore from ffmpeg's.
+        parted_frames: Frames that differed between two encoders after earlier frames had matched.
+            Only `verify` finds them.
+        sequential_fallback: Whether one encoder made the whole file because segments could not be
+            joined: the loaded LAME uses an unknown frame layout.
+        warnings: Adjusted settings and skipped data; empty for a clean conversion.
 
     Example:
         >>> import polymux
@@ -127,15 +128,15 @@ class ConversionReport:
 
     @property
     def speed(self) -> float:
-        """Times real time: seconds of audio per second of conversion; 0.0 when not measurable."""
+        """Seconds of audio per second of conversion; 0.0 if it is not measurable."""
         return self.duration_s / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields and `speed` as JSON-able values."""
+        """Return all fields and `speed` as JSON-compatible values."""
         return _fields_of(self) | {"speed": self.speed}
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return a table for notebooks."""
         rate = f"{self.sample_rate_hz / 1000:g} kHz, {self.channels} ch"
         rows = [
             ("from", f"{escaped(self.codec)} in {escaped(self.container)}"),
@@ -153,26 +154,27 @@ class ConversionReport:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo(_Described):
-    """One stream of a container, as its headers describe it.
+    """One stream of a container, as described by its headers.
 
     Attributes:
-        index: Number among all streams, from 0; what `audio_stream` options mean.
+        index: Number among all streams, from 0. Use it for `audio_stream`.
         type: ``"audio"``, ``"video"``, ``"subtitle"``, ``"data"`` or ``"attachment"``.
-        codec: FFmpeg's short name, such as ``"aac"``; ``"unknown"`` if none.
-        duration_s: In seconds; None when not stated.
-        bitrate_bps: Bits per second; None when not stated.
-        sample_rate_hz: Audio only, else 0.
-        channels: Audio only, else 0.
-        channel_layout: Such as ``"stereo"`` or ``"5.1(side)"``; audio only, else empty.
-        sample_format: Such as ``"s16"`` or ``"fltp"``; empty when not known without decoding.
-        bits_per_sample: Of the source material when stated, else 0.
-        width: Pixels, of video and pictures, else 0.
-        height: Pixels, of video and pictures, else 0.
+        codec: FFmpeg's short name, such as ``"aac"``, or ``"unknown"``.
+        duration_s: Duration in seconds; None if not stated.
+        bitrate_bps: Bits per second; None if not stated.
+        sample_rate_hz: Sample rate of audio, else 0.
+        channels: Channels of audio, else 0.
+        channel_layout: Channel layout of audio, such as ``"stereo"`` or ``"5.1(side)"``, else
+            empty.
+        sample_format: Such as ``"s16"`` or ``"fltp"``; empty if not known without decoding.
+        bits_per_sample: Bits per sample of the source material if stated, else 0.
+        width: Width of video and images in pixels, else 0.
+        height: Height of video and images in pixels, else 0.
         language: ISO 639 code, or empty.
-        is_default: The container marks it as the default of its type.
-        is_cover: An attached picture rather than moving video.
-        encrypted: Protected; it cannot be converted.
-        tags: The stream's own tags.
+        is_default: Whether the container marks it as the default stream of its type.
+        is_cover: Whether it is an attached image rather than moving video.
+        encrypted: Whether it is encrypted. Encrypted streams cannot be converted.
+        tags: Tags of the stream.
     """
 
     index: int
@@ -196,12 +198,12 @@ class StreamInfo(_Described):
 
 @dataclass(frozen=True, slots=True)
 class Chapter(_Described):
-    """One chapter mark.
+    """One chapter of a media file.
 
     Attributes:
         start_ms: Start in milliseconds.
         end_ms: End in milliseconds.
-        tags: Usually one, ``"title"``.
+        tags: Tags of the chapter; usually only ``"title"``.
     """
 
     start_ms: int
@@ -210,19 +212,19 @@ class Chapter(_Described):
 
     @property
     def title(self) -> str:
-        """The chapter's title; empty when it has none."""
+        """The chapter's title, or an empty string."""
         return self.tags.get("title", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """An embedded picture, bit for bit as it lies in the file.
+    """An embedded cover image with its unchanged bytes.
 
     Attributes:
         mime_type: Such as ``"image/jpeg"``.
-        description: The file's text for it, often empty.
+        description: Description from the file, often empty.
         picture_type: ID3v2 APIC type (ID3v2.3, section 4.15); 3 is the front cover.
-        data: The picture's bytes.
+        data: The image file's bytes.
     """
 
     mime_type: str
@@ -231,33 +233,33 @@ class Cover:
     data: bytes = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values, with ``size_bytes`` in the place of the bytes."""
+        """Return all fields as JSON-compatible values, with ``size_bytes`` instead of the bytes."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         del plain["data"]
         return plain | {"size_bytes": len(self.data)}
 
     def _repr_html_(self) -> str:
-        """The picture, for notebooks."""
+        """Return the image for notebooks."""
         return image(self.mime_type, self.data)
 
 
 @dataclass(frozen=True, slots=True)
 class MediaInfo(_Described):
-    """What a file is, as read from its headers.
+    """Description of a media file, read from its headers.
 
     Attributes:
         container: FFmpeg's demuxer name, such as ``"mov,mp4,m4a,3gp,3g2,mj2"``.
-        container_long_name: The same for people, such as ``"QuickTime / MOV"``.
-        duration_s: In seconds; None when not stated.
-        start_s: Time of the first sample or picture, in seconds; None when not stated.
-        bitrate_bps: Of the whole file, bits per second; None when not known.
-        size_bytes: Of the whole input; None when it cannot be told, as with pipes.
+        container_long_name: Readable name, such as ``"QuickTime / MOV"``.
+        duration_s: Duration in seconds; None if not stated.
+        start_s: Time of the first sample or image in seconds; None if not stated.
+        bitrate_bps: Bits per second of the whole file; None if not known.
+        size_bytes: Size of the input in bytes; None if unknown, for example for pipes.
         streams: All streams in the order of the container.
-        best_audio_stream: Index of the stream that a conversion takes, by ffmpeg's rule; None
-            when there is no audio.
+        best_audio_stream: Index of the stream that a conversion uses by default, selected by
+            ffmpeg's rule; None if the file has no audio.
         tags: Tags of the container.
-        chapters: Chapter marks in the order of the file.
-        cover: The first attached picture; None when there is none.
+        chapters: Chapters in the order of the file.
+        cover: The first attached image, or None.
 
     Example:
         >>> import polymux
@@ -280,11 +282,11 @@ class MediaInfo(_Described):
 
     @property
     def audio_streams(self) -> tuple[StreamInfo, ...]:
-        """The audio streams alone."""
+        """The streams of type ``"audio"``."""
         return tuple(stream for stream in self.streams if stream.type == "audio")
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return a table for notebooks."""
         facts = [escaped(self.container_long_name)]
         if self.duration_s is not None:
             facts.append(clock(self.duration_s))
@@ -307,10 +309,10 @@ class PcmAudio:
     """Decoded audio: 32-bit floats, interleaved, nominally in [-1, 1].
 
     Attributes:
-        samples: A memoryview of format ``"f"``, `channels` values per sample position.
+        samples: A memoryview of format ``"f"`` with `channels` values per sample position.
         sample_rate_hz: Samples per second and channel.
         channels: 1 or 2.
-        damaged_packets: Packets of the input that were skipped because they were damaged.
+        damaged_packets: Damaged packets of the input that were skipped.
 
     Example:
         >>> import polymux
@@ -326,18 +328,18 @@ class PcmAudio:
 
     @property
     def duration_s(self) -> float:
-        """Length in seconds."""
+        """Duration in seconds."""
         return len(self) / self.sample_rate_hz
 
     def __len__(self) -> int:
         return len(self.samples) // self.channels
 
     def to_numpy(self) -> NDArray[np.float32]:
-        """The samples as an array over the same memory, without a copy.
+        """Return the samples as a NumPy array that shares their memory.
 
         Returns:
-            Shape ``(samples,)`` for mono, ``(samples, channels)`` for stereo; dtype float32;
-            read-only.
+            A read-only float32 array of shape ``(samples,)`` for mono or ``(samples, channels)``
+                for stereo.
 
         Raises:
             MissingDependencyError: NumPy is not installed.
@@ -348,14 +350,14 @@ class PcmAudio:
             from polymux.errors import MissingDependencyError
 
             raise MissingDependencyError(
-                "to_numpy needs NumPy: install it with 'pip install numpy', or use the memoryview "
-                "in `samples`"
+                "to_numpy: NumPy is not installed. Install it with 'pip install numpy', or use the "
+                "memoryview in `samples`"
             ) from error
         array = numpy.frombuffer(self.samples.cast("B"), dtype=numpy.float32)
         return array if self.channels == 1 else array.reshape(-1, self.channels)
 
     def _repr_html_(self) -> str:
-        """A player for notebooks, where it is not too long; the samples stay floats."""
+        """Return an audio player for notebooks if the audio is short; samples stay floats."""
         data = self.samples.cast("B")
         facts = f"{clock(self.duration_s)}, {self.sample_rate_hz} Hz, {self.channels} ch"
         if not len(data) or len(data) > MAX_EMBEDDED_BYTES:
@@ -365,14 +367,14 @@ class PcmAudio:
 
 
 def report_from_native(native: dict[str, Any]) -> ConversionReport:
-    """The native module's dictionary as a report; keys that are not of the report are left out."""
+    """Convert the native module's dictionary to a report, ignoring unknown keys."""
     values = {item.name: native[item.name] for item in fields(ConversionReport)}
     values["warnings"] = tuple(ConversionWarning(**warning) for warning in native["warnings"])
     return ConversionReport(**values)
 
 
 def _tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """Tags by name; what comes several times is joined by ";", as FFmpeg joins it."""
+    """Return tags by name. Repeated tags are joined with ";", as FFmpeg does."""
     tags: dict[str, str] = {}
     for key, value in pairs:
         tags[key] = f"{tags[key]};{value}" if key in tags else value
@@ -380,7 +382,7 @@ def _tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def media_info_from_native(native: dict[str, Any]) -> MediaInfo:
-    """The native module's dictionary as a `MediaInfo`."""
+    """Convert the native module's dictionary to a `MediaInfo`."""
     return MediaInfo(
         **native
         | {
@@ -399,12 +401,12 @@ def media_info_from_native(native: dict[str, Any]) -> MediaInfo:
 
 
 def pcm_audio_from_native(native: dict[str, Any]) -> PcmAudio:
-    """The native module's dictionary as a `PcmAudio`."""
+    """Convert the native module's dictionary to a `PcmAudio`."""
     from array import array
 
     data: bytes = native["samples"]
     return PcmAudio(
-        # A view of nothing cannot be cast.
+        # An empty view cannot be cast.
         samples=memoryview(data).cast("f") if data else memoryview(array("f")),
         sample_rate_hz=native["sample_rate_hz"],
         channels=native["channels"],
@@ -414,11 +416,11 @@ def pcm_audio_from_native(native: dict[str, Any]) -> PcmAudio:
 
 @dataclass(frozen=True, slots=True)
 class Progress(HtmlReprMixin):
-    """One moment of a conversion.
+    """Progress of a conversion at one moment.
 
     Attributes:
         position_s: Audio encoded so far, in seconds.
-        duration_s: Expected total in seconds; None when the container does not say.
+        duration_s: Expected total in seconds; None if the container does not state it.
         bytes_written: Size of the output so far, in bytes.
         elapsed_s: Wall-clock time since the start, in seconds.
 
@@ -436,19 +438,19 @@ class Progress(HtmlReprMixin):
 
     @property
     def fraction(self) -> float | None:
-        """Part that is done, 0 to 1; None when the duration is not known."""
+        """Completed fraction, 0 to 1; None if the duration is unknown."""
         if not self.duration_s:
             return None
         return min(1.0, self.position_s / self.duration_s)
 
     @property
     def speed(self) -> float | None:
-        """Seconds of audio per second of waiting; None before the first measurable moment."""
+        """Seconds of audio per second of elapsed time; None before time is measurable."""
         return self.position_s / self.elapsed_s if self.elapsed_s > 0 else None
 
     @property
     def eta_s(self) -> float | None:
-        """Expected rest in seconds at the speed so far; None when it cannot be told."""
+        """Expected remaining time in seconds at the current speed; None if unknown."""
         if not self.duration_s or not self.speed:
             return None
         return max(0.0, self.duration_s - self.position_s) / self.speed
@@ -461,7 +463,7 @@ def _form(one: StreamInfo) -> str:
 
 
 def _wave(audio: PcmAudio, data: memoryview[int]) -> bytes:
-    """A WAV file of floats (Multimedia Programming Interface and Data Specifications 1.0, 1991)."""
+    """WAV file of floats (Multimedia Programming Interface and Data Specifications 1.0)."""
     from struct import pack
 
     frame_bytes = 4 * audio.channels

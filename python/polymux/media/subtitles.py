@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: How long a text stays that has no end of its own: a usual speed of reading, within bounds.
+#: Assumed reading speed and time limits for a cue without an end time.
 _READ_CHARACTERS_PER_S = 15
 _MIN_CUE_MS = 1000
 _MAX_CUE_MS = 7000
 
 
 class TimedText(Protocol):
-    """What subtitles need of a `polymux.TranscriptChunk`."""
+    """The fields of `polymux.TranscriptChunk` that subtitles need."""
 
     @property
     def text(self) -> str: ...
@@ -25,7 +25,7 @@ class TimedText(Protocol):
 
 
 class Cue(NamedTuple):
-    """A text and when it is shown, in milliseconds from the beginning."""
+    """A subtitle with its start and end in milliseconds."""
 
     start_ms: int
     end_ms: int
@@ -33,11 +33,11 @@ class Cue(NamedTuple):
 
 
 def cues(chunks: Sequence[TimedText]) -> list[Cue]:
-    """What is shown when: every end is after its start.
+    """Return the cues of a transcript. The end of each cue is after its start.
 
-    A start that is missing is the end of the text before. An end that is missing, or not after the
-    start, is guessed: the text stays as long as it takes to read, but not into the next one.
-    Chunks without a text are left out.
+    A missing start becomes the end of the previous cue. If the end is missing or not after the
+    start, it is estimated from the reading time, but not after the start of the next cue. Chunks
+    without text are skipped.
 
     Example:
         >>> from polymux import TranscriptChunk
@@ -60,7 +60,7 @@ def cues(chunks: Sequence[TimedText]) -> list[Cue]:
 
 
 def _line(text: str) -> str:
-    """The text without what would end a cue: empty lines."""
+    """Remove empty lines, which would end a cue."""
     return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
 
 
@@ -74,7 +74,7 @@ def _guessed_end(start_ms: int, text: str) -> int:
 
 
 def srt(chunks: Sequence[TimedText]) -> str:
-    """SubRip: numbered cues, times with a comma."""
+    """Return SubRip subtitles: numbered cues, times with a comma."""
     return "".join(
         f"{number}\n{_clock(cue.start_ms, ',')} --> {_clock(cue.end_ms, ',')}\n{cue.text}\n\n"
         for number, cue in enumerate(cues(chunks), 1)
@@ -82,7 +82,7 @@ def srt(chunks: Sequence[TimedText]) -> str:
 
 
 def vtt(chunks: Sequence[TimedText]) -> str:
-    """WebVTT (https://www.w3.org/TR/webvtt1/): times with a full stop, markup escaped."""
+    """WebVTT subtitles (https://www.w3.org/TR/webvtt1/): times with a period, escaped markup."""
     return "WEBVTT\n\n" + "".join(_vtt_cues(cues(chunks)))
 
 

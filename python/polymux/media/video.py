@@ -1,6 +1,6 @@
-"""Frames into an MP4, and frames of a stranger's video: what generation of videos begins and ends.
+"""Writing of frames to MP4 files, and reading of frames from untrusted videos.
 
-Frames are bytes: rows from the top, three bytes a pixel (red, green, blue), nothing between rows.
+A frame is bytes: rows from the top, 3 bytes per pixel (red, green, blue), without padding.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
     FilePath: TypeAlias = str | os.PathLike[str]
 
-#: Or anything else whose memory is one piece, such as an array's ``data``.
+#: Or any other contiguous buffer, such as an array's ``data``.
 Frame: TypeAlias = bytes | bytearray | memoryview
 Codec: TypeAlias = Literal["auto", "h264", "vp9"]
 
-#: Of the finest rate that there is, as numerator and denominator.
+#: Limits on the numerator and denominator of a frame rate.
 _MAX_NUMERATOR, _MAX_DENOMINATOR = 1_000_000, 100_000
 _FRAME_PIXELS = 40_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenVideo:
-    """What `write_video` has written.
+    """Description of a file that `write_video` has written.
 
     Attributes:
         codec: ``"h264"`` or ``"vp9"``.
-        encoder: FFmpeg's name of it, such as ``"libvpx-vp9"``.
-        width: In pixels, even.
-        height: In pixels, even.
-        fps: Frames a second, exactly.
-        frames: How many.
-        duration_s: In seconds.
-        bytes: Size of the file.
+        encoder: FFmpeg's name of the encoder, such as ``"libvpx-vp9"``.
+        width: Width in pixels, even.
+        height: Height in pixels, even.
+        fps: Exact frames per second.
+        frames: Number of frames.
+        duration_s: Duration in seconds.
+        bytes: Size of the file in bytes.
     """
 
     codec: str
@@ -59,18 +59,18 @@ class WrittenVideo:
 
 @dataclass(frozen=True, slots=True)
 class ReadFrames:
-    """What `read_frames` has found.
+    """Description of the frames that `read_frames` has written.
 
     Attributes:
-        frames: How many were written; fewer than asked for where the video is shorter.
-        width: Of each, in pixels.
-        height: Of each, in pixels.
-        fps: Frames a second, exactly.
-        container: Of the input, by FFmpeg's name.
-        codec: Of the input, such as ``"h264"``.
-        input_width: As the input is coded, before turning, in pixels.
-        input_height: The same.
-        damaged_packets: That were skipped.
+        frames: Number of frames written; fewer than `max_frames` if the video is shorter.
+        width: Width of each frame in pixels.
+        height: Height of each frame in pixels.
+        fps: Exact frames per second.
+        container: FFmpeg's name of the input container.
+        codec: Codec of the input, such as ``"h264"``.
+        input_width: Encoded width of the input in pixels, before rotation.
+        input_height: Encoded height of the input in pixels, before rotation.
+        damaged_packets: Damaged packets that were skipped.
     """
 
     frames: int
@@ -97,36 +97,36 @@ def write_video(
     cancel: Cancellation | None = None,
     overwrite: bool = True,
 ) -> WrittenVideo:
-    """Writes frames of one size into an MP4 that plays everywhere and while it loads.
+    """Write frames of one size to an MP4 file that all players support. It plays while it loads.
 
-    8-bit 4:2:0, BT.709 in limited range and tagged so; each frame is shown as long as every other.
-    Odd sizes are made even: the last column or row stands there twice. Ctrl-C, and whatever
-    `frames` raises, ends the work and leaves no partial file.
+    The video is 8-bit 4:2:0 in BT.709, limited range, and tagged accordingly. All frames have the
+    same duration. Odd sizes are made even by repeating the last column or row. Ctrl-C, or an
+    exception in `frames`, stops the operation and leaves no partial file.
 
     Args:
-        output: The new file's path. It appears only when it is complete.
-        frames: Of `width` x `height` x 3 bytes each; one is asked for when the one before it is
-            encoded.
-        width: In pixels, 1 to 8192.
-        height: In pixels, 1 to 8192.
-        fps: Frames a second, 0.01 to 1000.
-        codec: Default: ``"auto"``, which is H.264 where FFmpeg has an encoder for it that starts,
-            else VP9, which is there always.
-        quality: 1 (smallest file) to 100 (best picture). Default: 75, which looks as the frames do.
-        threads: Of the encoder, at most. Default: 0, all cores.
-        cancel: Looked at before each frame. Default: None.
+        output: Path of the new file. It appears only when it is complete.
+        frames: Frames of `width` x `height` x 3 bytes each. The next frame is requested after the
+            previous frame was encoded.
+        width: Width in pixels, 1 to 8192.
+        height: Height in pixels, 1 to 8192.
+        fps: Frames per second, 0.01 to 1000.
+        codec: Default: ``"auto"``, which selects H.264 if FFmpeg has a working encoder for it, else
+            VP9, which is always available.
+        quality: 1 (smallest file) to 100 (best quality). Default: 75, without visible differences.
+        threads: Maximum number of encoder threads. Default: 0, the number of cores.
+        cancel: Cancels the operation; checked before each frame. Default: None.
         overwrite: Replace an existing file at `output`. Default: True.
 
     Returns:
-        What the file is.
+        A description of the new file.
 
     Raises:
-        InvalidRequestError: An argument is out of its range, there is no frame, or one has another
-            size.
-        EncoderError: This FFmpeg has no encoder of that codec.
+        InvalidRequestError: An argument is out of range, there are no frames, or a frame has the
+            wrong size.
+        EncoderError: This FFmpeg has no encoder for the codec.
         OutputExistsError: `output` exists and `overwrite` is False.
-        OutputRefusedError: `output` is a symlink, a folder or a device.
-        OutputFailedError: Writing failed: no space, no permission, no such folder.
+        OutputRefusedError: `output` is a symlink, a directory or a device.
+        OutputFailedError: Writing failed: no space, permission denied, or no such directory.
         OperationCancelledError: `cancel` was set.
         MissingDependencyError: This installation has no media support.
 
@@ -148,7 +148,7 @@ def write_video(
         _check(cancel)
         finished = writer.finish()
     finally:
-        # Not left to the collector: whoever keeps an exception keeps what its frames name.
+        # Close explicitly: a stored exception would keep the writer alive through its traceback.
         writer.close()
     return WrittenVideo(**finished | {"fps": Fraction(*finished["fps"])})
 
@@ -166,39 +166,40 @@ def read_frames(
     frame_pixels: int = _FRAME_PIXELS,
     overwrite: bool = True,
 ) -> ReadFrames:
-    """Writes what is seen at 0, 1/fps, 2/fps, ... of a stranger's video, one frame after the other.
+    """Write the frames of an untrusted video at 0, 1/fps, 2/fps, ... seconds to a file.
 
-    A frame is turned as the file says that it is to be shown, made larger or smaller until it
-    covers the wanted size, its proportions kept, and cut on both sides alike. MP4, Matroska, WebM,
-    AVI, MPEG and GIF are opened, H.264, HEVC, VP8, VP9, AV1 (where FFmpeg has dav1d), MPEG-1,
-    -2 and -4, Motion JPEG and GIF are decoded; nothing that the file refers to is.
+    Each frame is rotated as the file specifies, scaled to cover the requested size, and cropped
+    equally on both sides. Supported containers: MP4, Matroska, WebM, AVI, MPEG and GIF. Supported
+    codecs: H.264, HEVC, VP8, VP9, AV1 (if FFmpeg has dav1d), MPEG-1, -2 and -4, Motion JPEG and
+    GIF. Files that the video refers to are never opened.
 
     Args:
-        source: The video.
-        output: The new file's path: samples and nothing else.
-        width: Of the frames, in pixels, 1 to 8192.
-        height: Of the frames, in pixels, 1 to 8192.
-        fps: Frames a second, 0.01 to 1000.
-        max_frames: How many to write at most, 1 to 100,000.
-        cancel: Looked at twenty times a second. Default: None.
-        limits: What the input may cost; `duration_s` bounds how far it is read. Default:
+        source: Path of the video.
+        output: Path of the new file, which has only the raw frames.
+        width: Width of the frames in pixels, 1 to 8192.
+        height: Height of the frames in pixels, 1 to 8192.
+        fps: Frames per second, 0.01 to 1000.
+        max_frames: Maximum number of frames to write, 1 to 100,000.
+        cancel: Cancels the operation; checked twenty times a second. Default: None.
+        limits: Limits on the input; `duration_s` limits how much of it is read. Default:
             `polymux.Limits()`.
-        frame_pixels: Most that a frame of the input may have. Default: 40 million.
+        frame_pixels: Maximum pixels of a frame of the input. Default: 40 million.
         overwrite: Replace an existing file at `output`. Default: True.
 
     Returns:
-        How many there are, and what the input was.
+        The number of frames, and a description of the input.
 
     Raises:
-        InvalidRequestError: An argument is out of its range.
-        InputNotFoundError: There is no such file.
-        InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
-        UnsupportedMediaError: Not one of the accepted containers or codecs, or no video.
-        UndecodableError: Broken or empty.
-        EncryptedMediaError: Protected by DRM or encryption.
-        LimitExceededError: A limit was passed.
+        InvalidRequestError: An argument is out of range.
+        InputNotFoundError: The input file does not exist.
+        InputUnreadableError: The input is a directory, pipe or device, permission was denied, or
+            reading failed.
+        UnsupportedMediaError: The container or codec is not supported, or the input has no video.
+        UndecodableError: The input is broken or empty.
+        EncryptedMediaError: The input is protected by DRM or encryption.
+        LimitExceededError: The input exceeds a limit.
         OutputExistsError: `output` exists and `overwrite` is False.
-        OutputRefusedError: `output` is a symlink, a folder or a device.
+        OutputRefusedError: `output` is a symlink, a directory or a device.
         OutputFailedError: Writing failed.
         OperationCancelledError: `cancel` was set.
         MissingDependencyError: This installation has no media support.
@@ -231,16 +232,16 @@ def read_frames(
 
 def _check(cancel: Cancellation | None) -> None:
     if cancel is not None and cancel.cancelled:
-        raise OperationCancelledError("cancelled while a video was worked on")
+        raise OperationCancelledError("canceled while processing a video")
 
 
 def _rate(fps: int | Fraction) -> tuple[int, int]:
     if isinstance(fps, bool) or not isinstance(fps, (int, Fraction)):
-        raise InvalidRequestError(f"fps is {fps!r}; use a whole number or a fractions.Fraction")
+        raise InvalidRequestError(f"fps: must be an integer or a fractions.Fraction (got {fps!r})")
     fraction = Fraction(fps)
     if not 0 < fraction.numerator <= _MAX_NUMERATOR or fraction.denominator > _MAX_DENOMINATOR:
         raise InvalidRequestError(
-            f"fps is {fps}; it must be from 0.01 to 1000, and no finer a fraction than "
-            f"{_MAX_NUMERATOR}/{_MAX_DENOMINATOR}"
+            f"fps={fps} is out of range (allowed: 0.01 to 1000, as a fraction no finer than "
+            f"{_MAX_NUMERATOR}/{_MAX_DENOMINATOR})"
         )
     return fraction.numerator, fraction.denominator

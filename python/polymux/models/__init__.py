@@ -1,5 +1,5 @@
-"""Models of the engines: which there are to pull, which are installed, and where they lie.
+"""The models of the engines: the registry of models to download, and the installed models.
 
-This is an inner face of the house, whose outer ones are `polymux models`, the settings of servers
-and `Local`: it may change. docs/models.md says what users see.
+This package is internal and may change. Its public interfaces are `polymux models`, the server
+settings and `Local`. docs/models.md is the user documentation.
 """

@@ -1,7 +1,8 @@
-"""The catalogue: which models can be pulled, from where, under which licence, which bytes.
+"""The model registry: names, sources, licenses and file hashes of the models to download.
 
-Most are pinned, every byte. Of some nobody here knows the hashes: for those the catalogue names
-repositories, whose own lists `polymux.models.repositories` asks and trusts on first use.
+Most models are pinned by the hashes of all their files. If hashes are not known, the registry names
+repositories, and `polymux.models.repositories` reads the hashes from their file lists, which are
+trusted on first use.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from polymux.models.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The catalogue of this package.
+#: The registry file of this package.
 FILE = Path(__file__).with_name("catalogue.toml")
-#: Beside it: the models of diffusion.
+#: Name of the registry file with the diffusion models, in the same directory.
 FURTHER = "catalogue-diffusion.toml"
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
@@ -32,19 +33,19 @@ _QUERY = re.compile("[?#].*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something to fetch: a wheel, what is at an address, or a file of a repository.
+    """Something to download: a wheel, a file at a URL, or a file of a repository.
 
     Attributes:
         file: Name of the file.
-        sha256: Of the whole file, in hexadecimal digits; empty where `git_oid` says what it is.
-        bytes: Its length; None where nobody knows.
-        project: Of a wheel.
-        version: Of a wheel.
-        url: Where it is; empty for a wheel and for a repository's.
-        repository: Whose file it is, such as ``"owner/model"``; else empty.
-        revision: Of the repository: a commit, or a branch.
-        path: In the repository.
-        git_oid: Git's SHA-1 of it as a blob, which repositories tell of small files.
+        sha256: SHA-256 of the file in hexadecimal digits; empty if only `git_oid` is known.
+        bytes: Size of the file; None if unknown.
+        project: Project of a wheel.
+        version: Version of a wheel.
+        url: URL of the file; empty for a wheel and for a file of a repository.
+        repository: Repository of the file, such as ``"owner/model"``; else empty.
+        revision: Commit or branch of the repository.
+        path: Path in the repository.
+        git_oid: Git blob ID (SHA-1), which repositories list for small files.
     """
 
     file: str = ""
@@ -60,27 +61,27 @@ class Source:
 
     @property
     def origin(self) -> str:
-        """As people are told where a model comes from."""
+        """The source as shown to users."""
         if self.repository:
             return f"{self.repository} at {self.revision[:_SHOWN_DIGITS]}"
         return str(self)
 
     def __str__(self) -> str:
-        """As people are told of it: an address without its query, which may hold a secret."""
+        """The source as shown to users. URLs are shown without queries, which may be secret."""
         place = f"{self.path} of {self.repository}" if self.repository else _QUERY.sub("", self.url)
-        return place or f"the wheel {self.file} of {self.project} {self.version}"
+        return place or f"wheel {self.file} of {self.project} {self.version}"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a model needs of a repository that alone knows the hashes.
+    """Files of a model whose hashes only their repository has.
 
     Attributes:
-        repository: Such as ``"owner/model"``.
-        revision: A commit, or a branch.
-        path: Of a file, or of a folder, ``"."`` for the top.
-        name: What the file is called here; empty for a folder, whose needed files keep their names.
-        sha256_begins: With which digits the file's SHA-256 begins, where that much is known.
+        repository: Repository, such as ``"owner/model"``.
+        revision: Commit or branch.
+        path: Path of a file or directory; ``"."`` for the top level.
+        name: Name of the file in the model. Empty for a directory, whose files keep their names.
+        sha256_begins: First digits of the file's SHA-256, if known.
     """
 
     repository: str
@@ -92,7 +93,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a file: a member of a wheel, or a whole source where `member` is empty."""
+    """A part of a file: a member of a wheel, or a complete source if `member` is empty."""
 
     source: Source
     member: str
@@ -102,7 +103,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a model, joined from its parts, or `converted` from a pickle to safetensors."""
+    """A file of a model: its parts joined, or a pickle `converted` to safetensors."""
 
     name: str
     sha256: str
@@ -113,20 +114,20 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that can be pulled.
+    """A model that can be downloaded.
 
     Attributes:
-        name: As commands and settings call it.
-        family: The engine that it is for.
-        title: A few words.
-        license: As SPDX has it, or words.
-        license_source: Where that is said.
-        paths: Which of its files the engine's options of these names are; ``"."`` is its folder.
-        files: What it consists of, as far as its bytes are known.
-        license_note: What to know beyond it; mostly empty.
-        options: Further options that the engine needs for it.
-        wanted: What else it consists of, as repositories will tell.
-        about_bytes: What it takes with that, about; None where all is known.
+        name: Name in commands and settings.
+        family: The engine that uses it.
+        title: Short description.
+        license: SPDX identifier or text.
+        license_source: Document that states the license.
+        paths: Options of the engine and the files that they name; ``"."`` is the model's directory.
+        files: The files with known hashes.
+        license_note: Further license information; usually empty.
+        options: Further options that the engine needs.
+        wanted: Further files whose hashes come from the repositories.
+        about_bytes: Approximate total size if `wanted` is not empty, else None.
     """
 
     name: str
@@ -145,7 +146,7 @@ class Model:
     def origins(self) -> tuple[str, ...]:
         named = [one.origin for one in self.sources]
         folders = [one.rpartition("/")[0] for one in named]
-        # Of many files that lie together at an address, the place alone.
+        # Many files in one directory of a URL are shown as the directory.
         together = [
             f"{folder}/" if "://" in one and folders.count(folder) > 1 else one
             for one, folder in zip(named, folders, strict=True)
@@ -163,17 +164,17 @@ class Model:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What is fetched for it, each once."""
+        """All sources of the files, without duplicates."""
         return tuple(dict.fromkeys(part.source for one in self.files for part in one.parts))
 
     @property
     def bytes(self) -> int | None:
-        """What it takes on disk, about where `about_bytes` says so; None where nobody knows."""
+        """Size on disk, approximate if `about_bytes` is set; None if unknown."""
         return self.about_bytes or _sum([one.bytes for one in self.files])
 
     @property
     def download_bytes(self) -> int | None:
-        """What is fetched for it, about where `about_bytes` says so; None where nobody knows."""
+        """Size of the download, approximate if `about_bytes` is set; None if unknown."""
         return self.about_bytes or _sum([one.bytes for one in self.sources])
 
 
@@ -184,12 +185,12 @@ def _sum(counts: list[int | None]) -> int | None:
 
 @cache
 def read(path: Path) -> tuple[Model, ...]:
-    """The models in a catalogue file, the first of each family the one that is recommended.
+    """Read the models of a registry file. The first model of each family is the recommended one.
 
-    The package's own files are checked by its tests; here only what would be a path elsewhere.
+    Tests check the package's own files. This function only rejects unsafe paths.
 
     Raises:
-        ModelError: It cannot be read, or what stands there is no model.
+        ModelError: The file cannot be read, or an entry is not a valid model.
     """
     try:
         plain = tomllib.loads(path.read_text("utf-8"))
@@ -200,7 +201,7 @@ def read(path: Path) -> tuple[Model, ...]:
             models[made.name] = made
     except (OSError, ValueError, TypeError, LookupError) as error:
         name = display_name(str(path))
-        raise ModelError(f"the catalogue {name} cannot be read: {error}") from error
+        raise ModelError(f"cannot read the model registry {name}: {error}") from error
     return tuple(models.values())
 
 
@@ -209,12 +210,12 @@ def all_models() -> tuple[Model, ...]:
 
 
 def find(name: str) -> Model | None:
-    """The model of that name; None where there is none."""
+    """Return the model with this name, or None."""
     return next((one for one in all_models() if one.name == name), None)
 
 
 def recommended(family: str) -> Model | None:
-    """The first model of a family; None where there is none."""
+    """Return the first model of a family, or None."""
     return next((one for one in all_models() if one.family == family), None)
 
 
@@ -240,7 +241,7 @@ def _wanted(table: dict[str, Any], sources: Mapping[str, Source]) -> Wanted:
 
 
 def is_plain_path(text: str) -> bool:
-    """Whether it names a file in a folder or a few folders below it, and nothing else.
+    """Whether a text is a relative path of at most four safe components.
 
     Example:
         >>> from polymux.models.catalogue import is_plain_path
@@ -253,13 +254,13 @@ def is_plain_path(text: str) -> bool:
 
 def _checked_path(text: str) -> str:
     if not is_plain_path(text):
-        raise ValueError(f"{shown(text)} is no plain path")
+        raise ValueError(f"{shown(text)} is not a plain path")
     return text
 
 
 def _file(table: dict[str, Any], sources: Mapping[str, Source]) -> File:
     name, sha256, size = _checked_path(table["name"]), table["sha256"], table["bytes"]
-    # Without parts it is a whole source, or one member of it.
+    # Without parts, the entry itself is the only part: a whole source or one member of it.
     parts = table.get("part", [{"member": name} | table])
     return File(name, sha256, size, tuple(_part(one, sources) for one in parts))
 

@@ -1,10 +1,10 @@
-"""Folders as diffusers' `save_pretrained` writes them: which files of one are the model.
+"""Model directories as written by diffusers' `save_pretrained`, and the files of a model.
 
-https://huggingface.co/docs/diffusers/using-diffusers/other-formats: ``model_index.json`` names the
-parts, each in a folder of its own; a part alone has its ``config.json`` at the top. The weights of
-all parts may lie in one file at the top, ``checkpoint.safetensors``. Weights are
-safetensors (https://huggingface.co/docs/safetensors): other forms are pickles, and those run
-whatever they contain. Nothing here imports diffusers.
+See https://huggingface.co/docs/diffusers/using-diffusers/other-formats. ``model_index.json`` names
+the components of a pipeline, each in a subdirectory. A single component has its ``config.json`` at
+the top level. All weights of a pipeline can also be in one file, ``checkpoint.safetensors``, at the
+top level. Weights are safetensors (https://huggingface.co/docs/safetensors); other formats are
+pickles, which can run any code when they are loaded. This module does not import diffusers.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INDEX = "model_index.json"
-#: All weights of a pipeline in one file, as people share them, beside what `INDEX` names.
+#: All weights of a pipeline in one file, in addition to the components named by `INDEX`.
 CHECKPOINT = "checkpoint.safetensors"
-#: Parts that are never loaded with a model: they are roles of their own, or not needed.
+#: Components that are never loaded with a model: they have their own roles or are not needed.
 APART = ("safety_checker", "feature_extractor", "image_encoder", "watermark")
-#: Pictures of sound that music begins with, beside the parts.
+#: Spectrogram images from which music generation starts.
 SEEDS = "seed_images"
-#: Of a repository in which both are, the half as large one is taken.
+#: Preferred variant if a repository has several: half precision.
 HALF = "fp16"
 _LARGEST_JSON_BYTES = 1 << 20
 _LARGEST_HEADER_BYTES = 32 << 20
@@ -53,11 +53,11 @@ _LORA_MARKS = ("lora_", ".lora", "lora.", ".alpha")
 
 
 class Weights(NamedTuple):
-    """What a name says of a file of weights, or of the list of its pieces.
+    """Information from the name of a weights file, or of the index of a sharded one.
 
     Attributes:
-        variant: Such as ``"fp16"``; empty for the plain ones.
-        is_list: Whether it is the list.
+        variant: Such as ``"fp16"``; empty for the default variant.
+        is_list: Whether it is the index of a sharded file.
     """
 
     variant: str
@@ -65,7 +65,7 @@ class Weights(NamedTuple):
 
 
 def weights_of(name: str) -> Weights | None:
-    """What a file's name says; None where it names no weights in safetensors.
+    """Parse the name of a file; None unless it names safetensors weights.
 
     Example:
         >>> from polymux.models.diffusion_folders import weights_of
@@ -80,9 +80,10 @@ def weights_of(name: str) -> Weights | None:
 
 
 def needed_names(names: Iterable[str], prefer: tuple[str, ...]) -> list[str]:
-    """Of the files of one folder those that its part is loaded from: small ones, and one variant.
+    """Return the files of a directory from which its component is loaded.
 
-    `prefer` has variants, the best first. Pickles, ONNX, Flax and other variants are left out.
+    These are the small files and the weights of one variant. `prefer` lists variants, best first.
+    Pickles, ONNX, Flax and other variants are left out.
     """
     known = {name: weights_of(name) for name in names}
     variants = {one.variant for one in known.values() if one is not None and not one.is_list}
@@ -96,18 +97,19 @@ def needed_names(names: Iterable[str], prefer: tuple[str, ...]) -> list[str]:
 
 
 def has_weights(names: Iterable[str]) -> bool:
-    """Whether weights in safetensors are among them."""
+    """Whether the files include safetensors weights."""
     return any(one is not None and not one.is_list for one in map(weights_of, names))
 
 
 def has_pickles(names: Iterable[str]) -> bool:
-    """Whether files that run what they contain are among them."""
+    """Whether the files include pickles, which can run any code when they are loaded."""
     return any(name.endswith(_PICKLED) for name in names)
 
 
 def convertible(names: Iterable[str]) -> tuple[str, str] | None:
-    """Of the files of one folder the pickle that a part is loaded from, and its name as
-    safetensors; None where there is none in one piece.
+    """Return the pickle with a component's weights and its name as safetensors.
+
+    None if there is no unsharded pickle.
     """
     found = {one["variant"] or "": one for one in map(_PICKLE.fullmatch, names) if one is not None}
     chosen = found.get(HALF) or found.get("")
@@ -126,11 +128,11 @@ def pickles(what: str) -> str:
 
 
 def files_of(folder: Path) -> tuple[str, ...] | None:
-    """The files of the model in a folder, or None where it is none in diffusers' form.
+    """Return the files of the model in a directory, or None if it is not in diffusers format.
 
     Raises:
-        InvalidRequestError: It is one, and lacks a part, or has pickles in the place of weights.
-        PermissionError: It may not be read.
+        InvalidRequestError: A component is missing, or the weights are pickles.
+        PermissionError: The directory is not readable.
     """
     index = _json(folder / INDEX)
     if isinstance(index.get("_class_name"), str):
@@ -145,7 +147,7 @@ def files_of(folder: Path) -> tuple[str, ...] | None:
 
 
 def variant_of(folder: Path) -> str | None:
-    """The variant that a loader of a pipeline or part has to be told; None for plain weights."""
+    """Return the variant to pass to a loader, or None if the default weights exist."""
     for place in (folder, *sorted(one for one in folder.iterdir() if one.is_dir())):
         if place.name in APART:
             continue
@@ -163,7 +165,7 @@ def _of_pipeline(folder: Path, index: dict[str, Any]) -> tuple[str, ...]:
             continue
         place = folder / part
         if "/" in part or part.startswith(".") or not place.is_dir():
-            raise InvalidRequestError(f"the model in {_shown(folder)} lacks {display_name(part)}")
+            raise InvalidRequestError(f"{_shown(folder)}: model is missing {display_name(part)}")
         chosen = _chosen(place)
         if in_one_file:
             chosen = [name for name in chosen if weights_of(name) is None]
@@ -177,7 +179,7 @@ def _of_pipeline(folder: Path, index: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _chosen(folder: Path) -> list[str]:
-    """As the engine loads them: the plain weights where there are some, else a variant."""
+    """Select as the engine does: the default weights if they exist, else a variant."""
     return needed_names(_files(folder), ("", HALF))
 
 
@@ -192,14 +194,14 @@ def _check_weights(folder: Path, part: Path) -> None:
     what = f"the model in {_shown(folder)}" if part == folder else part.name
     if has_pickles(names):
         raise InvalidRequestError(pickles(f"the weights of {what} in {_shown(folder)}"))
-    raise InvalidRequestError(f"the model in {_shown(folder)} lacks the weights of {part.name}")
+    raise InvalidRequestError(f"{_shown(folder)}: model is missing the weights of {part.name}")
 
 
 def check_lora(path: Path) -> None:
-    """Checks that a file holds a LoRA: small additions to a model's weights.
+    """Check that a file is a LoRA.
 
     Raises:
-        InvalidRequestError: It is no safetensors, or holds something else.
+        InvalidRequestError: It is not a safetensors file, or not a LoRA.
         OSError: It cannot be read.
     """
     names = tensors(path)
@@ -207,17 +209,17 @@ def check_lora(path: Path) -> None:
         return
     if any(name.startswith("model.diffusion_model.") for name in names):
         raise InvalidRequestError(
-            f"{_shown(path)} is a whole model in one file: make a folder of it (docs/models.md "
-            "says how), and give that"
+            f"{_shown(path)} is a complete model in one file, not a LoRA. Convert it to a "
+            "directory (see docs/models.md) and use that"
         )
-    raise InvalidRequestError(f"{_shown(path)} is no LoRA: none of its tensors is one's")
+    raise InvalidRequestError(f"{_shown(path)} is not a LoRA: no tensor has a LoRA name")
 
 
 def tensors(path: Path) -> dict[str, Any]:
-    """The names of the tensors in a safetensors file, with their ``dtype``, ``shape`` and place.
+    """Return the tensors of a safetensors file by name, with ``dtype``, ``shape`` and offsets.
 
     Raises:
-        InvalidRequestError: It is no such file.
+        InvalidRequestError: It is not a safetensors file.
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
@@ -229,19 +231,19 @@ def tensors(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         plain = None
     if not isinstance(plain, dict):
-        raise InvalidRequestError(f"{_shown(path)} is no file of safetensors")
+        raise InvalidRequestError(f"{_shown(path)} is not a safetensors file")
     return {name: one for name, one in plain.items() if name != "__metadata__"}
 
 
 def weight_bytes(path: Path, number_bytes: int) -> int:
-    """What the weights of a model take once they are loaded.
+    """Return the memory in bytes that a model's weights need after loading.
 
     Args:
-        path: A folder in diffusers' form; of several variants, the one that is loaded counts.
-        number_bytes: Of each number in memory, whatever it is in the file.
+        path: A directory in diffusers format. Only the variant that would be loaded counts.
+        number_bytes: Bytes per number in memory, independent of the format in the file.
 
     Raises:
-        InvalidRequestError: A file is no safetensors.
+        InvalidRequestError: A file is not a safetensors file.
         OSError: A file cannot be read.
     """
     if not path.is_dir():
@@ -267,7 +269,7 @@ def _numbers(file: Path) -> int:
 
 
 def _is_loaded(file: Path, own: str, variant: str) -> bool:
-    """Whether it is of the variant that is loaded, or plain where that is not beside it."""
+    """Whether a file has the selected variant, or is the default if that variant is missing."""
     if own == variant:
         return True
     beside = (weights_of(one.name) for one in file.parent.iterdir())

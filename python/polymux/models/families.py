@@ -1,4 +1,4 @@
-"""The engines that need a model, and what a model of each of them looks like on disk."""
+"""The engines that need a model, and detection of models on disk."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-#: The engines that need a model, by name.
+#: Engines that need a model, by name.
 FAMILIES = {name: one for name, one in ENGINES.items() if one.model_form}
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _SPEECH_NEEDS = ("config.json", "model.bin", "tokenizer.json")
 _SPEECH_MAY_HAVE = ("preprocessor_config.json", "vocabulary.json", "vocabulary.txt")
 _GGUF_MAGIC = b"GGUF"
-#: Large models come in pieces, of which the first is named to the engine.
+#: Large models are split into files. The engine gets the path of the first.
 _PIECE = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A model as it lies on disk.
+    """A model on disk.
 
     Attributes:
-        family: The engine that it is for.
-        folder: Where its files are.
-        files: Their names, with ``/`` where they lie in folders of it.
-        paths: Which of them the engine's options of these names are; ``"."`` is the folder.
+        family: The engine that uses it.
+        folder: Directory of its files.
+        files: File names relative to the directory, with ``/`` for subdirectories.
+        paths: Options of the engine and the files that they name; ``"."`` is the directory.
     """
 
     family: str
@@ -46,34 +46,38 @@ class Layout:
 
 
 def is_name(text: object) -> bool:
-    """Whether it can be a model's name: letters, digits and ``._+-``, and nothing of a path."""
+    """Whether a text is a valid model name: letters, digits and ``._+-``, but not a path."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def checked_name(name: str) -> str:
-    """The name; InvalidRequestError where it cannot be one."""
+    """Return the name, or raise `InvalidRequestError` if it is invalid."""
     if not is_name(name):
         raise InvalidRequestError(
-            f"{shown(name)} cannot be a model's name: give letters, digits and . _ + - only, at "
-            "most 100, the first a letter or a digit"
+            f"invalid model name {shown(name)}. Use at most 100 letters, digits and . _ + -, "
+            "starting with a letter or digit"
         )
     return name
 
 
 def layout_of(path: Path, family: str | None = None) -> Layout:
-    """What lies at `path`, a file or a folder.
+    """Detect the model at `path`, a file or a directory.
+
+    Args:
+        path: The file or directory.
+        family: Accept only models of this family. Default: any family.
 
     Raises:
-        InputNotFoundError: There is nothing.
-        InputUnreadableError: It may not be read.
-        InvalidRequestError: It is no model, or none of that family; the message says what lacks.
+        InputNotFoundError: The path does not exist.
+        InputUnreadableError: Permission was denied.
+        InvalidRequestError: It is not a model, not of this family, or incomplete.
     """
     if family is not None and family not in FAMILIES:
         raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
     name = display_name(os.fspath(path))
     try:
         if not path.exists():
-            raise InputNotFoundError(f"there is no file or folder {name}", input_name=str(path))
+            raise InputNotFoundError(f"file or directory not found: {name}", input_name=str(path))
         found = _recognised(path.absolute(), family)
     except PermissionError as error:
         raise InputUnreadableError(
@@ -85,12 +89,14 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
         raise InvalidRequestError(pickles(f"the weights in {name}"))
     if family is None:
         forms = "; ".join(f"{one}: {about.model_form}" for one, about in FAMILIES.items())
-        raise InvalidRequestError(f"{name} is no model that an engine here knows ({forms})")
-    raise InvalidRequestError(f"{name} is no {family} model: that is {FAMILIES[family].model_form}")
+        raise InvalidRequestError(f"{name} is not a supported model ({forms})")
+    raise InvalidRequestError(
+        f"{name} is not a {family} model: expected {FAMILIES[family].model_form}"
+    )
 
 
 def _is_pickle(path: Path) -> bool:
-    # The weights of ncnn end with .bin too.
+    # The .bin files of ncnn are weights, not pickles.
     return has_pickles([path.name]) and not path.with_suffix(".param").exists()
 
 
@@ -137,7 +143,7 @@ def _is_gguf(path: Path) -> bool:
 
 
 def _pieces(model: Path) -> list[str]:
-    """The file, or all pieces of a model whose first it is."""
+    """Return the file itself, or all files of a split model."""
     piece = _PIECE.fullmatch(model.name)
     if piece is None:
         return [model.name]
@@ -164,7 +170,7 @@ def ncnn_layout(path: Path, family: str) -> Layout | None:
     param = found[0]
     weights = param.with_suffix(".bin").name
     _all_there(param.parent, [weights])
-    # By how much it enlarges, the engine learns of the network: a name may say anything.
+    # The engine determines the upscaling factor from the network, because names are unreliable.
     return Layout(family, param.parent, (param.name, weights), {"model": param.name})
 
 
@@ -193,5 +199,5 @@ def _all_there(folder: Path, names: Sequence[str]) -> None:
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise InvalidRequestError(
-            f"the model in {display_name(os.fspath(folder))} lacks {', '.join(missing[:5])}"
+            f"{display_name(os.fspath(folder))}: model is missing {', '.join(missing[:5])}"
         )

@@ -1,4 +1,4 @@
-"""The folder of models: what is installed there, what the user has put there, and what goes."""
+"""The models directory: installed models, models added by hand, and removal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from polymux.models.families import Layout
 
-    #: Called with what is being worked on, the bytes that are done, and all of them where known.
+    #: Called with the name of the file, the bytes processed, and the total bytes if known.
     OnProgress = Callable[[str, int, int | None], object]
 
 _PIECE_BYTES = 1 << 20
@@ -35,14 +35,14 @@ _LOCK = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A model that is there.
+    """An installed model.
 
     Attributes:
-        manifest: What is known of it.
-        folder: Where its files are.
-        kind: ``"owned"`` (files of the models folder), ``"linked"`` (registered, files elsewhere),
-            or ``"found"`` (put into the models folder by hand).
-        problem: What is wrong with it, in words; empty where nothing is.
+        manifest: Its manifest.
+        folder: Directory of its files.
+        kind: ``"owned"`` (files in the models directory), ``"linked"`` (registered, files
+            elsewhere), or ``"found"`` (put into the models directory by hand).
+        problem: Problem of the model as text; empty if there is no problem.
     """
 
     manifest: Manifest
@@ -63,19 +63,19 @@ class Installed:
         return sum(one.bytes for one in self.manifest.files)
 
     def engine_options(self) -> dict[str, Any]:
-        """What the engine is to be loaded with for it."""
+        """Return the options to load the engine with this model."""
         paths = {key: os.fspath(self.folder / one) for key, one in self.manifest.paths.items()}
         return {**self.manifest.options, **paths}
 
 
 class ModelsFolder:
-    """The folder of models; it need not exist."""
+    """The models directory. It may not exist yet."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else models_folder()
 
     def installed(self) -> list[Installed]:
-        """All models, in the order of their names; those with a problem, too."""
+        """Return all models sorted by name, including models with problems."""
         try:
             entries = sorted(one.name for one in self.path.iterdir())
         except OSError:
@@ -88,18 +88,19 @@ class ModelsFolder:
         return self._look(name) if is_name(name) else None
 
     def get(self, name: str) -> Installed:
-        """The model of that name; InputNotFoundError where there is none."""
+        """Return the model with this name, or raise `InputNotFoundError`."""
         found = self.find(name)
         if found is None:
             raise InputNotFoundError(
-                f"no model of the name {display_name(name)} is installed: 'polymux models list' "
-                "shows which are"
+                f"model {display_name(name)} is not installed. Run 'polymux models list' to show "
+                "the installed models"
             )
         return found
 
     def default(self, family: str) -> Installed | None:
-        """The model that an engine takes where none is named: of those without a problem the first
-        by name; None where there is none, and for a family whose models have roles.
+        """Return the default model of an engine: the first by name without a problem.
+
+        None if there is no such model, or if the family assigns models to roles.
         """
         about = FAMILIES.get(family)
         if about is not None and about.has_roles:
@@ -108,8 +109,10 @@ class ModelsFolder:
         return next(of_family, None)
 
     def _name_of(self, entry: str) -> str:
-        """What is called how: what people put here goes without its ``.gguf``, and what was added
-        by the name that it was given, whatever that ends with.
+        """Return the model name of a directory entry.
+
+        Files that the user has put here lose ``.gguf``; models added by polymux keep their whole
+        name.
         """
         return entry if self._was_added(entry) else entry.removesuffix(".gguf")
 
@@ -126,7 +129,7 @@ class ModelsFolder:
         if manifest is None:
             return self._found(name)
         if manifest.name != name:
-            # Renamed by hand: the folder's name is what people type.
+            # The directory was renamed by hand: its name is the model's name now.
             manifest = replace(manifest, name=name)
         where, kind = folder, "owned"
         if manifest.folder is not None:
@@ -134,10 +137,10 @@ class ModelsFolder:
         return Installed(manifest, where, kind, _problem(manifest, where))
 
     def _found(self, name: str) -> Installed | None:
-        """A folder or a GGUF file that somebody has put here, where it looks like a model."""
+        """Detect a model that the user has put here as a directory or GGUF file."""
         for entry in (name, f"{name}.gguf"):
             if self._was_added(entry):
-                continue  # That is a model by its whole name, and no file of this one.
+                continue  # This entry is another model.
             try:
                 found = layout_of(self.path / entry)
                 kept = tuple(
@@ -146,14 +149,14 @@ class ModelsFolder:
             except (PolymuxError, OSError):
                 continue
             manifest = Manifest(
-                name, found.family, "", "put into the folder of models by hand", found.paths,
+                name, found.family, "", "put into the models directory by hand", found.paths,
                 {}, kept,
             )  # fmt: skip
             return Installed(manifest, found.folder, "found", _problem(manifest, found.folder))
         return None
 
     def is_begun(self, name: str) -> bool:
-        """Whether something of it has been fetched and the rest has not."""
+        """Whether an incomplete download of the model exists."""
         return is_name(name) and self._workspace(name).is_dir()
 
     def _workspace(self, name: str) -> Path:
@@ -161,12 +164,12 @@ class ModelsFolder:
 
     @contextmanager
     def workspace(self, name: str) -> Iterator[Path]:
-        """A folder beside the model's for what is not whole yet; what is in it stays.
+        """Provide a directory for an incomplete model next to its final place. Its content is kept.
 
         Raises:
-            OutputExistsError: Something of that name is there already.
-            ModelError: Another process works at it.
-            OutputFailedError: The folder cannot be written.
+            OutputExistsError: A model or file with this name exists.
+            ModelError: Another process is using the workspace.
+            OutputFailedError: The directory cannot be written.
         """
         work = self._workspace(checked_name(name))
         self._check_free(name)
@@ -174,7 +177,7 @@ class ModelsFolder:
             work.mkdir(parents=True, exist_ok=True)
             lock = _locked(work, name)
         try:
-            self._check_free(name)  # Another process may have made it until now.
+            self._check_free(name)  # Another process may have added it meanwhile.
             yield work
         finally:
             if work.is_dir() and [one.name for one in work.iterdir()] == [_LOCK]:
@@ -184,12 +187,12 @@ class ModelsFolder:
     def _check_free(self, name: str) -> None:
         if self.find(name) is not None or os.path.lexists(self.path / name):
             raise OutputExistsError(
-                f"there is a model {name} already in {display_name(str(self.path))}: "
-                f"'polymux models rm {name}' removes it"
+                f"model {name} already exists in {display_name(str(self.path))}. "
+                f"Run 'polymux models rm {name}' to remove it"
             )
 
     def publish(self, work: Path, files: Path, manifest: Manifest) -> Installed:
-        """Makes the files of a workspace the model, whole or not at all, and ends the workspace."""
+        """Atomically publish the files of a workspace as the model, and delete the workspace."""
         target = self.path / manifest.name
         with writing(target):
             write_atomically(files / manifests.FILE_NAME, manifest.encoded(), overwrite=True)
@@ -199,15 +202,16 @@ class ModelsFolder:
         return self.get(manifest.name)
 
     def remove(self, name: str) -> list[Path]:
-        """Removes a model, or what was fetched of one; files of the user's own stay.
+        """Remove a model or its incomplete download. The user's own files are kept.
 
         Returns:
-            What stays where it is: the files of a linked model, or what else lies in its folder.
+            Paths that are kept: the directory of a linked model, or other files in the model's
+                directory.
 
         Raises:
-            InputNotFoundError: There is none.
-            OutputRefusedError: It is not the models folder's, but the user's own.
-            OutputFailedError: It cannot be removed.
+            InputNotFoundError: The model does not exist.
+            OutputRefusedError: The user put the model here by hand.
+            OutputFailedError: Removing failed.
         """
         work = self._workspace(checked_name(name))
         begun = work.is_dir() and not work.is_symlink()
@@ -226,7 +230,7 @@ class ModelsFolder:
         if model.kind == "found" or folder.is_symlink():
             raise OutputRefusedError(
                 f"{model.name} was put into {display_name(str(self.path))} by hand, and its files "
-                "may be the only ones: remove them by hand"
+                "may be the only copy. Delete them yourself"
             )
         own = [] if model.kind == "linked" else [one.name for one in model.manifest.files]
         with writing(folder):
@@ -234,7 +238,7 @@ class ModelsFolder:
                 if is_within(folder, os.path.dirname(name)):  # noqa: PTH120 - a name, not a path
                     (folder / name).unlink(missing_ok=True)
             _remove_empty(folder, own)
-            # Last: what is half removed is still known to be a model, and can be removed again.
+            # The manifest is removed last, so a partly removed model can be removed again.
             (folder / manifests.FILE_NAME).unlink(missing_ok=True)
             left = sorted(folder.iterdir())
             if not left:
@@ -242,15 +246,15 @@ class ModelsFolder:
         return [model.folder] if model.kind == "linked" else left
 
     def damage(self, model: Installed, on_progress: OnProgress | None = None) -> list[str]:
-        """The files that are not what they were, by their SHA-256.
+        """Return the files that do not match their SHA-256.
 
         Raises:
-            ModelError: Nobody has noted what they should be.
+            ModelError: The manifest has no hashes.
         """
         kept = model.manifest.files
         if not kept or not all(one.sha256 for one in kept):
             raise ModelError(
-                f"nobody knows what the files of {model.name} should be: "
+                f"no hashes are known for the files of {model.name}: "
                 f"{model.manifest.source or model.problem}"
             )
         damaged = []
@@ -267,7 +271,7 @@ class ModelsFolder:
 
 
 def kept_of(layout: Layout, on_progress: OnProgress | None = None) -> tuple[Kept, ...]:
-    """The files of a model with their lengths and SHA-256."""
+    """Return the files of a model with their sizes and SHA-256."""
     kept = []
     for name in layout.files:
         path = layout.folder / name
@@ -279,14 +283,14 @@ def kept_of(layout: Layout, on_progress: OnProgress | None = None) -> tuple[Kept
 def counting(
     on_progress: OnProgress | None, name: str, total: int, before: int = 0
 ) -> Callable[[int], object] | None:
-    """Reports the bytes of a file that are done, as `pieces_of` tells them."""
+    """Return a callback for `pieces_of` that reports the progress of a file."""
     if on_progress is None:
         return None
     return lambda count: on_progress(name, before + count, total)
 
 
 def sha256_of(path: Path, told: Callable[[int], object] | None = None) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file. `told` is called with the bytes read so far."""
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
         for piece in pieces_of(file, told):
@@ -299,7 +303,7 @@ def pieces_of(
     told: Callable[[int], object] | None = None,
     max_bytes: int = _LARGEST_BYTES,
 ) -> Iterator[bytes]:
-    """What is read from a file, at most `max_bytes`; `told` is called with how much was used."""
+    """Yield the content of a file in chunks. `told` is called with the bytes consumed so far."""
     count = 0
     while piece := file.read(min(_PIECE_BYTES, max_bytes - count)):
         yield piece
@@ -309,7 +313,7 @@ def pieces_of(
 
 
 def write_new(target: Path, pieces: Iterable[bytes]) -> str:
-    """Writes a file that must not exist, and syncs it; its SHA-256."""
+    """Write and sync a file that must not exist. Return its SHA-256."""
     digest = hashlib.sha256()
     with target.open("xb") as file:
         for piece in pieces:
@@ -321,34 +325,34 @@ def write_new(target: Path, pieces: Iterable[bytes]) -> str:
 
 
 def _remove_empty(folder: Path, names: list[str]) -> None:
-    """Removes the folders of these files, the lowest first, where nothing else lies in them."""
+    """Remove the directories of these files if they are empty, deepest first."""
     below = {parent for name in names for parent in (folder / name).parents}
     for one in sorted(below, key=lambda path: len(path.parts), reverse=True):
         if one != folder and one.is_relative_to(folder) and not one.is_symlink():
-            with suppress(OSError):  # It is not empty, or is gone.
+            with suppress(OSError):  # Not empty, or already removed.
                 one.rmdir()
 
 
 def _problem(manifest: Manifest, folder: Path) -> str:
     for one in manifest.files:
         if "/" in one.name and not is_within(folder, one.name):
-            return f"{one.name} leads out of the model's folder"
+            return f"{one.name} is outside of the model's directory"
         try:
             size = (folder / one.name).stat().st_size
         except OSError:
             return f"{one.name} is missing"
         if size != one.bytes:
-            return f"{one.name} has {size} bytes and not {one.bytes}"
+            return f"{one.name} has the wrong size (got {size} bytes, expected {one.bytes})"
     return ""
 
 
 def _locked(work: Path, name: str) -> int:
-    """A lock of the workspace, held until the descriptor is closed."""
+    """Lock the workspace and return the descriptor. Closing it releases the lock."""
     path = work / _LOCK
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever had it may have removed the whole workspace in between.
+        # The previous holder may have removed the workspace before we got the lock.
         if path.stat().st_ino == os.fstat(descriptor).st_ino:
             return descriptor
     except (BlockingIOError, FileNotFoundError):
@@ -357,4 +361,4 @@ def _locked(work: Path, name: str) -> int:
         os.close(descriptor)
         raise
     os.close(descriptor)
-    raise ModelError(f"another process is at work on the model {name}: try again when it is done")
+    raise ModelError(f"another process is downloading or removing model {name}. Try again later")

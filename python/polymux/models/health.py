@@ -1,4 +1,4 @@
-"""What `polymux doctor` says of generation: which models play which roles, and on which device."""
+"""The models section of `polymux doctor`: assigned models, roles and the device."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from polymux.models.torch_device import device
 def generation(
     wanted: dict[str, Any] | None = None, folder: ModelsFolder | None = None
 ) -> dict[str, Any]:
-    """Who plays which role, what lacks, and what torch would work on. No model is loaded.
+    """Return the state of generation without loading a model.
 
     Returns:
-        ``ok`` (whether at least one operation can be done), ``installed`` (the engine's package),
-        ``remedy``, ``device`` (its members as a table), ``operations``, ``roles`` (name to
-        ``title``, ``model``, ``instead_of`` and ``problem``) and ``loras``.
+        ``ok`` (whether at least one operation is available), ``installed`` (whether the engine's
+            packages are), ``remedy``, ``device`` (fields of `Device`), ``operations``, ``roles``
+            (name to ``title``, ``model``, ``instead_of`` and ``problem``) and ``loras``.
     """
     folder = folder or ModelsFolder()
     found = assign_models(wanted or {}, folder)
@@ -46,14 +46,14 @@ def generation(
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """The same for people."""
+    """Return the lines of `polymux doctor` for the result of `generation`."""
     if not found["installed"]:
-        return [f"absent   the engine diffusion: pictures, video and music ('{found['remedy']}')"]
+        return [f"absent   engine diffusion: images, video and music ('{found['remedy']}')"]
     can = ", ".join(found["operations"])
     said = [
-        f"ok       the engine diffusion: {can}"
+        f"ok       engine diffusion: {can}"
         if found["ok"]
-        else "absent   the engine diffusion: pictures, video and music, once it has models",
+        else "absent   engine diffusion: no models for images, video or music are installed",
         f"         {_device(found['device'])}",
     ]
     for role, one in found["roles"].items():
@@ -68,4 +68,4 @@ def lines(found: dict[str, Any]) -> list[str]:
 def _device(found: dict[str, Any]) -> str:
     if found["cuda"]:
         return f"torch {found['torch']} on {', '.join(found['names'])}, in {found['dtype']}"
-    return f"torch {found['torch']} on the processor, in {found['dtype']}: {found['why']}"
+    return f"torch {found['torch']} on the CPU, in {found['dtype']}: {found['why']}"

@@ -1,4 +1,4 @@
-"""The user's own files as models: named where they are, or copied."""
+"""Registration of the user's own files as models, in place or as a copy."""
 
 from __future__ import annotations
 
@@ -30,20 +30,25 @@ def add(
     copy: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Installed:
-    """Gives the user's own file or folder a name that engines know it by.
+    """Register a file or directory of the user as a model.
 
     Args:
-        path: A GGUF file, a folder in CTranslate2's form, a ``.param`` file of ncnn, a folder with
-            one of these, a folder in diffusers' form, or a LoRA's ``.safetensors`` file.
-        family: What it is for. Default: what it looks like.
-        copy: Copy the files. Default: they stay where they are, and nothing here removes them.
+        name: Name of the model.
+        path: A GGUF file, a directory in CTranslate2 format, an ncnn ``.param`` file, a directory
+            with one of these, a directory in diffusers format, or a ``.safetensors`` file of a
+            LoRA.
+        folder: The models directory.
+        family: The engine that uses it. Default: detected.
+        license: SPDX identifier or text.
+        copy: Copy the files. Default: the files stay in place, and polymux never removes them.
+        on_progress: Called with the file's name, the bytes processed, and the total bytes.
 
     Raises:
-        InputNotFoundError: There is nothing at `path`.
+        InputNotFoundError: `path` does not exist.
         InputUnreadableError: It cannot be read.
-        InvalidRequestError: It is no model; or the name cannot be one.
-        OutputExistsError: There is a model of that name.
-        OutputFailedError: The folder of models cannot be written.
+        InvalidRequestError: It is not a model, or the name is invalid.
+        OutputExistsError: A model with this name exists.
+        OutputFailedError: The models directory cannot be written.
     """
     checked_name(name)
     layout = layout_of(path, family)
@@ -74,20 +79,20 @@ def add(
 def _check_place(layout: Layout, folder: ModelsFolder, *, copy: bool) -> None:
     if layout.folder.resolve().is_relative_to(folder.path.resolve()):
         raise InvalidRequestError(
-            f"{display_name(os.fspath(layout.folder))} lies in the folder of models already: "
-            "'polymux models list' shows it"
+            f"{display_name(os.fspath(layout.folder))} is already in the models directory. Run "
+            "'polymux models list' to show it"
         )
     for name in layout.files:
         try:
             check_file_name(name)
         except ValueError:
             raise InvalidRequestError(
-                f"the file {display_name(name)} begins with a dot: give it another name"
+                f"invalid file name {display_name(name)}: it starts with a dot. Rename the file"
             ) from None
         if "/" in name and not copy and not is_within(layout.folder, name):
             raise InvalidRequestError(
-                f"the file {display_name(name)} is a link that leads out of the model's folder: "
-                "--copy takes what it leads to"
+                f"{display_name(name)} is a symlink to a file outside of the model's directory. "
+                "Use --copy to copy that file"
             )
 
 

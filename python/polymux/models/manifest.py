@@ -1,4 +1,4 @@
-"""What is written down of an installed model, beside its files."""
+"""The manifest of an installed model, stored next to its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polymux.models.families import FAMILIES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The manifest's name in the model's folder.
+#: Name of the manifest in the model's directory.
 FILE_NAME = "polymux-model.json"
 _FORMAT = 1
 _LARGEST_BYTES = 1 << 20
@@ -27,7 +27,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A file of a model; `sha256` is empty where nobody has noted it."""
+    """A file of a model; `sha256` is empty if it is not known."""
 
     name: str
     bytes: int
@@ -36,20 +36,20 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An installed model.
+    """The manifest of an installed model.
 
     Attributes:
-        name: As commands and settings call it.
-        family: The engine that it is for.
-        license: As SPDX has it, or words; empty where nobody has said.
-        source: Where it came from, in words.
-        paths: Which of its files the engine's options of these names are; ``"."`` is its folder.
-        options: Further options that the engine needs for it.
-        files: What it consists of.
-        license_source: Where the licence is said.
-        license_note: What to know beyond it.
-        folder: Of the user's own files, where they are; None for files of the models folder.
-        added_at: Seconds since 1970.
+        name: Name in commands and settings.
+        family: The engine that uses it.
+        license: SPDX identifier or text; empty if unknown.
+        source: Origin of the files, as text.
+        paths: Options of the engine and the files that they name; ``"."`` is the directory.
+        options: Further options that the engine needs.
+        files: The files of the model.
+        license_source: Document that states the license.
+        license_note: Further license information.
+        folder: Directory of a linked model's files; None for files in the models directory.
+        added_at: Time of installation in seconds since 1970.
     """
 
     name: str
@@ -71,10 +71,10 @@ class Manifest:
 
 
 def read(path: Path) -> Manifest | None:
-    """The manifest in a file; None where there is no file.
+    """Read a manifest; None if the file does not exist.
 
     Raises:
-        ModelError: It cannot be read, or is not what polymux writes.
+        ModelError: It cannot be read, or it is invalid.
     """
     name = display_name(f"{path.parent.name}/{path.name}")
     try:
@@ -85,16 +85,16 @@ def read(path: Path) -> Manifest | None:
     except OSError as error:
         raise ModelError(f"cannot read {name}: {error.strerror}", errno=error.errno) from error
     if len(data) > _LARGEST_BYTES:
-        raise ModelError(f"{name} is no manifest of a model: it is over 1 MiB")
+        raise ModelError(f"{name} is not a model manifest: larger than 1 MiB")
     try:
         return _decoded(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ModelError(f"{name} is no manifest of a model: {error}") from None
+        raise ModelError(f"{name} is not a valid model manifest: {error}") from None
 
 
 def _decoded(plain: Any) -> Manifest:
     if plain["format"] != _FORMAT:
-        raise ValueError(f"its format is {plain['format']!r}, and {_FORMAT} is what is known here")
+        raise ValueError(f"unsupported format (got {plain['format']!r}, allowed {_FORMAT})")
     known = {one.name: plain[one.name] for one in fields(Manifest)}
     files = tuple(Kept(one["name"], one["bytes"], one["sha256"]) for one in plain["files"])
     folder = None if plain["folder"] is None else Path(plain["folder"])
@@ -107,35 +107,37 @@ def _check(made: Manifest) -> None:
     texts = (made.name, made.license, made.license_source, made.license_note, made.source)
     plain = all(isinstance(one, str) for one in texts) and isinstance(made.options, dict)
     if not plain or not isinstance(made.added_at, (int, float)):
-        raise TypeError("a member is of a wrong type")
+        raise TypeError("a field has the wrong type")
     if made.family not in FAMILIES:
-        raise ValueError("it has no family that is known here")
+        raise ValueError("unknown family")
     if made.folder is not None and not made.folder.is_absolute():
-        raise ValueError("its folder is no absolute path")
+        raise ValueError("folder is not an absolute path")
     names = [one.name for one in made.files]
     for one in made.files:
         check_file_name(one.name)
         right = isinstance(one.bytes, int) and one.bytes >= 0
         if not right or not (one.sha256 == "" or _SHA256.fullmatch(one.sha256)):
-            raise ValueError("a file has no size or no SHA-256")
+            raise ValueError("a file has an invalid size or SHA-256")
     if any(value not in (".", *names) for value in made.paths.values()) or (
         "model" not in made.paths
     ):
-        raise ValueError("its paths are none of its files")
+        raise ValueError("paths do not name files of the model")
 
 
 def check_file_name(name: object) -> None:
-    """A file of the folder or of one below it: a manifest cannot have another read or removed.
+    """Check that a name is a file in the directory or a subdirectory.
+
+    This prevents a manifest from reading or removing other files.
 
     Raises:
-        ValueError: It leads elsewhere, has a hidden part, or is the manifest.
+        ValueError: The path leads elsewhere, has a hidden component, or is the manifest.
     """
     parts = name.split("/") if isinstance(name, str) else []
     plain = all(one != "" and not one.startswith(".") for one in parts)
     if not 1 <= len(parts) <= _MAX_PARTS or name == FILE_NAME or "\0" in str(name) or not plain:
-        raise ValueError("a file's name is a path")
+        raise ValueError("invalid file name")
 
 
 def is_within(folder: Path, name: str) -> bool:
-    """Whether no link leads from a folder's file out of the folder."""
+    """Whether a file of a directory is inside it after resolving symlinks."""
     return (folder / name).resolve().is_relative_to(folder.resolve())

@@ -1,9 +1,9 @@
-"""A file of a model that is being fetched, and stays where that ends early for the next pull.
+"""A partially downloaded file of a model, which a later download can resume.
 
-It lies in the workspace of a pull, whose lock one process holds, and is named by the hash that it
-shall have in the end. Beside it a note says what to ask for its rest by: without one it is begun
-anew. Of the address it has a hash alone, as queries hold secrets. Neither is believed: only the
-hash of the whole file says that it is what it should be.
+It is stored in the workspace of a download, which one process has locked, and is named by the
+expected hash of the complete file. A note next to it has the data needed to resume; without the
+note the download restarts. The note has only a hash of the URL, because URL queries can have
+secrets. Neither file is trusted: only the hash of the complete file decides.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 _NOTE = ".json"
 _PART_ALONE = 206
 _MAX_NOTE_BYTES = 1 << 16
-#: A SHA-256, or git's SHA-1.
+#: A SHA-256 or a git SHA-1.
 _DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 
 
 class UnfinishedFile:
-    """The file, open for `polymux.fetch.fetcher.fetch_rest` while its block lasts.
+    """The partial file, open for `polymux.fetch.fetcher.fetch_rest` inside a ``with`` block.
 
     Args:
-        folder: Of the workspace; it is there.
-        digest: What it is named by: its SHA-256 or git's name for it, in hexadecimal digits.
-        url: Where it is fetched from now.
-        whole_bytes: How long it is; None where nobody knows.
-        refusal: Makes the error for a status that brings no file.
+        folder: Existing directory in the workspace.
+        digest: SHA-256 or git blob ID of the complete file in hexadecimal digits; used as name.
+        url: Current URL of the file.
+        whole_bytes: Size of the complete file; None if unknown.
+        refusal: Function that creates the error for an HTTP status without a file.
 
     Raises:
-        ValueError: `digest` is no hash, and would be a path elsewhere.
-        OutputFailedError: It cannot be written.
+        ValueError: `digest` is not a hash and could be a path.
+        OutputFailedError: The file cannot be written.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class UnfinishedFile:
         refusal: Callable[[int], Exception],
     ) -> None:
         if not _DIGEST.fullmatch(digest):
-            raise ValueError(f"{digest!r} is no hash")
+            raise ValueError(f"{digest!r} is not a hash")
         self.path = folder / digest
         self._note = folder / f"{digest}{_NOTE}"
         self._url_sha256 = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
@@ -83,7 +83,7 @@ class UnfinishedFile:
             url_sha256, etag, whole = noted
             if self.whole_bytes is None:
                 self.whole_bytes = whole
-            # An entity tag says nothing of what lies at another address.
+            # An entity tag is only valid for its URL.
             self.etag = etag if url_sha256 == self._url_sha256 else ""
         is_too_long = self.whole_bytes is not None and length > self.whole_bytes
         if noted is None or is_too_long:
@@ -93,15 +93,15 @@ class UnfinishedFile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is as long as it shall be, so that there is nothing to ask for."""
+        """Whether the file has its full size, so no request is needed."""
         return self.have_bytes > 0 and self.have_bytes == self.whole_bytes
 
     def begins(self, start: FetchStart) -> None:
-        """What `polymux.fetch.fetcher.Unfinished` says.
+        """Handle the start of a response; see `polymux.fetch.fetcher.Unfinished`.
 
         Raises:
-            Exception: The answer brings no file; what is there stays.
-            OutputFailedError: It cannot be written.
+            Exception: The response has no file. The existing data is kept.
+            OutputFailedError: The file cannot be written.
         """
         asked_for = start.status != _PART_ALONE or start.offset > 0
         if not (200 <= start.status < 300 and asked_for):
@@ -119,22 +119,22 @@ class UnfinishedFile:
                 write_atomically(self._note, json.dumps(noted).encode(), overwrite=True)
 
     def _clear(self) -> None:
-        # The note goes first and comes last: bytes without one are begun anew, and a note beside
-        # other bytes than its own would have them taken for what they are not.
+        # The note is deleted before and written after the data: data without a note is discarded,
+        # but a note with other data would be used to resume it.
         self._note.unlink(missing_ok=True)
         os.ftruncate(self.descriptor, 0)
         os.lseek(self.descriptor, 0, os.SEEK_SET)
         self.have_bytes = 0
 
     def move_to(self, target: Path) -> None:
-        """Gives it its place, when its hash was found right."""
+        """Move the file to its place after its hash was verified."""
         with writing(target):
             os.fsync(self.descriptor)
             self.path.replace(target)
             self._note.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Removes it, so that the next pull begins anew."""
+        """Delete the file, which restarts the next download."""
         with writing(self.path):
             self._note.unlink(missing_ok=True)
             self.path.unlink(missing_ok=True)
@@ -147,11 +147,11 @@ class UnfinishedFile:
 
 
 def tidy(folder: Path, digests: Collection[str]) -> None:
-    """Makes the folder of unfinished files, and removes what is none of those with these hashes."""
+    """Create the directory of partial files, and remove all files without one of these hashes."""
     names = {*digests, *(f"{one}{_NOTE}" for one in digests)}
     with writing(folder):
         if folder.is_symlink():
-            folder.unlink()  # Nothing is removed behind one.
+            folder.unlink()  # Never delete through a symlink.
         folder.mkdir(exist_ok=True)
         for one in list(folder.iterdir()):
             if one.is_dir() and not one.is_symlink():
@@ -161,7 +161,7 @@ def tidy(folder: Path, digests: Collection[str]) -> None:
 
 
 def _read(note: Path) -> tuple[str, str, int | None] | None:
-    """SHA-256 of the URL, entity tag and length of all; None where there is no such note."""
+    """Read the URL's SHA-256, the entity tag and the total size; None if the note is invalid."""
     try:
         with note.open("rb") as file:
             plain: Any = json.loads(file.read(_MAX_NOTE_BYTES))

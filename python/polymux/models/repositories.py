@@ -1,10 +1,10 @@
-"""Repositories of models, as Hugging Face serves them: what is in one, and which files are needed.
+"""Model repositories of Hugging Face and compatible servers: their file lists and needed files.
 
-https://huggingface.co/docs/hub/api: ``/api/models/REPOSITORY/revision/REVISION`` names the commit,
-``/api/models/REPOSITORY/tree/COMMIT?recursive=1`` its files, with the SHA-256 of the large ones
-(git LFS's name for them, https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md) and git's SHA-1
-of the small ones, and ``/REPOSITORY/resolve/COMMIT/PATH`` is a file. Where the catalogue does not
-know a hash, the repository's own is shown, trusted, and noted: on first use, and on no later one.
+https://huggingface.co/docs/hub/api: ``/api/models/REPOSITORY/revision/REVISION`` returns the
+commit. ``/api/models/REPOSITORY/tree/COMMIT?recursive=1`` returns the files, with the SHA-256 of
+large files (git LFS, https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md) and the git SHA-1
+of small files. ``/REPOSITORY/resolve/COMMIT/PATH`` is a file. If the model registry has no hash,
+the repository's hash is shown, trusted on first use, and stored. Later downloads must match it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from polymux.fetch.fetcher import Fetched, FetchPolicy
     from polymux.models.catalogue import Model, Wanted
 
-#: Where repositories are, unless ``POLYMUX_MODELS_URL`` says otherwise.
+#: Server of the repositories, unless ``POLYMUX_MODELS_URL`` is set.
 ADDRESS = "https://huggingface.co"
 _LIST_BYTES = 16 << 20
 _MAX_PAGES = 20
@@ -35,12 +35,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _NEXT = re.compile(r"<([^>]*)>\s*;\s*rel=\"?next\"?")
 _TOP_FILES = re.compile(r"(model_index|config|preprocessor_config)\.json|LICENSE(\.md|\.txt)?")
-#: Of statuses that say that somebody may not have it.
+#: HTTP statuses of repositories without public access.
 _CLOSED = (401, 403)
 
 
 class Entry(NamedTuple):
-    """A file of a repository: one of its two hashes is known."""
+    """A file of a repository. Either `sha256` or `git_oid` is set."""
 
     path: str
     bytes: int
@@ -57,17 +57,17 @@ class Tree(NamedTuple):
 
 
 def base_url() -> str:
-    """Where repositories are, without a slash at the end.
+    """Return the URL of the repository server, without a trailing slash.
 
     Raises:
-        InvalidRequestError: ``POLYMUX_MODELS_URL`` is no address.
+        InvalidRequestError: ``POLYMUX_MODELS_URL`` is not a valid URL.
     """
     named = os.environ.get("POLYMUX_MODELS_URL", "") or ADDRESS
     parts = urlsplit(named)
     if parts.scheme not in ("https", "http") or not parts.netloc or "@" in parts.netloc:
         raise InvalidRequestError(
-            "POLYMUX_MODELS_URL must be an address such as https://models.example, without a name "
-            "and a password"
+            "POLYMUX_MODELS_URL must be a URL such as https://models.example, without a user name "
+            "and password"
         )
     return named.rstrip("/")
 
@@ -78,7 +78,7 @@ def address(source: Source) -> str:
 
 
 def policy_of(policy: FetchPolicy | None) -> FetchPolicy:
-    """The same, with the host that ``POLYMUX_MODELS_URL`` names, as whoever set it has meant it."""
+    """Also allow the host of ``POLYMUX_MODELS_URL``, because the user has configured it."""
     from polymux.fetch.fetcher import FetchPolicy
 
     policy = policy or FetchPolicy()
@@ -88,13 +88,13 @@ def policy_of(policy: FetchPolicy | None) -> FetchPolicy:
 
 
 def resolved(model: Model, policy: FetchPolicy | None = None) -> Model:
-    """The model with all its files, lengths and hashes, as its repositories tell them.
+    """Return the model with all files, sizes and hashes from its repositories.
 
     Raises:
-        ModelError: A repository is not there, is closed, tells nonsense, has pickles alone, or has
-            another file than the one that the catalogue knows.
-        TransportError: It cannot be reached.
-        URLRefusedError: Its address leads to where nothing is fetched from.
+        ModelError: A repository does not exist, requires an account, returns invalid data, has only
+            pickles, or has another file than the registry.
+        TransportError: The server cannot be reached.
+        URLRefusedError: The URL was rejected by SSRF protection.
     """
     if not model.wanted:
         return model
@@ -111,7 +111,7 @@ def resolved(model: Model, policy: FetchPolicy | None = None) -> Model:
 
 
 def _current(file: File, trees: dict[tuple[str, str], Tree]) -> File:
-    """A file that the catalogue knows, where the list has it too: at the list's commit."""
+    """Return a file of the registry; if the list has it too, at the list's commit."""
     part = file.parts[0]
     source = part.source
     tree = trees.get((source.repository, source.revision))
@@ -120,26 +120,26 @@ def _current(file: File, trees: dict[tuple[str, str], Tree]) -> File:
     entry = tree.entries.get(source.path)
     if entry is None or entry.sha256 not in ("", source.sha256):
         raise ModelError(
-            f"{source} is another file now than the one that the catalogue knows: it was not taken"
+            f"{source} has changed and does not match the model registry. It was not downloaded"
         )
     part = replace(part, source=replace(source, revision=tree.commit))
     return replace(file, parts=(part,))
 
 
 def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -> Tree:
-    """What is in a repository.
+    """Return the file list of a repository.
 
     Raises:
-        ModelError: It is not there, is closed, or tells nonsense.
-        TransportError: It cannot be reached.
-        URLRefusedError: Its address leads to where nothing is fetched from.
+        ModelError: The repository does not exist, requires an account, or returns invalid data.
+        TransportError: The server cannot be reached.
+        URLRefusedError: The URL was rejected by SSRF protection.
     """
     policy = policy_of(policy)
     place = f"{base_url()}/api/models/{repository}"
     about, _ = _asked(repository, f"{place}/revision/{quote(revision, safe='')}", policy)
     commit = about.get("sha") if isinstance(about, dict) else None
     if not isinstance(commit, str) or not _SHA1.fullmatch(commit):
-        raise ModelError(f"{repository} tells no commit for its revision {revision}")
+        raise ModelError(f"{repository}: no commit for revision {revision} in the response")
     if about.get("gated") not in (None, False):
         raise ModelError(closed(repository))
     entries: dict[str, Entry] = {}
@@ -149,14 +149,14 @@ def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -
         for one in plain if isinstance(plain, list) else [None]:
             entry = _entry(repository, one)
             if entry is not None and entries.setdefault(entry.path, entry) is not entry:
-                raise ModelError(f"the list of {repository} names {shown(entry.path)} twice")
+                raise ModelError(f"{repository}: invalid file list, duplicate {shown(entry.path)}")
         following = _NEXT.search(fetched.header("link") or "")
         if following is None:
             return Tree(repository, commit, entries)
         url = following[1]
         if not url.startswith(f"{base_url()}/"):
-            raise ModelError(f"the list of {repository} goes on at another place")
-    raise ModelError(f"the list of {repository} has no end")
+            raise ModelError(f"{repository}: invalid file list, next page on another server")
+    raise ModelError(f"{repository}: file list too long")
 
 
 def _asked(repository: str, url: str, policy: FetchPolicy) -> tuple[Any, Fetched]:
@@ -168,37 +168,37 @@ def _asked(repository: str, url: str, policy: FetchPolicy) -> tuple[Any, Fetched
     try:
         return json.loads(fetched.data or b""), fetched
     except (ValueError, RecursionError):
-        raise ModelError(f"what is told of {repository} is no JSON") from None
+        raise ModelError(f"{repository}: invalid JSON in the server's response") from None
 
 
 def refused(repository: str, status: int) -> str:
-    """What is said of a status that is none of success."""
+    """Return the message for an HTTP status that is not a success."""
     if status in _CLOSED:
         return closed(repository)
     if status == 404:
-        return f"there is no repository {repository}, or not that revision or file of it"
+        return f"{repository}: repository, revision or file not found"
     if status == 429:
-        return f"{repository} is asked for too often: try again later"
-    return f"{repository} was answered with status {status}"
+        return f"{repository}: rate limited. Try again later"
+    return f"{repository}: the server returned status {status}"
 
 
 def closed(repository: str) -> str:
-    """What is said of a repository that asks who one is."""
+    """Return the message for a repository that requires an account."""
     return (
-        f"{repository} is not there, or is open to accounts alone that have agreed to its terms, "
-        "and polymux has none: fetch it by hand, then 'polymux models add NAME FOLDER' takes the "
-        "folder"
+        f"{repository} does not exist, or requires an account that has accepted its terms, which "
+        "polymux does not support. Download it yourself, then run 'polymux models add NAME FOLDER' "
+        "with its directory"
     )
 
 
 def _entry(repository: str, plain: Any) -> Entry | None:
-    """A file of the list; None for what is no file."""
+    """Parse an entry of the list; None if it is not a file."""
     path = plain.get("path") if isinstance(plain, dict) else None
     if not isinstance(path, str):
-        raise ModelError(f"the list of {repository} is none of files")
+        raise ModelError(f"{repository}: invalid file list")
     parts = path.split("/")
     if any(one in ("", ".", "..") for one in parts) or "\\" in path or not path.isprintable():
-        raise ModelError(f"the list of {repository} names {shown(path)}, which leads elsewhere")
+        raise ModelError(f"{repository}: invalid path {shown(path)} in the file list")
     if plain.get("type") != "file":
         return None
     large = plain.get("lfs")
@@ -207,7 +207,7 @@ def _entry(repository: str, plain: Any) -> Entry | None:
     form = _SHA256 if told is large else _SHA1
     right = isinstance(oid, str) and form.fullmatch(oid) is not None
     if not right or not isinstance(size, int) or not 0 <= size < _LARGEST_BYTES:
-        raise ModelError(f"the list of {repository} tells no size or no hash of {path}")
+        raise ModelError(f"{repository}: missing size or hash of {path} in the file list")
     return Entry(path, size, *((oid, "") if told is large else ("", oid)))
 
 
@@ -218,8 +218,8 @@ def _files_of(wanted: Wanted, tree: Tree) -> list[File]:
             raise ModelError(f"{tree.repository} has no file {wanted.path}")
         if not entry.sha256.startswith(wanted.sha256_begins):
             raise ModelError(
-                f"{wanted.path} of {tree.repository} is another file than the one that is meant: "
-                f"its SHA-256 does not begin with {wanted.sha256_begins}"
+                f"{wanted.path} of {tree.repository} is not the expected file: its SHA-256 does "
+                f"not start with {wanted.sha256_begins}"
             )
         return [_file(wanted.name, entry, tree)]
     folder = "" if wanted.path == "." else f"{wanted.path}/"
@@ -229,7 +229,7 @@ def _files_of(wanted: Wanted, tree: Tree) -> list[File]:
         if path.startswith(folder) and "/" not in path.removeprefix(folder)
     }
     if not inside:
-        raise ModelError(f"{tree.repository} has no folder {wanted.path}")
+        raise ModelError(f"{tree.repository} has no directory {wanted.path}")
     names = diffusion_folders.needed_names(inside, (diffusion_folders.HALF, ""))
     if not folder:
         names = [name for name in inside if _is_of_the_top(name, names, inside)]
@@ -242,14 +242,14 @@ def _files_of(wanted: Wanted, tree: Tree) -> list[File]:
 
 
 def _is_of_the_top(name: str, needed: list[str], inside: dict[str, Entry]) -> bool:
-    """Whether a file of the top is needed: beside folders of parts, no weights are."""
+    """Whether a top-level file is needed. Weights are not, if the components have their own."""
     if diffusion_folders.weights_of(name) is not None:
         return name in needed and diffusion_folders.INDEX not in inside
     return _TOP_FILES.fullmatch(name) is not None
 
 
 def _pickled(tree: Tree, place: str, folder: str, inside: dict[str, Entry]) -> File:
-    """The weights of a part that are a pickle alone: what is fetched, and what is made of it."""
+    """Describe the weights of a component that are only available as a pickle, to be converted."""
     found = diffusion_folders.convertible(inside)
     if found is not None:
         made = _file(folder + found[1], inside[found[0]], tree)
@@ -257,7 +257,7 @@ def _pickled(tree: Tree, place: str, folder: str, inside: dict[str, Entry]) -> F
     where = tree.repository if place == "." else f"{place} in {tree.repository}"
     if diffusion_folders.has_pickles(inside):
         raise ModelError(diffusion_folders.pickles(f"the weights of {where}"))
-    raise ModelError(f"there are no weights of {where}")
+    raise ModelError(f"no weights found for {where}")
 
 
 def _file(name: str, entry: Entry, tree: Tree) -> File:

@@ -1,6 +1,6 @@
-"""What diffusion needs models for, and which installed model has which role.
+"""The roles of diffusion models, and the assignment of installed models to roles.
 
-Each role has a model of the catalogue that belongs there; settings may name another.
+Each role has a default model in the registry; settings can assign another one.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ _FAMILY = "diffusion"
 
 
 class Role(NamedTuple):
-    """A place for a model.
+    """A purpose for which the engine uses a model.
 
     Attributes:
-        model: The model that belongs there, as the catalogue and the models folder call it.
-        title: What it does, for people.
+        model: Default model, as named in the registry and the models directory.
+        title: Short description for users.
     """
 
     model: str
     title: str
 
 
-#: Name of a role, as settings have it, to what belongs there.
+#: Role names, as used in settings.
 ROLES: Mapping[str, Role] = {
-    "picture:A": Role("sdxl-lightning-4step", "pictures in four steps"),
-    "picture:B": Role("sdxl-base-1.0", "pictures, from texts and from pictures"),
-    "picture:C": Role("playground-v2.5-1024px-aesthetic", "pictures that please"),
-    "picture:refiner": Role("sdxl-refiner-1.0", "the refiner of pictures"),
-    "picture:safety": Role("stable-diffusion-safety-checker", "the check of pictures"),
-    "picture:decoder": Role("taesdxl", "a small and quick decoder of pictures"),
-    "detail:juggernaut_reborn": Role("juggernaut-reborn", "detail"),
-    "detail:epicrealism_naturalSinRC1VAE": Role("epicrealism-natural-sin-rc1", "detail"),
+    "picture:A": Role("sdxl-lightning-4step", "images in four steps"),
+    "picture:B": Role("sdxl-base-1.0", "images from text and from images"),
+    "picture:C": Role("playground-v2.5-1024px-aesthetic", "aesthetic images"),
+    "picture:refiner": Role("sdxl-refiner-1.0", "image refiner"),
+    "picture:safety": Role("stable-diffusion-safety-checker", "image safety checker"),
+    "picture:decoder": Role("taesdxl", "tiny VAE (fast image decoder)"),
+    "detail:juggernaut_reborn": Role("juggernaut-reborn", "detail of photos"),
+    "detail:epicrealism_naturalSinRC1VAE": Role("epicrealism-natural-sin-rc1", "detail of photos"),
     "detail:flat2DAnimerge_v45Sharp": Role("flat2d-animerge-v4.5-sharp", "detail of drawings"),
-    "detail:controlnet": Role("control-v11f1e-sd15-tile", "what keeps detail to its picture"),
+    "detail:controlnet": Role("control-v11f1e-sd15-tile", "keeps detail consistent"),
     "video:xl": Role("zeroscope-v2-xl", "video of 1024 x 576"),
     "video:576w": Role("zeroscope-v2-576w", "video of 576 x 320"),
     "video:potat1": Role("potat1", "video of 1024 x 576"),
-    "video:animov-512x": Role("animov-512x", "drawn video"),
+    "video:animov-512x": Role("animov-512x", "anime-style video"),
     "music": Role("riffusion-model-v1", "music"),
 }
 
-#: Beside any model for detail.
+#: Needed with every model for detail.
 _CONTROL = "detail:controlnet"
-#: Operation and variant to the roles without which it cannot be done; `{}` is a field's choice.
+#: Operation and variant to the needed roles. `{}` stands for the value of a request field.
 _NEEDED = {
     ("generate_image", "A"): ("picture:A",),
     ("generate_image", "B"): ("picture:B",),
@@ -68,7 +68,7 @@ _NEEDED = {
 
 
 def needed_roles(operation: str, variant: str, values: Mapping[str, object]) -> tuple[str, ...]:
-    """The roles without which a request cannot be done; empty for what is no generation.
+    """Return the roles that a request needs; empty if it does not generate anything.
 
     Example:
         >>> from polymux.models.roles import needed_roles
@@ -81,12 +81,12 @@ def needed_roles(operation: str, variant: str, values: Mapping[str, object]) -> 
 
 
 def _stem(name: str) -> str:
-    """Of a checkpoint's file, as requests name it: with its end and the first of its hash."""
+    """Return a checkpoint's name from a request without its extension and hash."""
     return name.partition(" ")[0].removesuffix(".safetensors")
 
 
 def possible(roles: Container[str]) -> tuple[tuple[str, str], ...]:
-    """Which operations and variants can be done, with at least one of their models.
+    """Return the operations and variants that are available with these roles.
 
     Example:
         >>> from polymux.models.roles import possible
@@ -101,7 +101,7 @@ def possible(roles: Container[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _like(form: str) -> list[str]:
-    """The roles that a form stands for, whatever the request names."""
+    """Return the roles that match a form, for any value of its field."""
     start, brace, _ = form.partition("{")
     if not brace:
         return [form]
@@ -109,12 +109,12 @@ def _like(form: str) -> list[str]:
 
 
 class ModelAssignment(NamedTuple):
-    """The models of an engine.
+    """The result of assigning models to roles.
 
     Attributes:
-        models: Role to ``path``, ``name``, and ``instead_of`` where it is not the model that
-            belongs there; ``version`` where the files' hashes are known.
-        problems: Role to why it has none, and what to do.
+        models: For each assigned role, ``path`` and ``name``; also ``instead_of`` if it is not the
+            default model, and ``version`` if the files' hashes are known.
+        problems: For each unassigned role, the reason and the remedy.
     """
 
     models: dict[str, dict[str, str]]
@@ -122,16 +122,16 @@ class ModelAssignment(NamedTuple):
 
 
 def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None) -> ModelAssignment:
-    """Which model has which role.
+    """Assign installed models to roles.
 
-    `wanted` has the names or paths that settings give to roles. A model that does not belong there
-    is a substitute, which predictions say in their logs.
+    `wanted` has the model names or paths from the settings. If a role gets another model than its
+    default, jobs report this in their logs.
     """
     folder = folder or ModelsFolder()
     for name in wanted:
         if name not in ROLES:
             raise InvalidRequestError(
-                f"models: {shown(name)} is no role; there are: {', '.join(ROLES)}"
+                f"models: unknown role {shown(name)} (known: {', '.join(ROLES)})"
             )
     models: dict[str, dict[str, str]] = {}
     problems: dict[str, str] = {}
@@ -151,7 +151,7 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
 
 
 def loras_of(folder: ModelsFolder | None = None) -> dict[str, str]:
-    """The LoRAs that are installed: name to the path of its weights."""
+    """Return the installed LoRAs: name to the path of the weights."""
     return {
         one.name: one.engine_options()["model"]
         for one in (folder or ModelsFolder()).installed()
@@ -160,49 +160,49 @@ def loras_of(folder: ModelsFolder | None = None) -> dict[str, str]:
 
 
 def why_missing(role: str) -> str:
-    """Why a role has no model where settings name none, and what to do."""
+    """Return why the default model of a role is missing, and the remedy."""
     return _missing(ROLES[role].model)
 
 
 def _path(named: str, folder: ModelsFolder) -> tuple[Path, str] | str:
-    """Where a model is and its version, or why there is none."""
+    """Return the path and version of a model, or the reason why it cannot be used."""
     if not is_name(named):
         path = Path(named).expanduser()
-        return (path, "") if path.exists() else f"there is no folder {path.name!r}"
+        return (path, "") if path.exists() else f"directory not found: {path.name!r}"
     found = folder.find(named)
     if found is None:
         return _missing(named)
     if problem := unfit(found, _FAMILY):
         return problem
     if found.manifest.paths["model"] != ".":
-        return f"the model {named} is a LoRA, which adds to a model and is none"
+        return f"model {named} is a LoRA, which cannot be used on its own"
     return Path(found.engine_options()["model"]), _version(found)
 
 
 def unfit(model: Installed, family: str) -> str:
-    """Why an engine cannot use a model; empty where it can."""
+    """Return why an engine cannot use a model, or an empty string."""
     if model.problem:
         return (
-            f"the model {model.name} is damaged ({model.problem}): "
-            f"'polymux models rm {model.name}' removes it, then pull or add it again"
+            f"model {model.name} is damaged ({model.problem}). Run "
+            f"'polymux models rm {model.name}', then pull or add it again"
         )
     return (
         ""
         if model.family == family
-        else f"the model {model.name} is for {model.family}, not for {family}"
+        else f"model {model.name} is for {model.family}, not for {family}"
     )
 
 
 def _missing(name: str) -> str:
     if catalogue.find(name) is not None:
-        return f"the model {name} is not installed: 'polymux models pull {name}' fetches it"
+        return f"model {name} is not installed. Run 'polymux models pull {name}'"
     return (
-        f"the model {name} is not installed: 'polymux models add {name} FOLDER' takes one of "
-        "your own"
+        f"model {name} is not installed. Run 'polymux models add {name} FOLDER' to use your own "
+        "model"
     )
 
 
 def _version(found: Installed) -> str:
-    """SHA-256 of the largest file, where it is known: the one that paints."""
+    """Return the SHA-256 of the largest file, which has the main weights, if it is known."""
     largest = max(found.manifest.files, key=lambda one: one.bytes, default=None)
     return "" if largest is None else largest.sha256

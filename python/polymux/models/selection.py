@@ -1,6 +1,6 @@
-"""Which model an engine is loaded with, and what to do where there is none.
+"""Selection of the model that an engine loads, and instructions if it is missing.
 
-The one place where a model's name becomes a path: before an engine's options reach its process.
+Model names become paths only here, before the options are sent to the engine's process.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
     from polymux.models.folder import Installed
 
-#: Operations that the extra `download` brings.
+#: Operations that need the extra `download`.
 _DOWNLOADS = ("download_video", "download_music", "summarize_video")
-#: What requests mostly name, or leave to the default.
+#: The usual values of request fields that name a model.
 _MOSTLY = {"sd_model": "juggernaut_reborn", "video_model": "xl"}
-#: The variant that is meant where none is said.
+#: The variant of a request that names none.
 _FIRST = "A"
 
 
 class Chosen(NamedTuple):
-    """What an engine is to be loaded with.
+    """The options for loading an engine.
 
     Attributes:
-        options: Of the engine; ``model`` and others as paths.
-        problem: Why it cannot be loaded, and what to do; empty where it can.
+        options: Options of the engine; models are paths.
+        problem: Why it cannot be loaded, with a remedy; empty if it can.
     """
 
     options: dict[str, Any]
@@ -42,11 +42,11 @@ class Chosen(NamedTuple):
 
 
 def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None = None) -> Chosen:
-    """The options of an engine, with the model that they name, or the default one.
+    """Return the options of an engine with the path of the named or default model.
 
-    A name of an installed model counts before a file of that name in the current folder; what has a
-    slash is a path, and left to the engine. What options say counts before what is known of the
-    model.
+    A name of an installed model takes precedence over a file of that name in the current directory.
+    A value with a slash is a path and is not changed. Given options take precedence over those of
+    the model.
     """
     if family not in FAMILIES:
         return Chosen(dict(options))
@@ -74,7 +74,7 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
 
 
 def _cast(family: str, options: Mapping[str, Any], folder: ModelsFolder) -> Chosen:
-    """Of an engine whose models have roles: each with what plays it, and the LoRAs."""
+    """Return the options of an engine with roles: the model of each role, and the LoRAs."""
     found = assign_models(options.get("models") or {}, folder)
     loras = {**loras_of(folder), **(options.get("loras") or {})}
     made = {**options, "models": found.models, "loras": loras}
@@ -82,9 +82,9 @@ def _cast(family: str, options: Mapping[str, Any], folder: ModelsFolder) -> Chos
 
 
 def available(folder: ModelsFolder | None = None) -> dict[str, list[Installed]]:
-    """Family to its models that are fit, the default one first; of installed engines alone.
+    """Return the usable models of installed engines by family, the default model first.
 
-    One whose models have roles is there when the roles that an operation needs are played.
+    A family with roles is included only if the roles of at least one operation are assigned.
     """
     found: dict[str, list[Installed]] = {}
     folder = folder or ModelsFolder()
@@ -99,11 +99,12 @@ def available(folder: ModelsFolder | None = None) -> dict[str, list[Installed]]:
 
 
 def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None = None) -> str:
-    """What would make this machine able to do an operation; empty where nothing would.
+    """Return how to make an operation available on this machine; empty if there is no way.
 
     Args:
-        variant: For what generates alone, ``"A"`` or another.
-        values: Of the request, for those that name a model. Default: what requests mostly name.
+        operation: Name of the operation.
+        variant: For generation, ``"A"`` or another variant.
+        values: Request fields that name models. Default: the usual values.
 
     Example:
         >>> from polymux.models.selection import remedy
@@ -137,7 +138,7 @@ def _remedy_of_songs(operation: str) -> str:
     from polymux.upstreams.song_search import settings as search
 
     others = search.REMEDY if operation == "search_music" else recognition.REMEDY
-    return f"{REMEDY}, from the next start on; {others}"
+    return f"{REMEDY}, then restart; {others}"
 
 
 def _remedy_of(family: str) -> str:
@@ -154,29 +155,29 @@ def _steps(family: str, problems: list[str]) -> str:
     about = FAMILIES[family]
     steps = problems if about.is_installed else [_install(about.extra), *problems]
     return "; ".join(steps) or (
-        f"what the engine {family} needs is installed, so name it in the settings "
-        f"([engines.{family}]), or begin again without any"
+        f"the engine {family} and its models are installed. Add [engines.{family}] to the "
+        "settings, or start without [engines] tables"
     )
 
 
 def _install(extra: str) -> str:
-    return f"\"pip install 'polymux[{extra}]'\" brings the engine"
+    return f"install the engine with \"pip install 'polymux[{extra}]'\""
 
 
 def _pull(family: str) -> str:
     model = catalogue.recommended(family)
-    own = f"'polymux models add' takes one of your own ({FAMILIES[family].model_form})"
-    return own if model is None else f"'polymux models pull {model.name}' fetches one, and {own}"
+    own = f"run 'polymux models add' to use your own ({FAMILIES[family].model_form})"
+    return own if model is None else f"run 'polymux models pull {model.name}', or {own}"
 
 
 def _not_installed(family: str, wanted: str) -> str:
     model = catalogue.find(wanted)
     if model is not None and model.family == family:
         return (
-            f"the {family} model {wanted} is not installed: 'polymux models pull {wanted}' "
-            "fetches it, and it is found at the next start"
+            f"{family} model {wanted} is not installed. Run 'polymux models pull {wanted}', then "
+            "restart"
         )
     return (
-        f"there is no {family} model {display_name(wanted)}: neither is one of that name installed "
-        f"('polymux models list' shows those), nor is it a path ({FAMILIES[family].model_form})"
+        f"unknown {family} model {display_name(wanted)}: not an installed model (see 'polymux "
+        f"models list') and not an existing path ({FAMILIES[family].model_form})"
     )

@@ -1,4 +1,4 @@
-"""Which device torch would work on, found out without importing torch, which takes seconds."""
+"""Detection of torch's device without importing torch, which takes seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-#: What the driver of NVIDIA's cards makes.
+#: Device file of the NVIDIA driver.
 _DRIVER = Path("/dev/nvidiactl")
 _MAX_PROBE_S = 60.0
 _NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -23,14 +23,14 @@ print(json.dumps({"cuda": there, "names": names, "bfloat16": bfloat16}))
 
 
 class Device(NamedTuple):
-    """What torch would work on.
+    """The device that torch would use.
 
     Attributes:
-        torch: Its version; empty where it is not installed.
-        cuda: Whether it sees a card of NVIDIA's.
-        names: Of those cards.
-        dtype: What ``"auto"`` is there.
-        why: Why there is no CUDA, for people; empty where there is.
+        torch: Version of torch; empty if it is not installed.
+        cuda: Whether torch finds an NVIDIA GPU.
+        names: Names of the GPUs.
+        dtype: The data type that ``"auto"`` selects.
+        why: Why CUDA is not available; empty if it is.
     """
 
     torch: str
@@ -41,12 +41,12 @@ class Device(NamedTuple):
 
 
 def might_have_cuda() -> bool:
-    """Whether this torch could see a card, by its version and the driver; torch is not asked."""
+    """Whether torch may find a GPU, judging by its version and the driver, without running it."""
     return _DRIVER.exists() and not _torch().endswith("+cpu") and _torch() != ""
 
 
 def number_bytes(device: str, dtype: str) -> int:
-    """What a number of a model's weights takes in memory, as settings have device and dtype.
+    """Return the bytes per weight in memory for the settings `device` and `dtype`.
 
     Example:
         >>> from polymux.models.torch_device import number_bytes
@@ -60,14 +60,14 @@ def number_bytes(device: str, dtype: str) -> int:
 
 
 def device() -> Device:
-    """What torch would work on; where there may be a card, a process of its own asks torch."""
+    """Detect the device. If a GPU may exist, torch runs in a separate process."""
     found = _torch()
     if not found:
         return Device("", cuda=False, names=(), dtype="float32", why="torch is not installed")
     if found.endswith("+cpu"):
-        return _processor(found, "this torch was built for processors alone")
+        return _processor(found, "this torch build supports only CPUs")
     if not _DRIVER.exists():
-        return _processor(found, "there is no driver of NVIDIA's")
+        return _processor(found, "the NVIDIA driver is not installed")
     try:
         done = subprocess.run(  # noqa: S603 - this Python, fixed words
             [sys.executable, "-P", "-c", _ASK], capture_output=True, check=False,

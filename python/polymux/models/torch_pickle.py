@@ -27,11 +27,11 @@ _MAX_RATIO = 4
 
 
 def check_torch(name: str) -> None:
-    """MissingDependencyError where torch or safetensors is not installed."""
+    """Raise `MissingDependencyError` if torch or safetensors is not installed."""
     for package in ("torch", "safetensors"):
         if find_spec(package) is None:
             raise MissingDependencyError(
-                f"{name}: its weights are torch pickles, and {package} is needed to convert them. "
+                f"{name}: its weights are torch pickles, and converting them needs {package}. "
                 "Install it with pip install 'polymux[diffusion]'"
             )
 
@@ -45,9 +45,9 @@ def convert(source: Path, target: Path, name: str = "") -> None:
         name: The name of `source` in errors. Default: its file name.
 
     Raises:
-        ModelError: It is no such file, is damaged, or contains more than tensors.
+        ModelError: It is not such a file, is damaged, or contains more than tensors.
         MissingDependencyError: Torch is not installed.
-        OutputFailedError: The disk has no room for it.
+        OutputFailedError: The disk has not enough space.
     """
     name = name or source.name
     check_torch(name)
@@ -72,7 +72,7 @@ def _check(done: subprocess.CompletedProcess[bytes], name: str) -> None:
     if done.returncode == 0:
         return
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    reason = f"its process ended with status {done.returncode}; is there enough memory?"
+    reason = f"the conversion process exited with status {done.returncode}; is there enough memory?"
     if done.returncode > 0 and lines:
         reason = shortened(printable(lines[-1]))
     raise ModelError(f"{name} cannot be converted to safetensors: {reason}")
@@ -96,10 +96,10 @@ def _tensors(source: str) -> dict[str, torch.Tensor]:
     named = found.items() if isinstance(found, dict) else ()
     tensors = {str(key): one.detach() for key, one in named if isinstance(one, torch.Tensor)}
     if not tensors:
-        raise _RefusedError("it is no table of tensors")
+        raise _RefusedError("it is not a table of tensors")
     made, have = sum(one.nbytes for one in tensors.values()), Path(source).stat().st_size
     if made > _MAX_RATIO * have:
-        raise _RefusedError(f"its {size(have)} would become {size(made)}")
+        raise _RefusedError(f"its tensors are too large (file {size(have)}, tensors {size(made)})")
     seen: set[int] = set()
     for key, one in tensors.items():
         place = one.untyped_storage().data_ptr()

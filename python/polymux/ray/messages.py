@@ -1,4 +1,4 @@
-"""What a server and the replicas of its engines tell each other."""
+"""Messages between a server and the replicas of its engines."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: What goes from machine to machine at once.
+#: Maximum bytes of one chunk that is sent between machines.
 PIECE_BYTES = 4 << 20
 
 
 class Plan(NamedTuple):
-    """An engine as a replica makes it.
+    """The description from which a replica creates its engine.
 
     Attributes:
-        name: As configuration and logs call it.
-        family: As `polymux.engines.registry` knows it.
-        operations: What it can do.
-        options: What its `load` gets.
-        max_concurrency: How much of it at once.
-        supervision: How its process is looked after, by the names of `Supervision`.
+        name: Name of the engine in settings and logs.
+        family: Name of the engine family in `polymux.engines.registry`.
+        operations: Operations that the engine supports.
+        options: Options for its `load`.
+        max_concurrency: Maximum concurrent operations.
+        supervision: Options for its process: the fields of `Supervision`.
     """
 
     name: str
@@ -32,13 +32,13 @@ class Plan(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A file of a request.
+    """An input file of a request.
 
     Attributes:
-        pieces: Its content; pieces of a large file are references into Ray's store.
-        file_name: As `Upload` has it.
-        content_type: The same.
-        size_bytes: The same.
+        pieces: The content. Chunks of a large file are references to Ray's object store.
+        file_name: The same as in `Upload`.
+        content_type: The same as in `Upload`.
+        size_bytes: The same as in `Upload`.
     """
 
     pieces: Sequence[Any]
@@ -48,21 +48,21 @@ class Sent(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A method of a `ProgressSink` that was called, and with what."""
+    """A call of a `ProgressSink` method with its arguments."""
 
     method: str
     arguments: tuple[Any, ...]
 
 
 class Piece(NamedTuple):
-    """A piece of a file that was made."""
+    """A chunk of an output file."""
 
     number: int
     data: bytes
 
 
 class MadeFile(NamedTuple):
-    """A file that was made, in the place of it in an output; its pieces came before."""
+    """A placeholder for a file in an output. The chunks of the file were sent before."""
 
     number: int
     content_type: str
@@ -70,7 +70,7 @@ class MadeFile(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What came of work, with `MadeFile` in the place of files."""
+    """The result of a request; `MadeFile` replaces its files."""
 
     output: Any
     version: str
@@ -78,10 +78,10 @@ class Done(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Why it failed, as `described` tells it."""
+    """The error of a request, as returned by `described`."""
 
     told: Mapping[str, Any]
 
 
-#: A dict is a piece of a streamed answer.
+#: A dict is a chunk of a streamed response.
 Event = Told | Piece | dict[str, Any] | Done | Refused

@@ -1,4 +1,4 @@
-"""A replica of an engine: what Ray Serve starts somewhere, with the engine's process in it."""
+"""A replica of an engine. Ray Serve starts it, and it starts the engine's process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _log = logging.getLogger("polymux.ray")
 
 
 class EngineReplica:
-    """An engine in a process of its own, as `EngineBackend` has it, asked from another machine.
+    """An engine in a child process (see `EngineBackend`) that another machine calls.
 
     Args:
         plan: The engine.
@@ -52,7 +52,7 @@ class EngineReplica:
         supervision = dict(plan.supervision)
         confinement = supervision.get("confinement")
         if confinement is not None and confinement["writable"]:
-            # The drafts of the server's machine are not there; those of this one are.
+            # The temporary directory of the server's machine does not exist here.
             supervision["confinement"] = {**confinement, "writable": [str(self._folder)]}
         memory = MemoryBudget()
         self._backend = EngineBackend(
@@ -68,10 +68,10 @@ class EngineReplica:
         memory.add(self._backend)
 
     async def work(self, asked: OperationRequest) -> AsyncIterator[Event]:
-        """Does it, and tells what happens as it does; the last is `Done` or `Refused`.
+        """Run a request and yield its events. The last event is `Done` or `Refused`.
 
-        Files are `Sent`. A caller that goes cancels the task, and with it the work in the engine's
-        process.
+        Input files are `Sent`. If the client disconnects, Ray cancels this task, which cancels the
+        operation in the engine's process.
         """
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         events: asyncio.Queue[Event | None] = asyncio.Queue(maxsize=0)
@@ -87,7 +87,7 @@ class EngineReplica:
             yield done
         except Exception as error:
             if not isinstance(error, PolymuxError):
-                _log.exception("the engine %s failed at %s", self._backend.name, asked.request_id)
+                _log.exception("engine %s failed on %s", self._backend.name, asked.request_id)
             yield Refused(described(error))
         finally:
             doing.cancel()
@@ -101,7 +101,7 @@ class EngineReplica:
     async def _done(
         self, asked: OperationRequest, folder: Path, events: asyncio.Queue[Event | None]
     ) -> tuple[Done, list[Path]]:
-        """Does it; what came of it, and the files that were made."""
+        """Run the request; return its result and the output files."""
         values = {
             name: await _received(one, folder) if isinstance(one, Sent) else one
             for name, one in asked.values.items()
@@ -119,7 +119,7 @@ class EngineReplica:
 
 
 class _Sink(ProgressSink):
-    """Tells the other machine."""
+    """Sends the progress of a request to the server's machine."""
 
     def __init__(self, folder: Path, events: asyncio.Queue[Event | None]) -> None:
         super().__init__(lambda: None, partial(_draft, folder))
@@ -136,10 +136,10 @@ class _Sink(ProgressSink):
 
 
 class _Room:
-    """In the place of a store: whether there is room is the other machine's to say."""
+    """Replaces the store of a `TempFile`: the server's machine checks the available space."""
 
     def change_reserved(self, more_bytes: int) -> None:
-        """Takes note of nothing."""
+        """Do nothing."""
 
 
 def _draft(folder: Path, _expected_bytes: int) -> TempFile:
@@ -147,7 +147,7 @@ def _draft(folder: Path, _expected_bytes: int) -> TempFile:
 
 
 async def _received(sent: Sent, folder: Path) -> Upload:
-    """A file of the request, on this machine."""
+    """Write an input file to this machine's disk."""
     path = folder / secrets.token_hex(20)
     with path.open("xb") as file:
         for piece in sent.pieces:
@@ -157,7 +157,7 @@ async def _received(sent: Sent, folder: Path) -> Upload:
 
 
 def _listed(value: Any, made: list[Path]) -> Any:
-    """An output with numbers in the place of files, which are listed."""
+    """Replace files in an output with numbers, and append the files to `made`."""
     if isinstance(value, OutputFile):
         made.append(value.draft.path)
         return MadeFile(len(made) - 1, value.content_type, value.file_name)

@@ -1,4 +1,4 @@
-"""The table ``[ray]`` of a server's settings."""
+"""The ``[ray]`` table of the server settings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RaySettings:
         check(self)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
+        """Yield the problems between several settings."""
         if self.max_replicas < self.min_replicas:
             yield (
                 f"max_replicas={self.max_replicas}: must be min_replicas={self.min_replicas} or "
@@ -61,13 +61,13 @@ class RaySettings:
             self.of(name)
 
     def of(self, name: str) -> RaySettings:
-        """The settings of one engine.
+        """Return the settings of one engine.
 
         Args:
-            name: The engine's.
+            name: Name of the engine.
 
         Raises:
-            InvalidRequestError: Its table is wrong.
+            InvalidRequestError: The engine's table is invalid.
 
         Example:
             >>> from polymux.ray.settings import RaySettings

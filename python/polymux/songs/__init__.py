@@ -1,6 +1,6 @@
-"""The catalogue of one's own music: what is in it, and which song a piece of sound is of.
+"""The music library: identifies your music by its sound, and finds it by name.
 
-`catalogue.py` is what others use. Below it: `database.py` keeps the truth in
-SQLite, `table.py` its rows, `index.py` the search for sound that is made of it, `indexer.py` and
-`scanner.py` what comes in, `text_search.py` the search by name.
+Other packages use `catalogue.py`. It builds on `database.py` (the SQLite database, which is the
+source of truth), `table.py` (rows), `index.py` (the song index, derived from the database),
+`scanner.py` and `indexer.py` (finding and adding files), and `text_search.py` (search by name).
 """

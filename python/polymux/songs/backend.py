@@ -1,4 +1,4 @@
-"""The catalogue as a backend of the service: `identify_song` and `search_music`."""
+"""Service backend for `identify_song` and `search_music` that uses the music library."""
 
 from __future__ import annotations
 
@@ -33,28 +33,29 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.songs")
 Result = TypeVar("Result")
 
-#: What settings and logs call it.
+#: Name in settings and logs.
 NAME = "songs"
-#: Most of them wait for others, who are asked after the catalogue.
+#: Most of these requests wait for the next backend, after the music library had no result.
 _SLOTS = 64
 _BUSY_S = 5
 
 
-class _Abandoned(Exception):  # noqa: N818 - no error
-    """Nobody waits for the answer any more."""
+class _Abandoned(Exception):  # noqa: N818 - not an error
+    """The client no longer waits for the result."""
 
 
 class CatalogueBackend(Backend):
-    """Answers `identify_song` and `search_music` from one's own songs, and asks others after that.
+    """Answers `identify_song` and `search_music` from the music library first.
 
-    A recording that is like no song of the catalogue, and a search that finds too few, go on to the
-    backend behind this one, where there is one.
+    If no song matches the recording, or the search finds fewer songs than requested, the request
+    goes to the next backend for this operation, if there is one.
 
     Args:
-        library: Where the catalogue is.
-        media: What opens recordings: a backend of the media engine.
-        addresses: Gives, for the service's store, what answers name for a song.
-        is_own: Whether it is asked by its owner alone, who may be told where it is. Default: False.
+        library: The music library.
+        media: Backend of the media engine, which opens recordings.
+        addresses: Function that creates the URLs in results for the service's store.
+        is_own: Whether only the owner sends requests. Error messages then include the library's
+            path. Default: False.
     """
 
     def __init__(
@@ -76,12 +77,12 @@ class CatalogueBackend(Backend):
         self._count: int | None = None
 
     def bind(self, service: ServiceAccess) -> None:
-        """Keeps it: it has the secrets of links, and those that are asked after the catalogue."""
+        """Keep the service, which provides URL secrets and the next backends."""
         self._service = service
         self._addresses = self._make_addresses(service.store)
 
     def refuse(self, work: OperationRequest) -> None:
-        """Texts that are none, and proxies where one would be needed and is not allowed.
+        """Reject invalid search texts, and proxies that the next backend does not allow.
 
         Raises:
             BadRequestError: The text is blank or too long, or the proxy is not allowed.
@@ -100,14 +101,14 @@ class CatalogueBackend(Backend):
                     continue
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Asks the catalogue, then others.
+        """Search the music library, then the next backend.
 
         Raises:
-            NoMatchError: No song is like the recording.
-            NoBackendError: There are no songs, and there is nobody else.
-            CatalogueError: The catalogue cannot be read; said to its owner.
-            InternalServerError: The same, said to others.
-            PolymuxError: The recording cannot be opened, or others have failed.
+            NoMatchError: No song matches the recording.
+            NoBackendError: The music library is empty, and there is no other backend.
+            CatalogueError: The music library cannot be read, and the client is its owner.
+            InternalServerError: The music library cannot be read, and the client is not its owner.
+            PolymuxError: The recording cannot be opened, or the next backend failed.
         """
         self._count = await self._ask(lambda _: self._library.count()) or 0
         if self._count == 0:
@@ -119,7 +120,7 @@ class CatalogueBackend(Backend):
     async def _without_songs(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         product = await self._service.do_behind(self, work, sink)
         if product is None:
-            message = f"there are no songs to look among: {REMEDY}"
+            message = f"the music library is empty: {REMEDY}"
             raise status_error(errors.NoBackendError, message)
         return product
 
@@ -130,27 +131,29 @@ class CatalogueBackend(Backend):
             return [self._answer(song) for song in catalogue.search(text, limit)]
 
         own = await self._ask(search) or []
-        sink.log(f"the catalogue gave {len(own)} songs")
+        sink.log(f"found {len(own)} songs in the music library")
         more = await self._more(work, sink, own, limit) if len(own) < limit else []
-        _log.info("search_music %s: %d own songs, %d of others", work.request_id, len(own),
-                  len(more))  # fmt: skip
+        _log.info("search_music %s: %d from the music library, %d others",
+                  work.request_id, len(own), len(more))  # fmt: skip
         return OperationResult(own + more)
 
     async def _more(
         self, work: OperationRequest, sink: ProgressSink, own: list[dict[str, str]], limit: int
     ) -> list[dict[str, str]]:
-        """What others find beside one's own songs. Their failure is none where there are such."""
+        """Search other backends. If the library has found songs, errors are only logged."""
         try:
             product = await self._service.do_behind(self, work, sink)
         except errors.APIStatusError as error:
             if not own:
                 raise
-            _log.warning("search_music %s: own songs alone, as %s", work.request_id, error)
-            sink.log(f"others were asked for more, but {error}")
+            _log.warning(
+                "search_music %s: only songs from the music library, as %s", work.request_id, error
+            )
+            sink.log(f"searching other backends failed: {error}")
             return []
         if product is None:
             if work.values.get("proxy"):
-                sink.log("the proxy was not used: the catalogue is on this machine")
+                sink.log("the proxy was not used: the music library is on this machine")
                 _log.info("search_music %s: the proxy was not used", work.request_id)
             return []
         known = {folded(one["song_name"]) for one in own}
@@ -177,11 +180,11 @@ class CatalogueBackend(Backend):
             raise
         if found is not None:
             return self._matched(work, sink, *found)
-        _log.info("identify_song %s: no song of the catalogue", work.request_id)
-        sink.log("no song of the catalogue is like this recording")
+        _log.info("identify_song %s: no match in the music library", work.request_id)
+        sink.log("no song of the music library matches this recording")
         product = await self._service.do_behind(self, work, sink)
         if product is None:
-            raise errors.NoMatchError("no song of the catalogue is like this recording")
+            raise errors.NoMatchError("no song of the music library matches this recording")
         return product
 
     def _matched(
@@ -195,7 +198,7 @@ class CatalogueBackend(Backend):
         return OperationResult(answer, metrics=metrics)
 
     async def _query(self, work: OperationRequest) -> bytes:
-        """What the recording sounds like, by the engine that opens strangers' files."""
+        """Fingerprint the recording in the media engine, which opens untrusted files."""
         step = replace(
             work,
             operation=SONG_QUERY,
@@ -208,10 +211,10 @@ class CatalogueBackend(Backend):
         try:
             return b64decode(made.output["query"], validate=True)
         except (KeyError, TypeError, ValueError) as error:
-            raise engine_failed("the media engine has not described the recording") from error
+            raise engine_failed("the media engine returned no fingerprint") from error
 
     async def _ask(self, act: Callable[[Catalogue], Result]) -> Result | None:
-        """Has a thread ask the catalogue; None where there is none."""
+        """Call a function with the music library on a thread; None if there is no library."""
 
         def ask() -> Result | None:
             catalogue = self._library.catalogue()
@@ -223,7 +226,7 @@ class CatalogueBackend(Backend):
             except errors.CatalogueError as error:
                 if self._is_own:
                     raise
-                # Its words have the folder in them, which is nobody's affair.
+                # The message names the library's path, which clients must not see.
                 _log.error("%s", error)
                 raise _unreadable(error) from error
 
@@ -235,23 +238,23 @@ class CatalogueBackend(Backend):
         }
 
     async def song(self, number: int) -> CatalogueSong | None:
-        """A song by its number, for whoever shows it; None where there is none."""
+        """Return a song by its ID, or None if it does not exist."""
         return await self._ask(lambda catalogue: catalogue.get(number))
 
     def health(self) -> Health:
-        """Idle until it is first asked; from then on, how many songs there were the last time."""
+        """Return "idle" before the first request, then the number of songs at the last request."""
         if self._count is None:
             return Health("idle")
         return Health("ready", told(self._count))
 
     async def close(self) -> None:
-        """Closes what was opened, and gives up the media engine, which may have ended already."""
+        """Close the library and the media engine."""
         await asyncio.to_thread(self._library.close)
         await self._media.close()
 
 
 def _unreadable(error: errors.CatalogueError) -> errors.APIStatusError:
     if error.code == "catalogue_busy":
-        message = "the catalogue of songs is being changed: ask again"
+        message = "the music library is being changed. Try again later"
         return status_error(errors.OverloadedError, message, retry_after_s=_BUSY_S)
-    return engine_failed("the catalogue of songs cannot be read; the server's log tells more")
+    return engine_failed("the music library cannot be read. See the server log")

@@ -1,4 +1,4 @@
-"""`polymux.Catalogue`: one's own music, found by its sound and by its names."""
+"""`polymux.Catalogue`: the music library, searchable by sound and by name."""
 
 from __future__ import annotations
 
@@ -34,27 +34,29 @@ if TYPE_CHECKING:
 
     FilePath: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
 
-#: Recordings that are removed while they are found.
+#: Retries if a matching song is removed during identification.
 _MAX_TRIES = 5
 
 
 class Catalogue:
-    """Songs on this machine: names the one that a few seconds of sound are of, and finds by name.
+    """A music library on this machine, which identifies recordings and finds songs by name.
 
-    A folder with a database, which is the truth, and an index made of it. Any number of threads and
-    processes may search and identify while one adds; they see what it has added at their next call.
-    After a fork a child opens a catalogue of its own.
+    The library is a directory with a database, which is the source of truth, and a song index made
+    from it. Any number of threads and processes can search and identify while one process adds
+    songs; they see the new songs at their next call. After a fork, open a new `Catalogue` in the
+    child process.
 
     Args:
-        path: The folder; made where there is none. Default: ``POLYMUX_CATALOGUE``, else
-            ``catalogue`` in ``[songs]`` of the configuration file, else ``polymux/songs`` in the
-            XDG folder for data.
-        min_confidence: From which confidence on `identify` names a song, 0.5 to 0.99: higher,
-            and fewer songs are named, wrongly or rightly. Default: 0.85.
+        path: Directory of the library; created if it does not exist. Default:
+            ``POLYMUX_CATALOGUE``, else ``catalogue`` in ``[songs]`` of the configuration file, else
+            ``polymux/songs`` in the XDG data directory.
+        min_confidence: Minimum confidence of a match in `identify`, 0.5 to 0.99. A higher value
+            gives fewer wrong matches, but also fewer correct ones. Default: 0.85.
 
     Raises:
-        CatalogueError: It cannot be opened or made, is damaged, or of a newer polymux.
-        InvalidRequestError: The configuration file is wrong, or the confidence out of its range.
+        CatalogueError: The library cannot be opened or created, is damaged, or was made by a newer
+            polymux.
+        InvalidRequestError: The configuration file is invalid, or the confidence is out of range.
 
     Example:
         >>> import polymux
@@ -73,7 +75,7 @@ class Catalogue:
     ) -> None:
         self._process = os.getpid()
         self._min_confidence = checked_confidence(min_confidence)
-        #: The folder.
+        #: Directory of the library.
         self.path: Path = made_folder(catalogue_folder(path))
         self._writing = WritingLock(self.path / "lock")
         self._database = Database(self.path / "songs.sqlite3")
@@ -88,30 +90,31 @@ class Catalogue:
         on_progress: Callable[[AddProgress], object] | None = None,
         cancel: threading.Event | None = None,
     ) -> AddReport:
-        """Adds files, and what is in folders at any depth.
+        """Add files, and the files in directories at any depth.
 
-        The content decides what is music, never the name; but in folders, hidden files and those
-        whose names say that they are pictures or texts are left out. A bad file stops nothing, nor
-        does a folder that cannot be read: the report has its error. Files that are there already
-        are known by size and time, then by their content; one that was moved or renamed keeps its
-        number. A pass that is interrupted or killed loses no file that it was done with, and the
-        next one goes on from there.
+        Files are recognized as music by their content, not by their names. In directories, hidden
+        files and files with the extension of an image or text file are skipped. A file or directory
+        that cannot be read does not stop the operation: the report has its error. Known files are
+        recognized by size and time, then by content; a moved or renamed file keeps its ID. If the
+        operation is interrupted or killed, all finished files are kept, and the next call continues
+        from there.
 
         Args:
-            sources: A path, or several.
-            workers: Files at a time. Default: as many as there are cores.
-            on_progress: Called in this thread with a `polymux.songs.results.AddProgress` for each
-                file. What it raises ends the pass. Default: None.
-            cancel: Ends the pass once it is set. Default: None.
+            sources: One path or several.
+            workers: Number of files processed in parallel. Default: the number of cores.
+            on_progress: Called with a `polymux.songs.results.AddProgress` for each file, in the
+                calling thread. An exception in it ends the operation. Default: None.
+            cancel: Event that ends the operation when it is set. Default: None.
 
         Returns:
-            What became of the files.
+            A report on all files.
 
         Raises:
             InputNotFoundError: A source does not exist.
-            InputUnreadableError: A source cannot be looked at.
-            InvalidRequestError: A source is an empty text.
-            CatalogueError: Another process adds, the disk is full, or the database is damaged.
+            InputUnreadableError: A source cannot be read.
+            InvalidRequestError: A source is an empty string.
+            CatalogueError: Another process is adding songs, the disk is full, or the database is
+                damaged.
             MissingDependencyError: This installation has no media support.
 
         Example:
@@ -136,12 +139,12 @@ class Catalogue:
         on_progress: Callable[[AddProgress], object] | None = None,
         cancel: threading.Event | None = None,
     ) -> AddReport:
-        """Looks at all songs and at the folders that were added: what is new, changed, or gone?
+        """Check all songs and all added directories for new, changed and missing files.
 
-        Songs whose files are gone stay, for they may lie on a disk that is not there now; the
-        report names them, and `remove` removes them. A folder that is gone is no failure, for what
-        was in it is named. Songs that another release of polymux has
-        listened to are listened to again, where this one does it in another way.
+        Songs with missing files are kept, because their disk may only be unmounted. The report
+        lists them, and `remove` removes them. A missing directory is not reported as a failure,
+        because its songs are listed as missing. Songs are fingerprinted again if a version of
+        polymux with another fingerprint method has added them.
 
         Args:
             workers: As for `add`.
@@ -149,7 +152,7 @@ class Catalogue:
             cancel: As for `add`.
 
         Returns:
-            What became of the files.
+            A report on all files.
 
         Raises:
             CatalogueError: As for `add`.
@@ -169,17 +172,18 @@ class Catalogue:
             return begun.run(*files_of(paths, self.path))
 
     def remove(self, song: int | CatalogueSong | FilePath) -> int:
-        """Removes a song, or all songs of a folder; files stay where they are.
+        """Remove a song, or all songs of a directory, from the library. Files are not deleted.
 
         Args:
-            song: Its number, itself, its file's path, or the path of a folder.
+            song: ID of the song, the song itself, the path of its file, or the path of a directory.
 
         Returns:
-            How many songs were removed; 0 where there is none of that number or path.
+            The number of removed songs; 0 if the ID or path is not in the library.
 
         Raises:
-            InvalidRequestError: An empty text, which is no path.
-            CatalogueError: Another process adds, the disk is full, or the database is damaged.
+            InvalidRequestError: The path is an empty string.
+            CatalogueError: Another process is adding songs, the disk is full, or the database is
+                damaged.
 
         Example:
             >>> import polymux
@@ -198,13 +202,13 @@ class Catalogue:
             return int(row is not None)
 
     def get(self, number: int) -> CatalogueSong | None:
-        """A song by its number; None where there is none."""
+        """Return a song by its ID, or None if it does not exist."""
         self._check_process()
         row = self._table.get(integer("number", number))
         return None if row is None else row.song()
 
     def songs(self) -> Iterator[CatalogueSong]:
-        """All songs by their numbers, read as they are asked for."""
+        """Iterate over all songs in the order of their IDs. Songs are read lazily."""
         self._check_process()
         return (row.song() for row in self._table.every())
 
@@ -216,31 +220,32 @@ class Catalogue:
         limits: Limits | None = None,
         min_confidence: float | None = None,
     ) -> Match | None:
-        """Names the song that a piece of sound is of.
+        """Identify the song that a recording is of.
 
-        A few seconds are enough, from anywhere in the song, with noise, at another speed. Of long
-        sound the first ten minutes are opened, and of those the loudest 30 seconds are used: music
-        that begins later is not heard.
+        A few seconds from any part of the song are enough, even with noise or at another speed.
+        Only the first ten minutes of a long recording are opened, and only the loudest 30 seconds
+        of them are used. Music that begins later is not found.
 
         Args:
-            source: A path, a bytes-like object or a binary file object: any audio or video file.
-            limits: What the input may cost. Default: `polymux.Limits()`.
-            min_confidence: Of the song that is named. Default: the catalogue's own.
+            source: A path, a bytes-like object or a binary file object with any audio or video
+                file.
+            limits: Limits on the input. Default: `polymux.Limits()`.
+            min_confidence: Minimum confidence of the match. Default: that of this `Catalogue`.
 
         Returns:
-            None where no song of the catalogue is like it, and where there is less than a second
-            of sound.
+            The match, or None if no song matches or if the recording is shorter than a second.
 
         Raises:
-            InputNotFoundError: There is no such file.
-            InputUnreadableError: A folder, pipe or device, no permission, or a read failed.
-            UnsupportedMediaError: Not one of the accepted containers or codecs.
-            UndecodableError: Broken.
-            NoAudioError: No audio stream.
-            EncryptedMediaError: Protected.
-            LimitExceededError: A limit was passed.
-            InvalidRequestError: The confidence is out of its range.
-            CatalogueError: The catalogue cannot be read.
+            InputNotFoundError: The file does not exist.
+            InputUnreadableError: The input is a directory, pipe or device, permission was denied,
+                or reading failed.
+            UnsupportedMediaError: The container or codec is not supported.
+            UndecodableError: The input is broken.
+            NoAudioError: The input has no audio.
+            EncryptedMediaError: The input is protected by DRM or encryption.
+            LimitExceededError: The input exceeds a limit.
+            InvalidRequestError: The confidence is out of range.
+            CatalogueError: The library cannot be read.
             MissingDependencyError: This installation has no media support.
 
         Example:
@@ -261,16 +266,16 @@ class Catalogue:
         *,
         min_confidence: float | None = None,
     ) -> Match | None:
-        """What `identify` does, of sound that was described before, maybe by another process.
+        """Identify a song by a fingerprint that may come from another process.
 
         Args:
-            query: The member ``query`` of what the native ``song_query`` gives.
-            go_on: Called in this thread now and then; what it raises ends the search. Default:
-                none.
+            query: The value of ``query`` in the result of the native ``song_query``.
+            go_on: Called repeatedly in this thread; an exception in it ends the search. Default:
+                None.
             min_confidence: As for `identify`.
 
         Raises:
-            CatalogueError: The catalogue cannot be read.
+            CatalogueError: The library cannot be read.
         """
         self._check_process()
         least = self._min_confidence if min_confidence is None else min_confidence
@@ -294,16 +299,16 @@ class Catalogue:
         return None
 
     def _song(self, recording: int) -> CatalogueSong | None:
-        """The song of a recording's group that is known longest.
+        """Return the oldest song in the group of a recording.
 
-        Which of several files of one recording a noisy snippet is most like is chance; the song
-        that is named shall be the same each time.
+        A noisy recording may match any of several files of the same song. This always returns the
+        same one of them.
         """
         row = self._table.first_like(recording)
         return None if row is None else row.song()
 
     def _runner_up(self, others: list[dict[str, Any]], song: CatalogueSong) -> RunnerUp | None:
-        """The best of what is no other file of the same recording."""
+        """Return the best match that is not another file of the same recording."""
         for found in others:
             other = self._song(found["song_id"])
             if other is not None and other.group_id != song.group_id:
@@ -311,18 +316,18 @@ class Catalogue:
         return None
 
     def search(self, text: str, limit: int = 5) -> list[CatalogueSong]:
-        """Finds songs by title, artist, or both, in any order and with errors of typing.
+        """Find songs by title, artist, or both, in any order and with typing errors.
 
         Args:
-            text: What to look for, of 300 characters at most.
-            limit: Most songs, 1 to 50. Default: 5.
+            text: Search text of at most 300 characters.
+            limit: Maximum number of songs, 1 to 50. Default: 5.
 
         Returns:
-            The best first; of copies of one file only the first.
+            Songs, best match first, with only the first of several copies of a file.
 
         Raises:
-            InvalidRequestError: The text is blank or too long, or the limit out of its range.
-            CatalogueError: The catalogue cannot be read.
+            InvalidRequestError: The text is blank or too long, or the limit is out of range.
+            CatalogueError: The library cannot be read.
             MissingDependencyError: This installation has no media support.
 
         Example:
@@ -336,13 +341,13 @@ class Catalogue:
         return text_search.songs_like(self._database.reader, self._table, text, limit)
 
     def check(self) -> CheckReport:
-        """Looks whether all is whole: database, index, files. Reads all of the database.
+        """Check the database, the song index and the files. This reads the complete database.
 
         Returns:
-            What is wrong. Segments of the index that were damaged are made anew by this.
+            The problems. Damaged index segments are rebuilt by this call.
 
         Raises:
-            CatalogueError: The database is so damaged that it cannot be read.
+            CatalogueError: The database is too damaged to be read.
             MissingDependencyError: This installation has no media support.
 
         Example:
@@ -359,10 +364,10 @@ class Catalogue:
         return CheckReport(tuple(problems), tuple(damaged), tuple(missing), tuple(stale))
 
     def count(self) -> int:
-        """How many songs it has.
+        """Return the number of songs.
 
         Raises:
-            CatalogueError: The catalogue cannot be read.
+            CatalogueError: The library cannot be read.
 
         Example:
             >>> import polymux
@@ -374,7 +379,7 @@ class Catalogue:
         return self._table.count()
 
     def stats(self) -> CatalogueStatistics:
-        """How much it holds.
+        """Return statistics on songs, recordings, the database and the song index.
 
         Example:
             >>> import polymux
@@ -392,22 +397,22 @@ class Catalogue:
     def export(
         self,
         file: str | os.PathLike[str],
-        format: Literal["json", "csv"] = "json",  # noqa: A002 - as every library calls it
+        format: Literal["json", "csv"] = "json",  # noqa: A002 - the usual name in libraries
         *,
         overwrite: bool = True,
     ) -> None:
-        r"""Writes what is known of all songs to a file.
+        r"""Export the metadata of all songs to a file.
 
         Args:
-            file: Where. It appears when it is whole.
-            format: ``"json"``, an array, or ``"csv"`` with a line of names first. Default: JSON.
-            overwrite: Replace a file that is there. Default: True.
+            file: Output path. The file appears only when it is complete.
+            format: ``"json"`` for an array, or ``"csv"`` with a header line. Default: ``"json"``.
+            overwrite: Replace an existing file. Default: True.
 
         Raises:
-            InvalidRequestError: There is no such format.
-            OutputExistsError: The file is there, and `overwrite` is False.
-            OutputRefusedError: It is a symlink or a folder.
-            OutputFailedError: It cannot be written.
+            InvalidRequestError: The format is unknown.
+            OutputExistsError: The file exists and `overwrite` is False.
+            OutputRefusedError: The path is a symlink or a directory.
+            OutputFailedError: The file cannot be written.
 
         Example:
             >>> import polymux
@@ -420,14 +425,14 @@ class Catalogue:
         export(self.songs(), file, format, overwrite=flag("overwrite", overwrite))
 
     def close(self) -> None:
-        """Closes the database. Any number of times."""
+        """Close the database. You can call this more than once."""
         if os.getpid() == self._process:
             self._database.close()
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise InvalidRequestError(
-                "this Catalogue was opened before a fork: open one in the child, too"
+                "this Catalogue was opened before a fork. Open a new one in the child process"
             )
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The catalogue's database: its tables, and that it is one."""
+"""The database of a music library: schema, migrations and connections."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-#: "pmxs": what tells a catalogue from any other database.
+#: "pmxs", the SQLite application ID of a music library.
 APPLICATION_ID = 0x706D7873
-#: Codes of refusals that say nothing of what is kept.
+#: Error codes that do not mean that the database is damaged.
 _NO_DAMAGE = ("catalogue_busy", "storage_full", "closed")
-#: The statements that lead from one version of the tables to the next.
+#: Statements that migrate the schema from each version to the next.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """
@@ -45,7 +45,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX songs_by_content ON songs (content_hash)",
         "CREATE INDEX songs_by_recording ON songs (recording)",
         "CREATE INDEX songs_by_group ON songs (group_id)",
-        # Its number is that of the change that brought it: neither is used again.
+        # The ID is the sequence number of the change that added the recording; it is never reused.
         """
         CREATE TABLE recordings (
             id INTEGER PRIMARY KEY,
@@ -80,7 +80,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             tokenize = 'unicode61 remove_diacritics 0', prefix = '1 2 3'
         )
         """,
-        # Words, and what is left of each without one of its letters.
+        # Words, and their forms with one letter deleted, for searches with typing errors.
         "CREATE TABLE vocabulary (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE) STRICT",
         """
         CREATE TABLE spellings (
@@ -99,15 +99,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 class Database:
-    """The database of a catalogue, on two connections: one that writes, one that reads.
+    """The database of a music library, with one connection for writing and one for reading.
 
-    So nobody who searches waits for a file that is being written down.
+    Searches on the reading connection do not wait for a write in progress.
 
     Args:
-        path: The file; made where there is none.
+        path: Database file; created if it does not exist.
 
     Raises:
-        CatalogueError: It is damaged, no catalogue, of a newer polymux, or cannot be written.
+        CatalogueError: The file is damaged, not a music library, made by a newer polymux, or not
+            writable.
     """
 
     def __init__(self, path: Path) -> None:
@@ -124,20 +125,22 @@ class Database:
     def _open(self) -> None:
         version, application = self._version()
         if application not in (0, APPLICATION_ID) or (version > 0 and application == 0):
-            raise CatalogueError(f"{self._name} is the database of another program: give another")
+            raise CatalogueError(
+                f"{self._name} is the database of another program. Use another directory"
+            )
         if version > len(MIGRATIONS):
             raise CatalogueError(
-                f"the catalogue {self._name} is of version {version} and this polymux knows "
-                f"{len(MIGRATIONS)}: run the newer polymux that made it, or give another folder"
+                f"music library {self._name} has version {version}, but this polymux supports only "
+                f"{len(MIGRATIONS)}. Use the newer polymux that made it, or another directory"
             )
         if version < len(MIGRATIONS) and self.writer.is_fixed:
             raise CatalogueError(
-                f"the catalogue {self._name} is of version {version}, and this polymux needs "
-                f"{len(MIGRATIONS)}: open it once where it can be written"
+                f"music library {self._name} has version {version}, but this polymux needs "
+                f"{len(MIGRATIONS)}. Open it once with write permission to upgrade it"
             )
         if version < len(MIGRATIONS):
             with self.writer.transaction():
-                # Another process may have been faster.
+                # Another process may have migrated it in the meantime.
                 for statements in MIGRATIONS[self._version()[0] :]:
                     for statement in statements:
                         self.writer.rows(statement)
@@ -151,9 +154,9 @@ class Database:
         return read("PRAGMA user_version"), read("PRAGMA application_id")
 
     def _begin(self) -> None:
-        """Counts changes from the time on, so that no two catalogues have the same numbers.
+        """Start the change numbers at the current time, which makes them unique per library.
 
-        Segments that another one has left in the folder are known by that.
+        Index segments of another library in the directory are recognized by their numbers.
         """
         if self.writer.value("SELECT value FROM facts WHERE name = 'first_sequence'") is not None:
             return
@@ -163,7 +166,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what is written in it, or nothing."""
+        """Commit everything written inside, or nothing."""
         with self.writer.transaction():
             self._own.writes = True
             try:
@@ -172,31 +175,31 @@ class Database:
                 self._own.writes = False
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """What a statement reads.
+        """Run a query and return its rows.
 
-        Within a transaction of this thread the connection that writes is asked: a large one keeps
-        readers out where there is no write-ahead log, and its thread would wait for itself.
+        Inside a transaction of this thread, the query uses the writing connection. Without a
+        write-ahead log a large transaction blocks readers, and the thread would wait for itself.
         """
         connection = self.writer if getattr(self._own, "writes", False) else self.reader
         return connection.rows(statement, values)
 
     def span(self) -> tuple[int, int]:
-        """The number before the first change, and that of the last one."""
+        """Return the number before the first change, and the number of the last change."""
         found = self.reader.row(
             "SELECT (SELECT value FROM facts WHERE name = 'first_sequence'), seq "
             "FROM sqlite_sequence WHERE name = 'changes'"
         )
         if found is None or found[0] is None:
-            raise is_damaged(self._name, "its count of changes is gone")
+            raise is_damaged(self._name, "its change counter is missing")
         return found[0], found[1]
 
     def version(self) -> Any:
-        """What is another one after each change by any process."""
+        """Return a value that changes after each change by any process."""
         version = self.reader.value("PRAGMA data_version")
         return self.reader.openings, version
 
     def problems(self) -> list[str]:
-        """What is wrong inside of the database; reads all of it.
+        """Check the integrity of the complete database and return the problems.
 
         Raises:
             CatalogueError: It cannot be read, is being written, or the disk is full.
@@ -204,8 +207,8 @@ class Database:
         found = [row[0] for row in self.writer.rows("PRAGMA integrity_check(20)")]
         problems = [] if found == ["ok"] else found
         for row in self.writer.rows("PRAGMA foreign_key_check"):
-            problems.append(f"a row of {row[0]} belongs to nothing")
-        # It is asked for by what looks like writing, and what cannot be written refuses that.
+            problems.append(f"a row of {row[0]} has an invalid reference")
+        # FTS5 runs its check as an INSERT statement, which a read-only database rejects.
         for table in () if self.writer.is_fixed else ("words", "trigrams"):
             try:
                 self.writer.rows(
@@ -214,7 +217,7 @@ class Database:
             except CatalogueError as error:
                 if error.code in _NO_DAMAGE:
                     raise
-                problems.append(f"the search by name ({table}): {error}")
+                problems.append(f"search by name ({table}): {error}")
         return problems
 
     def close(self) -> None:

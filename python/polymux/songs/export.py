@@ -1,4 +1,4 @@
-"""What a catalogue knows of its songs, as a file for other programs."""
+"""Export of song metadata to JSON or CSV."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FORMATS = ("json", "csv")
 COLUMNS = (
     "id", "path", "title", "artist", "album", "year", "duration_s", "mbid", "cover", "group_id",
 )  # fmt: skip
-#: What a spreadsheet would take for a formula.
+#: Spreadsheets interpret a cell with one of these prefixes as a formula.
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def pieces(songs: Iterable[CatalogueSong], kind: str) -> Iterator[str]:
-    """The text of an export: a JSON array, or CSV (RFC 4180) with a line of names first."""
+    """Yield the text of an export: a JSON array, or CSV (RFC 4180) with a header line."""
     if kind not in FORMATS:
-        raise InvalidRequestError(f"there is no format {shown(kind)}: give json or csv")
+        raise InvalidRequestError(f"unknown format {shown(kind)} (allowed: json, csv)")
     return _json(songs) if kind == "json" else _csv(songs)
 
 
@@ -41,7 +41,7 @@ def _json(songs: Iterable[CatalogueSong]) -> Iterator[str]:
 
 
 class _Echo:
-    """What a writer of CSV writes to, to give back the line."""
+    """A file-like object for `csv.writer` whose `write` returns the line."""
 
     def write(self, line: str) -> str:
         return line
@@ -55,7 +55,7 @@ def _csv(songs: Iterable[CatalogueSong]) -> Iterator[str]:
 
 
 def _harmless(value: Any) -> Any:
-    """Titles are strangers' words, and spreadsheets would do what some of them say."""
+    """Escape text that a spreadsheet would run as a formula: titles are untrusted input."""
     if isinstance(value, str) and value.startswith(_FORMULA_BEGINS):
         return f"'{value}"
     return value
@@ -64,6 +64,6 @@ def _harmless(value: Any) -> Any:
 def export(
     songs: Iterable[CatalogueSong], path: str | os.PathLike[str], kind: str, *, overwrite: bool
 ) -> None:
-    """Writes an export to a file, which appears when it is whole."""
+    """Write an export to a file, which appears only when it is complete."""
     text = "".join(pieces(songs, kind))
     write_atomically(Path(path), text.encode(), overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""The search for sound that is made of a catalogue's database, and follows it."""
+"""The song index: a search by sound that is derived from the database of a music library."""
 
 from __future__ import annotations
 
@@ -24,30 +24,29 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.songs")
 
-#: What new songs may take in memory before they are made a segment on disk.
+#: Maximum size of new songs in memory before they are written as a segment to disk.
 _LARGEST_DELTA_BYTES = 64 << 20
-#: A reader that finds so much which no segment has makes one, where nobody writes.
+#: From this size of unpublished changes, a reader writes a segment if no process is writing.
 _WORTH_A_SEGMENT_BYTES = 8 << 20
 _CHANGES_AT_ONCE = 200
-#: A disk on which each new segment is damaged at once is none to go on with.
+#: Limit on rebuilding: on a faulty disk, every new segment may be damaged again.
 _MAX_REBUILDS = 3
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class CatalogueIndex:
-    """The native index of a catalogue, brought up to date whenever it is asked for.
+    """The native index of a music library. Each use updates it from the database.
 
-    The segments on disk are a copy of what the database has up to some change; changes since then,
-    by whatever process, are read from the database into memory. Segments that are missing, damaged,
-    of another catalogue or of other parameters are made anew from the database.
+    The segments on disk contain the database up to some change. Later changes by any process are
+    read from the database into memory. Segments are rebuilt from the database if they are missing
+    or damaged, or if they belong to another library or other parameters.
 
-    Any number of threads may use it. Whatever the core or the system refuses comes out of it as a
-    `CatalogueError`.
+    Thread-safe. Errors of the native core and of the system are raised as `CatalogueError`.
 
     Args:
-        folder: Where the segments are.
-        database: The truth.
-        writing: The lock under which segments are written.
+        folder: Directory of the segments.
+        database: Database of the library, the source of truth.
+        writing: Lock that is held while segments are written.
     """
 
     def __init__(self, folder: Path, database: Database, writing: WritingLock) -> None:
@@ -62,16 +61,16 @@ class CatalogueIndex:
         self._delta_bytes = 0
         self._must_publish = False
         self._anew: SongIndex | None = None
-        #: Files that could not be used, as they were found.
+        #: Descriptions of damaged files since the last `verify`.
         self.damaged: list[str] = []
 
     def current(self) -> SongIndex:
-        """The native index, with all that the database has at this moment."""
+        """Return the native index, updated with all changes in the database."""
         with self._lock, self._reported():
             try:
                 return self._brought_up()
             except BaseException:
-                # Half of a change may be in it: the next one who asks opens it again.
+                # A change may be half applied: the next call opens the index again.
                 self._native = self._anew = None
                 raise
 
@@ -92,16 +91,16 @@ class CatalogueIndex:
                 self._publish_if_free(native)
             if self._anew is None:
                 break
-        # Whoever asked before keeps what was whole; nobody gets one that is only being made.
+        # Set only after success: concurrent users keep the old, complete index.
         self._native = native
         return native
 
     def _has_news(self, native: SongIndex) -> bool:
-        """Whether another process has published; what keeps that from being read keeps nobody."""
+        """Check whether another process has published. Read errors are only logged."""
         try:
             return native.refresh()
         except PolymuxError as error:
-            _log.warning("the index of songs goes on as it was: %s", error)
+            _log.warning("cannot refresh the song index, using the old one: %s", error)
             return False
 
     @contextmanager
@@ -114,12 +113,12 @@ class CatalogueIndex:
             name = display_name(self._folder.parent.as_posix())
             words = error if isinstance(error, PolymuxError) else error.strerror
             raise CatalogueError(
-                f"the index of the catalogue {name} cannot be used: {words}",
+                f"the song index of {name} cannot be used: {words}",
                 errno=getattr(error, "errno", None),
             ) from error
 
     def publish(self) -> None:
-        """Makes segments of all that is in memory alone. By whoever holds the lock."""
+        """Write all changes in memory as segments. The caller must hold the write lock."""
         for _ in range(_MAX_REBUILDS):
             native = self.current()
             with self._lock, self._reported():
@@ -130,10 +129,10 @@ class CatalogueIndex:
                     return
 
     def verify(self) -> list[str]:
-        """Reads all segments; makes them anew where one is damaged. Gives what was."""
+        """Verify all segments, rebuild the index if one is damaged, and return the damaged ones."""
         native = self.current()
         with self._reported():
-            # Without the lock: it takes long, and nobody who asks shall wait for it.
+            # Without the lock: this takes long and must not block searches.
             damaged = native.verify()
         self.leave(damaged)
         with self._lock:
@@ -142,7 +141,7 @@ class CatalogueIndex:
         return found
 
     def leave(self, damaged: list[tuple[str, str]]) -> None:
-        """Has the next `current` make the index anew, where ``verify`` found something damaged."""
+        """Make the next call of `current` rebuild the index if `verify` has found damage."""
         if damaged:
             with self._lock, self._reported():
                 self._begin_anew(damaged)
@@ -154,7 +153,7 @@ class CatalogueIndex:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            # Where nothing can be written, the index is made in memory.
+            # If the directory is not writable, the index is built in memory.
             if error.errno not in _UNWRITABLE:
                 raise
         native = media.SongIndex(str(self._folder))
@@ -163,10 +162,10 @@ class CatalogueIndex:
         self._delta_bytes = 0
         self._must_publish = False
         first, last = self._database.span()
-        # Numbers that this database has not given are those of another one, or of a lost one.
+        # Numbers outside this range come from another database or a lost one.
         is_foreign = self._covered != 0 and not first <= self._covered <= last
         damaged = native.damaged()
-        # Parts without a number are what a writer left that found one of them damaged.
+        # Segments without a number were left by a writer that found a damaged segment.
         is_in_parts = self._covered == 0 and native.statistics()["segments"] > 0
         if damaged or is_foreign or is_in_parts:
             self._begin_anew(damaged)
@@ -176,9 +175,9 @@ class CatalogueIndex:
         return native
 
     def _begin_anew(self, damaged: list[tuple[str, str]]) -> None:
-        """Another native index is made of the whole database; the old one still answers."""
+        """Start a rebuild from the complete database. The old index stays in use meanwhile."""
         for name, why in damaged:
-            _log.warning("the index of songs is made anew: %s: %s", name, why)
+            _log.warning("rebuilding the song index: %s: %s", name, why)
             self.damaged.append(f"{name}: {why}")
         self._anew = media.SongIndex(str(self._folder))
         self._anew.reset()
@@ -196,7 +195,7 @@ class CatalogueIndex:
             removed = [number for _, number in changes if number is not None]
             if removed:
                 native.remove(removed, last)
-                # So small that only many of them are worth a new manifest.
+                # One byte each: only many removals justify a new manifest.
                 self._delta_bytes += len(removed)
             self._add(native, first, last)
             self._covered = last
@@ -206,7 +205,7 @@ class CatalogueIndex:
                     return
 
     def _add(self, native: SongIndex, first: int, last: int) -> None:
-        """The recordings that came by some changes, but for those that are gone since."""
+        """Add the recordings of a range of changes, except those removed since."""
         tracks = self._database.reader.rows(
             "SELECT recording, first_frame, frames, peaks_1, peaks_2 FROM fingerprints "
             "JOIN recordings ON recordings.id = recording "
@@ -218,12 +217,12 @@ class CatalogueIndex:
             self._delta_bytes += sum(len(one[3]) + len(one[4]) for one in tracks)
 
     def _publish_if_free(self, native: SongIndex) -> None:
-        """Spares the next process the reading; what fails here keeps nobody from searching."""
+        """Write a segment, which saves later processes work. Errors do not affect searches."""
         if self._writing.try_acquire():
             try:
                 self._publish(native)
             except (PolymuxError, OSError) as error:
-                _log.warning("the index of songs stays in memory alone: %s", error)
+                _log.warning("cannot write the song index, keeping it in memory: %s", error)
                 self._delta_bytes = 0
                 self._must_publish = False
             finally:
@@ -240,5 +239,5 @@ class CatalogueIndex:
         self._must_publish = False
         damaged = native.damaged()
         if damaged:
-            # Found out by merging.
+            # Merging has found damage.
             self._begin_anew(damaged)

@@ -1,4 +1,4 @@
-"""Files into the catalogue: listened to on several threads, written down one by one."""
+"""Adding of files to a music library: threads fingerprint them, one thread writes the database."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class Examined:
-    """What a thread has found out about a file.
+    """The result of examining a file.
 
     Attributes:
-        path: Which.
-        state: Size and time; None where it is gone.
-        row: The song that has this path.
-        content_hash: Empty where the file was not read.
-        tags: What it says of itself; None where it was not asked.
-        parts: What it sounds like; None where that is known.
-        duration_s: Length of what was listened to, in seconds.
-        recording: The recording that is known to have the same content.
-        same: Recordings that are the same to the ear.
+        path: Path of the file.
+        state: Size and time; None if the file does not exist.
+        row: The song with this path, if any.
+        content_hash: Hash of the content; empty if the file was not read.
+        tags: Tags of the file; None if they were not read.
+        parts: Fingerprint; None if it is already known.
+        duration_s: Length of the fingerprinted audio in seconds.
+        recording: Known recording with the same content.
+        same: Recordings that sound the same.
     """
 
     path: bytes
@@ -69,16 +69,17 @@ class Examined:
     same: list[int] = field(default_factory=list)
 
 
-class _Stopped(Exception):  # noqa: N818 - no error
-    """Nobody waits any more."""
+class _Stopped(Exception):  # noqa: N818 - not an error
+    """The operation was stopped."""
 
 
 class Addition:
-    """One pass over files. For one thread; its own threads only read.
+    """One operation that adds files. Use it from one thread; its own threads only read.
 
     Args:
-        on_progress: Called for each file by the thread that runs it; what it raises ends the pass.
-        cancel: Ends the pass once it is set; what was written stays.
+        on_progress: Called for each file in the thread that calls `run`. An exception in it ends
+            the operation.
+        cancel: Event that ends the operation; written songs are kept.
     """
 
     def __init__(
@@ -104,10 +105,10 @@ class Addition:
         self._audio_s = 0.0
 
     def run(self, paths: list[bytes], unread: Sequence[tuple[bytes, OSError]] = ()) -> AddReport:
-        """Looks at all files, and writes down what is new. What is in `unread` has failed."""
+        """Examine all files and add the new ones. Paths in `unread` are reported as failed."""
         self._began = time.monotonic()
         self._total = len(paths) + len(unread)
-        # What is in memory or unusable becomes segments first: numbers of changes hold for those.
+        # Publish changes in memory and rebuild a damaged index before new changes are numbered.
         self._index.current()
         try:
             for path, reason in unread:
@@ -116,7 +117,7 @@ class Addition:
                 for outcome in outcomes:
                     self._note(*outcome)
         except BaseException:
-            # That it ended so is what the caller is told; the next pass makes the segment then.
+            # The original error is raised; the next operation writes the segment then.
             with suppress(PolymuxError):
                 self._index.publish()
             raise
@@ -136,7 +137,7 @@ class Addition:
         )
 
     def _still_missing(self) -> list[CatalogueSong]:
-        """Songs whose files are gone; a later file of the pass may have been one of them, moved."""
+        """Songs with missing files, except those found at another path in the meantime."""
         rows = (self._table.at(path) for path in self._missing)
         return [row.song() for row in rows if row is not None]
 
@@ -180,28 +181,28 @@ class Addition:
             return path, "failed", error
         return path, self._write(found), None
 
-    # On the threads of the pool:
+    # Called on the pool's threads:
 
     def examine(self, path: bytes) -> Examined:
-        """Finds out what is to be known of a file, with as little reading as possible.
+        """Examine a file and read no more of it than needed.
 
         Raises:
-            PolymuxError: It cannot be read, or is no recording.
+            PolymuxError: The file cannot be read, or has no audio.
         """
         found = Examined(path, row=self._table.at(path))
         found.state = state = state_of(path)
         if state is None:
             if found.row is None:
                 name = display_name(path)
-                raise InputNotFoundError(f"there is no file {name}", input_name=name)
+                raise InputNotFoundError(f"file not found: {name}", input_name=name)
             return found
         row = found.row
         is_current = row is not None and self._is_current(row.recording)
         if row is not None and is_current and row.state == state:
             return found
         if row is None:
-            # What is no recording shows that at its beginning; to hash it takes all of it, each
-            # time, and it may be a disk of a virtual machine.
+            # Check for audio first: a file without audio is recognized by its start. Hashing would
+            # read a large file, such as a disk image, completely on every scan.
             found.tags = self._tags(path)
         found.content_hash = self._hash(path)
         if row is not None and is_current and row.content_hash == found.content_hash:
@@ -213,7 +214,7 @@ class Addition:
         found.tags = found.tags or self._tags(path)
         if state_of(path) != state:
             name = display_name(path)
-            message = f"{name} was written to while it was read: add it again later"
+            message = f"{name} changed while it was read. Add it again later"
             raise InputChangedError(message, input_name=name)
         return found
 
@@ -242,7 +243,7 @@ class Addition:
             raise _unreadable(path, error) from error
         return digest.digest()
 
-    # On the thread that runs it:
+    # Called on the thread that calls `run`:
 
     def _write(self, found: Examined) -> str:
         if found.state is None:
@@ -254,8 +255,8 @@ class Addition:
                     self._table.touch(found.row, found.state)
             return "unchanged"
         if not (self._is_current(found.recording) or found.parts is not None):
-            # Its last song was removed since it was looked up. Before the transaction: it takes
-            # long, and without a write-ahead log nobody could read meanwhile.
+            # The last song of this recording was removed since `examine`. Fingerprint outside the
+            # transaction: it takes long, and without a write-ahead log it would block readers.
             self._listen(found)
         found.same = self._same(found)
         with self._database.transaction():
@@ -264,12 +265,13 @@ class Addition:
         return outcome
 
     def _put(self, found: Examined, tags: SongTags, state: FileState) -> str:
-        """Writes a song with its recording; gives what it was."""
+        """Write a song with its recording, and return the outcome."""
         recording = self._recording(found)
         if found.row is not None:
             group = None
             if recording != found.row.recording:
-                # Another recording in the same file leaves the group; no song has such a number.
+                # The file now has another recording and leaves its group. IDs of recordings and
+                # songs never overlap, which makes the recording's ID a valid new group ID.
                 group = self._group_of(recording, found) or recording
             self._table.replace(
                 found.row, found.path, state, found.content_hash, tags, recording, group
@@ -288,7 +290,7 @@ class Addition:
         return recording is not None and self._table.is_current(recording, self._parameters)
 
     def _recording(self, found: Examined) -> int:
-        """The recording of what was found; a new one where none has the same peaks."""
+        """Return the recording, or add one if no recording has the same fingerprint."""
         known = found.recording
         if known is not None and self._is_current(known):
             return known
@@ -299,14 +301,14 @@ class Addition:
         return self._table.add_recording(parts, found.duration_s, self._parameters)
 
     def _same(self, found: Examined) -> list[int]:
-        """Recordings of the catalogue that are the same to the ear, of what was listened to."""
+        """Return the recordings of the library that sound the same as a fingerprinted file."""
         if not found.parts:
             return []
         _, frames, first, second = found.parts[0]
         return self._index.current().same_recordings(frames, first, second)
 
     def _group_of(self, recording: int, found: Examined) -> int | None:
-        """The group of songs that are the same to the ear; None for one of its own."""
+        """Return the group of songs that sound the same, or None if there is no such group."""
         for one in (recording, *found.same):
             songs = self._table.of_recording(one)
             if songs:
@@ -317,12 +319,12 @@ class Addition:
 def _checked_workers(workers: int | None) -> int:
     number = media.available_cores() if workers is None else integer("workers", workers)
     if number < 1:
-        raise InvalidRequestError(f"workers={number} is below 1")
+        raise InvalidRequestError(f"workers={number} is invalid (minimum 1)")
     return number
 
 
 def state_of(path: bytes) -> FileState | None:
-    """Size and time of a file; None where there is none. InputUnreadableError for all but files."""
+    """Size and time of a file; None if it does not exist. Only regular files are accepted."""
     try:
         status = os.stat(path)  # noqa: PTH116 - byte for byte
     except (FileNotFoundError, NotADirectoryError):
@@ -331,12 +333,12 @@ def state_of(path: bytes) -> FileState | None:
         raise _unreadable(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         name = display_name(path)
-        raise InputUnreadableError(f"{name} is no regular file", input_name=name)
+        raise InputUnreadableError(f"{name} is not a regular file", input_name=name)
     return FileState(status.st_size, status.st_mtime_ns)
 
 
 def is_there(path: bytes) -> bool:
-    """Whether a path leads to something, where that can be told; else it may."""
+    """Whether a path exists. True if this cannot be determined."""
     try:
         return state_of(path) is not None
     except InputUnreadableError:

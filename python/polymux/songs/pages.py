@@ -1,7 +1,7 @@
-"""What people are shown of a song: its page, its cover, and the addresses of both.
+"""Song pages and cover images, and their URLs.
 
-A cover is PNG, JPEG or WebP by its bytes, else a drawn one. The page is plain HTML that runs
-nothing and loads one picture.
+A cover is a PNG, JPEG or WebP image, detected by its content, or a generated image. The page is
+plain HTML without scripts; it loads only the cover.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from polymux.service.store import Store
     from polymux.songs.results import CatalogueSong
 
-#: Of `SignedAddresses`, behind what links begin with.
+#: Paths of `SignedAddresses` after the base URL.
 PAGES = "/songs/"
 COVER = "/cover"
 DRAWN = "image/svg+xml"
 _EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png", DRAWN: ".svg", "image/webp": ".webp"}
-#: By what a file begins.
+#: Signatures at the start of image files.
 _BEGINNINGS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 _MAX_SIGNATURE_BYTES = 12
-#: Dark enough for white letters.
+#: Dark enough for white text.
 _COLOURS = ("#34557a", "#6b3f66", "#3d6b4a", "#7a4a2e", "#4a4a7d", "#6d5a1f", "#2f6a6d", "#74394a")
 _PICTURE = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="400" height="400" viewBox="0 0 400 400">\
@@ -59,7 +59,7 @@ _PAGE = """\
 </body>
 </html>
 """
-#: The style by its digest (CSP 3, 2.3.1): no other one is taken, wherever it would come from.
+#: The style is allowed by its digest (CSP 3, 2.3.1); all other styles are blocked.
 POLICY = (
     "default-src 'none'; img-src 'self'; style-src 'sha256-"
     f"{b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'; "
@@ -68,7 +68,7 @@ POLICY = (
 
 
 def song_page(song: CatalogueSong, cover: str) -> bytes:
-    """The page in UTF-8: title, artist, album, year and length; nothing of where its file is.
+    """Return the song's page in UTF-8: title, artist, album, year and length, but no file path.
 
     Example:
         >>> import polymux
@@ -98,14 +98,14 @@ def _text(text: str) -> str:
 
 
 class Picture(NamedTuple):
-    """A cover, and what it is by its bytes."""
+    """A cover image with its content type, detected from its bytes."""
 
     content_type: str
     data: bytes
 
 
 def picture_type(data: bytes) -> str | None:
-    r"""What a picture is by its first 12 bytes; None for all but PNG, JPEG and WebP.
+    r"""Detect the type of an image by its first 12 bytes; None unless PNG, JPEG or WebP.
 
     Example:
         >>> from polymux.songs.pages import picture_type
@@ -120,9 +120,9 @@ def picture_type(data: bytes) -> str | None:
 
 
 def cover_of(song: CatalogueSong) -> Picture:
-    """A song's cover as it is now, of 10 MiB at most; else the one that `drawn` makes.
+    """Return a song's current cover if it has at most 10 MiB, else a generated image.
 
-    Whatever the song's file or the picture beside it have become, this gives a picture.
+    Never fails, even if the song's file or the cover file is missing or invalid.
     """
     try:
         cover = song.read_cover()
@@ -133,7 +133,7 @@ def cover_of(song: CatalogueSong) -> Picture:
 
 
 def picture_beside(song: CatalogueSong) -> Path | None:
-    """The file of a song's cover, where that is one of its own that can be shown."""
+    """Return the path of a song's cover if it is a separate image file that can be shown."""
     if song.cover is None or song.cover == EMBEDDED:
         return None
     path = Path(song.cover).absolute()
@@ -145,7 +145,7 @@ def picture_beside(song: CatalogueSong) -> Path | None:
 
 
 def drawn(song: CatalogueSong) -> Picture:
-    """The initials of a song that has no cover, on a colour of its own."""
+    """Generate a cover for a song without one: its initials on a color derived from its name."""
     digest = hashlib.sha256(song.name.encode("utf-8", "replace")).digest()
     colour = _COLOURS[digest[0] % len(_COLOURS)]
     text = _PICTURE.format(colour=colour, initials=escape(initials(song)))
@@ -153,7 +153,7 @@ def drawn(song: CatalogueSong) -> Picture:
 
 
 def initials(song: CatalogueSong) -> str:
-    """The first letters of the first two words of its artist, else of its title."""
+    """Return the initials of the first two words of the artist, else of the title."""
     words = (song.artist or song.title).split()
     letters = [next((char for char in word if char.isalnum()), "") for word in words]
     first = [letter for letter in letters if letter][:2]
@@ -161,12 +161,12 @@ def initials(song: CatalogueSong) -> str:
 
 
 class SignedAddresses:
-    """Pages of a server, by links that work for a while.
+    """URLs of song pages and covers on a server. They are signed and expire.
 
     Args:
-        base_url: What links begin with.
-        store: Whose secrets sign them.
-        retention_s: How long they work, at most.
+        base_url: Prefix of the URLs.
+        store: Store whose secrets sign the URLs.
+        retention_s: Maximum lifetime of the URLs in seconds.
     """
 
     def __init__(self, base_url: str, store: Store, retention_s: float) -> None:
@@ -175,11 +175,11 @@ class SignedAddresses:
         self._retention_s = retention_s
 
     def page(self, song: CatalogueSong) -> str:
-        """At MusicBrainz where its tags say which recording it is; else here."""
+        """URL at MusicBrainz if the tags have the recording's ID, else on this server."""
         return song.url if song.mbid else self._link(f"{PAGES}{song.id}")
 
     def cover(self, song: CatalogueSong) -> str:
-        """Here: where it has none, one is drawn."""
+        """URL of the cover on this server, which generates missing covers."""
         return self._link(f"{PAGES}{song.id}{COVER}")
 
     def _link(self, path: str) -> str:
@@ -187,26 +187,26 @@ class SignedAddresses:
 
 
 def signature(store: Store, path: str, retention_s: float) -> str:
-    """What a link to `path` has behind its question mark; it works no longer than secrets do."""
+    """Return the signed query of a URL. It expires with the secrets at the latest."""
     return store.links.query(path, store.clock() + min(retention_s, store.links.max_lifetime_s))
 
 
 class FileAddresses:
-    """Files of this machine.
+    """URLs of song files and covers on this machine.
 
     Args:
-        folder: Where covers are written that are in no file of their own; made when it is needed.
+        folder: Directory for covers that are not separate files; created when needed.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def page(self, song: CatalogueSong) -> str:
-        """At MusicBrainz where its tags say which recording it is; else its file."""
+        """URL at MusicBrainz if the tags have the recording's ID, else of the file."""
         return song.url
 
     def cover(self, song: CatalogueSong) -> str:
-        """The picture beside it; else a file with the one that is in it, or that is drawn."""
+        """URL of the separate cover file, else a file with the embedded or generated cover."""
         beside = picture_beside(song)
         if beside is not None:
             return beside.as_uri()
@@ -221,13 +221,13 @@ class FileAddresses:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically(path, picture.data, overwrite=True)
         except (OSError, OutputError):
-            # The song was found all the same.
+            # A failure to write the cover must not fail the search.
             return f"data:image/svg+xml;base64,{b64encode(drawn(song).data).decode()}"
         return path.as_uri()
 
 
 def _stem(song: CatalogueSong) -> str:
-    """The same name as long as nothing has changed that a cover comes from."""
+    """Return a file name that changes when the song's file, cover or name changes."""
     try:
         status = song.path.stat()
         state = (status.st_ino, status.st_size, status.st_mtime_ns)

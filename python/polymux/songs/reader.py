@@ -1,4 +1,4 @@
-"""A catalogue that is asked and never written, by a process that lives long."""
+"""Read-only access to a music library in long-running processes."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.songs")
 Result = TypeVar("Result")
 
-#: Whoever asks once and ends shall not read all of the index; who lives long reads it again, for
-#: files may be damaged at any time, and others write new ones.
+#: Delay before the first verification: processes that end after one search must not read the
+#: complete index. It is repeated because files can be damaged or replaced at any time.
 VERIFIED_AFTER_S = 10.0
 VERIFIED_EVERY_S = 24 * 3600.0
-#: An index that is being made anew by then is made to its end, and used by nobody.
+#: Maximum wait at shutdown. A rebuild that takes longer continues, but its result is discarded.
 _MAX_SHUTDOWN_S = 2.0
-#: Of 19, which is the least of all; what is asked meanwhile comes first.
+#: Niceness of background threads, out of 19 (the lowest priority). Requests come first.
 _GENTLE = 10
 
 
 class ReadCatalogue(Catalogue):
-    """A catalogue whose songs others change.
+    """A music library that other processes change.
 
-    What another process adds is found at the next question. Nobody who adds ever waits for this
-    one: it takes the lock of writers for nothing, not even to spare the next reader work. So an
-    index that is missing or damaged is made in memory, and stays there until another process
-    writes one: by adding, or by `Catalogue.check`.
+    Each call sees the songs that other processes have added. This class never takes the write lock,
+    so it never blocks a process that adds songs. A missing or damaged index is therefore rebuilt in
+    memory only, until another process writes one by adding songs or with `Catalogue.check`.
 
-    The files of the index are read in the background some seconds after the first question, and
-    once a day from then on, for what is damaged inside of them shows nowhere else.
+    A background thread verifies the index files some seconds after the first search, and then once
+    a day, because damage inside them has no other symptoms.
     """
 
     def __init__(self, path: Path, *, min_confidence: float | None = None) -> None:
@@ -53,25 +52,25 @@ class ReadCatalogue(Catalogue):
         self._index: _VerifiedIndex = _VerifiedIndex(self.path / "segments", self._database, never)
 
     def close(self) -> None:
-        """Closes the database, and ends what is done in the background."""
+        """Close the database and stop the verification."""
         self._index.stop()
         super().close()
 
 
-class _Stopped(Exception):  # noqa: N818 - no error
-    """The catalogue is closed."""
+class _Stopped(Exception):  # noqa: N818 - not an error
+    """The library was closed."""
 
 
 class _VerifiedIndex(CatalogueIndex):
-    """An index whose files are read whole now and then, once somebody has asked it."""
+    """An index whose files are verified periodically after its first use."""
 
     def __init__(self, folder: Path, database: Database, writing: WritingLock) -> None:
         super().__init__(folder, database, writing)
         self._begun = threading.Lock()
         self._stop = threading.Event()
-        #: Reads the files until it is stopped.
+        #: Verifies the files until `stop` is called.
         self.verification: threading.Thread | None = None
-        #: How many times all of them were read.
+        #: Number of completed verifications.
         self.verified = 0
 
     def current(self) -> SongIndex:
@@ -84,7 +83,7 @@ class _VerifiedIndex(CatalogueIndex):
         return native
 
     def stop(self) -> None:
-        """Ends the reading, but for the file that is being read. Any number of times."""
+        """Stop the verification after the file that is being read. May be called repeatedly."""
         self._stop.set()
         if self.verification is not None:
             self.verification.join(_MAX_SHUTDOWN_S)
@@ -101,15 +100,15 @@ class _VerifiedIndex(CatalogueIndex):
             native = self.current()
             damaged = _gently(lambda: native.verify(self._go_on))
             self.leave(damaged)
-            # By this thread, so that whoever asks next may find it made.
+            # Rebuild on this thread to keep searches from waiting for it.
             if damaged and not self._stop.is_set():
-                _log.warning("it stays in memory until 'polymux songs check' writes it")
+                _log.warning("the new index stays in memory. Run 'polymux songs check' to write it")
                 self.current()
         except _Stopped:
             return
         except PolymuxError as error:
             if not self._stop.is_set():
-                _log.warning("the index of songs could not be verified: %s", error)
+                _log.warning("cannot verify the song index: %s", error)
 
     def _go_on(self) -> None:
         if self._stop.is_set():
@@ -117,9 +116,9 @@ class _VerifiedIndex(CatalogueIndex):
 
 
 def _gently(act: Callable[[], Result]) -> Result:
-    """Has a thread of low priority do it, and those that it starts.
+    """Call a function on a thread of low priority and return its result.
 
-    No thread may take its priority back, so it is not that of the caller, who has more to do.
+    A thread cannot raise its priority again, so the caller's thread is not used.
     """
     done: Future[Result] = Future()
 
@@ -136,22 +135,22 @@ def _gently(act: Callable[[], Result]) -> Result:
 
 
 class _NeverWriting(WritingLock):
-    """A lock that others have."""
+    """A lock that is never acquired, which prevents writing."""
 
     def try_acquire(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
 
 class Library:
-    """The catalogue of a folder whenever it is asked for: also where it comes, goes or is replaced.
+    """The music library in a directory. It may be created, replaced or deleted at any time.
 
-    Any number of threads may use it.
+    Thread-safe.
 
     Args:
-        folder: The folder; nothing needs to be in it.
-        own: One that is open already, to be asked in its place. It is left open. Default: none.
-        min_confidence: As for `Catalogue`, of what is opened here. Default: the catalogue's own.
+        folder: Directory of the library; it may be empty or missing.
+        own: An open `Catalogue` to use instead. `close` does not close it. Default: None.
+        min_confidence: As for `Catalogue`; not used with `own`. Default: that of `Catalogue`.
     """
 
     def __init__(
@@ -164,7 +163,7 @@ class Library:
         self._opened: tuple[tuple[int, int], ReadCatalogue] | None = None
 
     def catalogue(self) -> Catalogue | None:
-        """The catalogue as it is now; None where there is none.
+        """Return the current music library, or None if it does not exist.
 
         Raises:
             CatalogueError: It cannot be opened.
@@ -179,18 +178,18 @@ class Library:
                 return None
             file = (status.st_dev, status.st_ino)
             if self._opened is None or self._opened[0] != file:
-                # The old one is closed when the last thread is done with it.
+                # Threads that use the old one keep it; it closes after the last of them.
                 least = self._min_confidence
                 self._opened = (file, ReadCatalogue(self.folder, min_confidence=least))
             return self._opened[1]
 
     def count(self) -> int:
-        """How many songs it has; 0 where there is no catalogue."""
+        """Return the number of songs; 0 if there is no music library."""
         found = self.catalogue()
         return 0 if found is None else found.count()
 
     def close(self) -> None:
-        """Closes what was opened here."""
+        """Close the library if it was opened here."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -198,11 +197,11 @@ class Library:
 
 
 def health(wanted: Path | None = None) -> dict[str, Any]:
-    """What `polymux doctor` says of the catalogue: whether there is one, and how many songs it has.
+    """Return the state of the music library for `polymux doctor`.
 
     Returns:
-        ``ok``, ``songs``, ``folder`` (None where there is no catalogue), ``problem`` (why it cannot
-        be read, else None) and ``remedy``.
+        ``ok``, ``songs``, ``folder`` (None if there is no library), ``problem`` (why it cannot be
+            read, else None) and ``remedy``.
     """
     folder = served_folder(wanted)
     count, problem = 0, None
@@ -224,9 +223,9 @@ def health(wanted: Path | None = None) -> dict[str, Any]:
 
 
 def health_lines(found: dict[str, Any]) -> list[str]:
-    """The same for people."""
+    """Return the lines of `polymux doctor` for the result of `health`."""
     if found["problem"] is not None:
-        return [f"missing  the catalogue of songs: {found['problem']}"]
+        return [f"missing  music library: {found['problem']}"]
     if not found["ok"]:
-        return [f"absent   songs by their sound and name ({found['remedy']})"]
-    return [f"ok       songs by their sound and name: {told(found['songs'])} in the catalogue"]
+        return [f"absent   music library ({found['remedy']})"]
+    return [f"ok       music library: {told(found['songs'])}"]

@@ -1,4 +1,4 @@
-"""What a catalogue gives: songs, matches, and reports."""
+"""Results of the music library: songs, matches and reports."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _COVER_PX = 160
 
 @dataclass(frozen=True, slots=True)
 class CatalogueSong:
-    """A song of the catalogue: one file.
+    """A song in the music library: one file.
 
     Attributes:
-        id: Its number; never given to another song.
-        path: Where its file was when it was last looked at.
-        title: By its tags, else by the file's name.
-        artist: Empty where nothing says it; so is the next one.
-        album: The album's title.
-        year: Of the release; None where nothing says it.
-        duration_s: Length in seconds.
-        mbid: Id of the recording at MusicBrainz; empty where the tags have none.
-        cover: ``"embedded"`` for a picture in the file itself, else the path of a picture beside
-            it; None where there is neither. `read_cover` gives the picture.
-        group_id: The same number for files of the same recording.
+        id: ID of the song; never reused for another song.
+        path: Path of the file when it was last scanned.
+        title: Title from the tags, else from the file name.
+        artist: Artist; empty if unknown.
+        album: Album title; empty if unknown.
+        year: Year of the release; None if unknown.
+        duration_s: Duration in seconds.
+        mbid: MusicBrainz ID of the recording; empty if the tags do not have it.
+        cover: ``"embedded"`` for a cover image inside the file, the path of an image next to the
+            file, or None. `read_cover` returns the image.
+        group_id: The same number for all files of one recording.
 
     Example:
         >>> import polymux
@@ -65,32 +65,32 @@ class CatalogueSong:
 
     @property
     def name(self) -> str:
-        """Title and artist, as in ``Title - Artist``; the title alone where no artist is known."""
+        """Title and artist as ``Title - Artist``, or only the title if the artist is unknown."""
         return f"{self.title} - {self.artist}" if self.artist else self.title
 
     @property
     def url(self) -> str:
-        """The recording's page at MusicBrainz; else the file's own address, ``file:...``."""
+        """The recording's page at MusicBrainz, else the ``file:`` URL of the file."""
         if self.mbid:
             return f"https://musicbrainz.org/recording/{self.mbid}"
         return self.path.absolute().as_uri()
 
     def read_cover(self) -> Cover | None:
-        """The cover as it is now.
+        """Read the current cover image.
 
         Returns:
-            None where there is none, or where the picture has over 10 MiB.
+            The cover; None if it does not exist or is larger than 10 MiB.
 
         Raises:
-            InputError: The file cannot be read, or is gone.
-            MediaError: It is no longer a recording.
+            InputError: The file is missing or cannot be read.
+            MediaError: The file is no longer a valid media file.
         """
         from polymux.songs.tags import read_cover
 
         return read_cover(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values; what no text can hold of a path is escaped."""
+        """Return all fields as JSON-compatible values. Invalid characters in paths are escaped."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["path"] = printable(str(self.path))
         if self.cover is not None:
@@ -98,13 +98,13 @@ class CatalogueSong:
         return plain
 
     def _repr_html_(self) -> str:
-        """A card for notebooks."""
+        """Return a card for notebooks."""
         try:
             picture = self.read_cover()
         except PolymuxError:
-            picture = None  # The file is gone; what is known of it is not.
+            picture = None  # The file is missing; show the other fields.
         shown = "" if picture is None else image(picture.mime_type, picture.data, _COVER_PX)
-        # The file's own address is not shown: no browser follows it, and it tells its folder.
+        # File URLs are not shown: browsers do not open them, and they reveal the directory.
         name = link(self.url, self.name) if is_address(self.url) else escaped(self.name)
         facts = [escaped(self.album)] if self.album else []
         facts += [str(self.year)] if self.year is not None else []
@@ -114,11 +114,11 @@ class CatalogueSong:
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp(HtmlReprMixin):
-    """The song that would have been named without the one that was.
+    """The second best match.
 
     Attributes:
-        song: It.
-        confidence: From 0 to 1.
+        song: The song.
+        confidence: Confidence from 0 to 1.
     """
 
     song: CatalogueSong
@@ -127,19 +127,20 @@ class RunnerUp(HtmlReprMixin):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The song that a piece of sound is of.
+    """The song that matches a recording.
 
     Attributes:
-        song: It; of several files of one recording, the one that was added first.
-        offset_s: Where in the song the sound begins, in seconds; in that file of the recording
-            which is most like the sound.
-        speed: How much faster than the song the sound is played, so that it is higher too: 1.02
-            for two percent. 1.0 where only one of the next two has changed.
-        tempo: How much faster it goes.
-        pitch: How much higher it sounds, as a factor of frequencies.
-        confidence: How sure this is, from 0 to 1.
-        runner_up: The next best song that is no other file of the same; None where there is none
-            among the twelve best recordings.
+        song: The matching song. If several files have the same recording, the one that was added
+            first.
+        offset_s: Position in the song where the recording starts, in seconds. It refers to the file
+            of the recording that matches best.
+        speed: Playback speed relative to the song, with tempo and pitch changed together: 1.02 is
+            two percent faster. 1.0 if only the tempo or only the pitch differs.
+        tempo: Tempo relative to the song.
+        pitch: Pitch relative to the song, as a frequency ratio.
+        confidence: Confidence from 0 to 1.
+        runner_up: The next best song that is not another file of the same recording; None if the
+            twelve best recordings are all of this song.
     """
 
     song: CatalogueSong
@@ -151,7 +152,7 @@ class Match:
     runner_up: RunnerUp | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values."""
+        """Return all fields as JSON-compatible values."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["song"] = self.song.to_dict()
         if self.runner_up is not None:
@@ -160,7 +161,7 @@ class Match:
         return plain
 
     def _repr_html_(self) -> str:
-        """The song's card for notebooks, and how sure this is."""
+        """Return the song's card with the match details for notebooks."""
         facts = [("at", clock(self.offset_s)), ("confidence", f"{self.confidence:.0%}")]
         for name in ("speed", "tempo", "pitch"):
             factor = getattr(self, name)
@@ -174,19 +175,18 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class AddProgress(HtmlReprMixin):
-    """A file that was looked at.
+    """Progress of `Catalogue.add` or `Catalogue.rescan` after one file.
 
     Attributes:
-        path: Which.
-        outcome: ``"added"``, ``"updated"`` (its sound or tags are others than before), ``"moved"``
-            (known from another place, where it is no longer), ``"duplicate"`` (the same file is
-            known from another place, too), ``"unchanged"``, ``"missing"`` (of `rescan`) or
-            ``"failed"``.
-        error: Why it failed; None for all else.
-        done: Files looked at so far.
-        total: Files in all.
-        audio_s: Sound listened to so far, in seconds.
-        elapsed_s: Seconds since the start.
+        path: Path of the file.
+        outcome: ``"added"``, ``"updated"`` (its audio or tags have changed), ``"moved"`` (known
+            from another path that no longer exists), ``"duplicate"`` (the same file also exists at
+            another path), ``"unchanged"``, ``"missing"`` (only in `rescan`) or ``"failed"``.
+        error: The error if the outcome is ``"failed"``, else None.
+        done: Number of files processed so far.
+        total: Total number of files.
+        audio_s: Audio fingerprinted so far, in seconds.
+        elapsed_s: Elapsed time in seconds.
     """
 
     path: Path
@@ -200,11 +200,11 @@ class AddProgress(HtmlReprMixin):
 
 @dataclass(frozen=True, slots=True)
 class FailedFile(HtmlReprMixin):
-    """A file that is not in the catalogue.
+    """A file that could not be added.
 
     Attributes:
-        path: Which.
-        error: Why.
+        path: Path of the file.
+        error: The error.
     """
 
     path: Path
@@ -213,19 +213,20 @@ class FailedFile(HtmlReprMixin):
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """What became of the files that were to be added.
+    """Report of `Catalogue.add` or `Catalogue.rescan`.
 
     Attributes:
-        added: New songs.
-        updated: Songs whose files have changed.
-        moved: Songs whose files lie elsewhere now.
-        duplicates: New songs whose files are copies of others.
-        unchanged: Songs that are as they were.
-        missing: Songs whose files are gone; only `rescan` looks for them, and keeps them.
-        failed: Files that are no music or cannot be read, and folders that cannot be read.
-        audio_s: Sound listened to, in seconds.
-        elapsed_s: Time it took.
-        cancelled: Whether it was ended before its end.
+        added: Number of new songs.
+        updated: Number of songs whose files have changed.
+        moved: Number of songs whose files have moved.
+        duplicates: Number of new songs whose files are copies of other songs.
+        unchanged: Number of unchanged songs.
+        missing: Songs whose files are missing. Only `rescan` reports them; they stay in the
+            library.
+        failed: Files that are not music or cannot be read, and directories that cannot be read.
+        audio_s: Fingerprinted audio in seconds.
+        elapsed_s: Elapsed time in seconds.
+        cancelled: Whether the operation was canceled.
     """
 
     added: int = 0
@@ -240,27 +241,27 @@ class AddReport:
     cancelled: bool = False
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return a table for notebooks."""
         names = ("added", "updated", "moved", "duplicates", "unchanged")
         facts = [(name, str(getattr(self, name))) for name in names if getattr(self, name)]
         facts += [("missing", str(len(self.missing)))] if self.missing else []
-        facts.append(("listened to", f"{clock(self.audio_s)} in {self.elapsed_s:.1f} s"))
+        facts.append(("fingerprinted", f"{clock(self.audio_s)} in {self.elapsed_s:.1f} s"))
         if self.cancelled:
-            facts.append(("ended", "before its end"))
+            facts.append(("status", "canceled"))
         failed = [(escaped(one.path.name), escaped(one.error)) for one in self.failed]
         return key_values(facts) + (table(failed, ("failed", "why")) if failed else "")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Whether a catalogue is whole.
+    """Report of `Catalogue.check`.
 
     Attributes:
-        problems: What is wrong with its database; empty where nothing is.
-        damaged_segments: Files of the index that cannot be used. They were made anew.
-        missing: Songs whose files are gone.
-        stale: Songs that must be listened to again, by `rescan`: another release of polymux has
-            described their sound.
+        problems: Problems of the database, or an empty tuple.
+        damaged_segments: Damaged index files. They have been rebuilt.
+        missing: Songs whose files are missing.
+        stale: Songs that `rescan` must fingerprint again, because another version of polymux has
+            added them.
     """
 
     problems: tuple[str, ...] = ()
@@ -270,33 +271,34 @@ class CheckReport:
 
     @property
     def is_whole(self) -> bool:
-        """Nothing is wrong with what the catalogue keeps; files may be missing."""
+        """Whether the library has no problems. Missing files do not count as problems."""
         return not self.problems and not self.damaged_segments and not self.stale
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        told = "everything is as it should be" if self.is_whole else "something is wrong"
-        rows = [("catalogue", told)]
+        """Return a table for notebooks."""
+        told = "no problems" if self.is_whole else "problems found"
+        rows = [("music library", told)]
         rows += [("problem", escaped(one)) for one in self.problems[:MAX_ROWS]]
-        rows += [("index made anew", escaped(one)) for one in self.damaged_segments[:MAX_ROWS]]
+        rows += [("rebuilt index file", escaped(one)) for one in self.damaged_segments[:MAX_ROWS]]
         rows += _songs_html("missing", self.missing) + _songs_html(
-            "to be listened to again", self.stale
+            "outdated fingerprint", self.stale
         )
         return table(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueStatistics:
-    """How much a catalogue holds.
+    """Statistics of a music library.
 
     Attributes:
-        songs: Files.
-        recordings: Different recordings among them.
-        groups: Groups of recordings that are the same to the ear.
-        duration_s: Sound of all songs, in seconds.
-        database_bytes: Size of the database.
-        library: Which SQLite keeps it.
-        index: Of the index: ``songs``, ``segments``, ``bytes``, ``memory_bytes``, ``postings``.
+        songs: Number of songs (files).
+        recordings: Number of different recordings.
+        groups: Number of groups of recordings that sound the same.
+        duration_s: Total duration of all songs in seconds.
+        database_bytes: Size of the database in bytes.
+        library: Name and version of the SQLite library in use.
+        index: Statistics of the song index: ``songs``, ``segments``, ``bytes``, ``memory_bytes``,
+            ``postings``.
     """
 
     songs: int
@@ -308,7 +310,7 @@ class CatalogueStatistics:
     index: dict[str, int] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return a table for notebooks."""
         return key_values(
             [
                 ("songs", self.songs),

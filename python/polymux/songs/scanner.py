@@ -1,4 +1,4 @@
-"""The files of folders that may be music."""
+"""Search for possible music files in directories."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequ
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-#: What lies beside music and is none. All else is opened: the content says what a file is.
+#: Extensions of files that are never music. All other files are opened and checked.
 _NO_MUSIC = frozenset(
     b".accurip .avif .bmp .cfg .conf .css .csv .cue .db .doc .docx .epub .ffp .gif .heic .htm "
     b".html .ico .ini .jpeg .jpg .js .json .lnk .log .lrc .m3u .m3u8 .md .md5 .mid .midi .nfo "
     b".ods .odt .part .pdf .pls .png .py .rtf .sfv .sha256 .sqlite .srt .sub .svg .tif .tiff "
     b".toml .torrent .txt .url .vtt .webp .xlsx .xml .xspf .yaml .yml .zip".split()
 )
-#: Beginnings of what a catalogue writes into its folder.
+#: Prefixes of the files that a music library writes to its directory.
 _OWN = (b"songs.sqlite3", b"segments", b"lock")
 
 
 def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
-    """A source's absolute path, byte for byte, without links being followed.
+    """Return the absolute path of a source in bytes, without resolving symlinks.
 
     Raises:
-        InvalidRequestError: It is empty.
-        InputNotFoundError: There is no such file.
-        InputUnreadableError: It cannot be looked at.
+        InvalidRequestError: The path is empty.
+        InputNotFoundError: The file does not exist.
+        InputUnreadableError: The file cannot be accessed.
     """
     path = absolute_path(source)
     name = display_name(path)
     try:
         os.stat(path)  # noqa: PTH116
     except FileNotFoundError:
-        raise InputNotFoundError(f"there is no file {name}", input_name=name) from None
+        raise InputNotFoundError(f"file not found: {name}", input_name=name) from None
     except OSError as error:
         raise InputUnreadableError(
             f"cannot read {name}: {error.strerror}", input_name=name, errno=error.errno
@@ -45,40 +45,39 @@ def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> b
 
 
 def absolute_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
-    """A path from the root, byte for byte, without links being followed.
+    """Return an absolute path in bytes, without resolving symlinks.
 
     Raises:
-        InvalidRequestError: It is empty: a variable without a value, and not the current folder.
+        InvalidRequestError: The path is empty, for example because a variable is not set.
     """
     from polymux.media.inputs import path_bytes
 
     path = path_bytes(source)
     if not path:
-        raise InvalidRequestError("an empty text is no path of a song or folder")
+        raise InvalidRequestError("invalid path: empty string")
     return os.path.abspath(path)  # noqa: PTH100
 
 
 def several(sources: Any) -> list[Any]:
-    """The sources, one or several."""
     if isinstance(sources, (str, os.PathLike)):
         return [sources]
     if isinstance(sources, (bytes, bytearray, memoryview)):
-        raise TypeError(f"a song of the catalogue is a file: give its path, not {shown(sources)}")
+        raise TypeError(f"sources: must be paths of files, not {shown(sources)}")
     return list(sources)
 
 
 def files_of(
     paths: Iterable[bytes], own: str | os.PathLike[str]
 ) -> tuple[list[bytes], list[tuple[bytes, OSError]]]:
-    """The files, and those of the folders, each of them once.
+    """Return all files, including those in directories, without duplicates.
 
     Args:
-        paths: Absolute ones. One that leads to nothing counts as a file.
-        own: The catalogue's folder, which may lie in one of them or be it: what the catalogue
-            writes there is left out.
+        paths: Absolute paths. A missing path counts as a file.
+        own: Directory of the library, which may be inside or equal to one of the paths. The files
+            that the library writes there are skipped.
 
     Returns:
-        The files, and what could not be looked into, with the reasons.
+        The files, and the paths that could not be read, with their errors.
     """
     files: dict[bytes, None] = {}
     unread: dict[bytes, OSError] = {}
@@ -93,11 +92,11 @@ def files_of(
 def _files_below(
     folder: bytes, on_error: Callable[[bytes, OSError], object], own: str | os.PathLike[str]
 ) -> Iterator[bytes]:
-    """The files of a folder that may be music, at any depth, in the order of their names.
+    """Yield possible music files of a directory at any depth, sorted by name.
 
-    Left out are those whose names begin with a dot or say that they are something else. Links to
-    folders are followed, each folder is entered once: a circle of links ends. `on_error` is told
-    of folders that cannot be read, and of links whose ends cannot be looked at.
+    Files are skipped if their names start with a dot or have an extension of another file type.
+    Symlinks to directories are followed. Each directory is visited once, which ends cycles.
+    Directories and links that cannot be read are passed to `on_error`.
     """
     entered: set[tuple[int, int]] = set()
     own_folder = _identity(own)
@@ -131,7 +130,7 @@ def _files_below(
 
 
 def _identity(path: str | bytes | os.PathLike[str]) -> tuple[int, int]:
-    """What a folder is told from others by, whatever path leads to it."""
+    """Return the device and inode of a directory, which are the same for all its paths."""
     status = os.stat(path)  # noqa: PTH116 - byte for byte
     return status.st_dev, status.st_ino
 

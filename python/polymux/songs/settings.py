@@ -1,4 +1,4 @@
-"""Which catalogue of songs is used, and from which confidence a song is named."""
+"""Settings of the music library: its directory and the minimum confidence."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from polymux.media.options import number
 
 _log = logging.getLogger("polymux.songs")
 
-#: Of a catalogue's folder.
+#: File name in the directory of a music library.
 DATABASE = "songs.sqlite3"
-#: What makes a catalogue, for whoever has none.
-REMEDY = "'polymux songs add FOLDER' puts your own music into the catalogue that is asked"
+#: Instruction in messages for users whose music library is empty.
+REMEDY = "run 'polymux songs add FOLDER' to add your music"
 
-#: The confidence from which a song is named. Below this range the first result would be a guess,
-#: above it hardly any song would be named.
+#: Allowed range of the minimum confidence. Below it, a match would be a guess; above it, hardly any
+#: song would match.
 CONFIDENCE = {"rule": Rule("float", min=0.5, max=0.99)}
 
 
@@ -40,7 +40,7 @@ class SongSettings:
             `polymux.Catalogue`.
 
     Raises:
-        InvalidRequestError: The confidence is out of its range.
+        InvalidRequestError: The confidence is out of range.
 
     Example:
         >>> from polymux.songs.settings import SongSettings
@@ -57,13 +57,13 @@ class SongSettings:
 
 
 def catalogue_folder(path: str | os.PathLike[str] | None = None) -> Path:
-    """The catalogue's folder: the one given, else ``POLYMUX_CATALOGUE``, else the configuration.
+    """Return the directory of the music library.
 
-    The configuration file has it as ``catalogue`` in ``[songs]``. Without any of them it is
-    ``polymux/songs`` in the XDG folder for data.
+    It is the first of these: the argument, ``POLYMUX_CATALOGUE``, ``catalogue`` in ``[songs]`` of
+    the configuration file, and ``polymux/songs`` in the XDG data directory.
 
     Raises:
-        InvalidRequestError: The configuration file cannot be read, or is wrong.
+        InvalidRequestError: The configuration file is invalid or cannot be read.
 
     Example:
         >>> from polymux.songs.settings import catalogue_folder
@@ -74,36 +74,36 @@ def catalogue_folder(path: str | os.PathLike[str] | None = None) -> Path:
     if named:
         return Path(named).expanduser().absolute()
     folder = os.environ.get("XDG_DATA_HOME", "")
-    if not os.path.isabs(folder):  # noqa: PTH117 - the specification has relative ones ignored
+    if not os.path.isabs(folder):  # noqa: PTH117 - the XDG specification ignores relative paths
         folder = os.path.expanduser("~/.local/share")  # noqa: PTH111
     return Path(folder).absolute() / "polymux" / "songs"
 
 
 def made_folder(folder: Path) -> Path:
-    """The same, made where there is none.
+    """Create the directory unless it exists, and return it.
 
     Raises:
-        CatalogueError: It cannot be made, or has a name that is no text.
+        CatalogueError: It cannot be created, or its path is not valid UTF-8.
     """
     try:
         str(folder).encode()
     except UnicodeEncodeError:
-        # SQLite takes names as UTF-8 alone.
+        # SQLite only accepts UTF-8 paths.
         raise CatalogueError(
-            f"the catalogue {display_name(os.fsencode(folder))} has a path that is no UTF-8"
+            f"music library {display_name(os.fsencode(folder))}: the path is not valid UTF-8"
         ) from None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CatalogueError(
-            f"the catalogue {display_name(folder.as_posix())} cannot be made: {error.strerror}",
+            f"cannot create music library {display_name(folder.as_posix())}: {error.strerror}",
             errno=error.errno,
         ) from error
     return folder
 
 
 def checked_confidence(value: float | None) -> float | None:
-    """The least confidence of a song that is named; None for what the core was measured with."""
+    """Return the valid minimum confidence; None selects the default of the native core."""
     if value is None:
         return None
     least = number("min_confidence", value)
@@ -122,10 +122,10 @@ def _configured() -> str | None:
 
 
 def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:
-    """The folder of the catalogue that is asked; None where none is named and there is none.
+    """Return the directory of the library to use, or None if the default library does not exist.
 
     Args:
-        wanted: The one that is named; None for the default one.
+        wanted: Configured directory; None for the default one.
 
     Example:
         >>> from polymux.songs.settings import served_folder
@@ -137,14 +137,14 @@ def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:
     try:
         folder = catalogue_folder()
     except InvalidRequestError as error:
-        # Said where the catalogue is asked for by name; all else works without it.
-        _log.warning("no catalogue of songs: %s", error)
+        # Only an explicit use of the library needs to fail: all other operations work without it.
+        _log.warning("music library not available: %s", error)
         return None
     return folder if (folder / DATABASE).is_file() else None
 
 
 def told(count: int) -> str:
-    """How many songs there are, for people.
+    """Return a number of songs as text.
 
     Example:
         >>> from polymux.songs.settings import told

@@ -1,4 +1,4 @@
-"""The rows of a catalogue: songs, their recordings, and what has changed."""
+"""Rows of a music library's database: songs, recordings and changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS = (
     "songs.id, path, size_bytes, mtime_ns, content_hash, title, artist, album, year, "
     "songs.duration_s, mbid, cover, group_id, recording"
 )
-#: What is written of a song, and the values; its length is that of its recording.
+#: Columns that are written for a song, and their values. The duration comes from the recording.
 _WRITTEN = (
     "path, size_bytes, mtime_ns, content_hash, title, artist, album, year, mbid, cover, group_id, "
     "recording, title_folded, artist_folded, duration_s"
@@ -30,22 +30,22 @@ _VALUES = (
     "(SELECT duration_s FROM recordings WHERE id = ?12)"
 )
 _AT_ONCE = 500
-#: The tables of full text search.
+#: Tables of full-text search.
 _SEARCHED = ("words", "trigrams")
 
-#: First frame, number of frames, peaks of both windows: as the core gives them.
+#: First frame, number of frames, and peaks of both windows, from the native core.
 Part = tuple[int, int, bytes, bytes]
 
 
 class FileState(NamedTuple):
-    """By what an unchanged file is known without reading it."""
+    """Size and time of a file. If both are unchanged, the file is not read again."""
 
     size_bytes: int
     mtime_ns: int
 
 
 class SongRow(NamedTuple):
-    """A song as it is kept."""
+    """A row of the table ``songs``."""
 
     id: int
     path: bytes
@@ -64,7 +64,7 @@ class SongRow(NamedTuple):
 
     @property
     def state(self) -> FileState:
-        """What its file was when it was read."""
+        """The state of the file when it was last read."""
         return FileState(self.size_bytes, self.mtime_ns)
 
     def song(self) -> CatalogueSong:
@@ -83,12 +83,12 @@ class SongRow(NamedTuple):
 
 
 def signed(parameters: int) -> int:
-    """A hash of 64 bits as SQLite's integers hold it."""
+    """Convert an unsigned 64-bit hash to a signed integer for SQLite."""
     return parameters - (1 << 64) if parameters >= 1 << 63 else parameters
 
 
 def digest_of(parts: Iterable[Part]) -> bytes:
-    """The same for the same peaks, whatever else their files hold."""
+    """Return a digest of a fingerprint; it does not depend on other content of the file."""
     digest = hashlib.blake2b(digest_size=16)
     for first_frame, frames, peaks_1, peaks_2 in parts:
         digest.update(b"%d %d %d %d\n" % (first_frame, frames, len(peaks_1), len(peaks_2)))
@@ -100,7 +100,7 @@ def digest_of(parts: Iterable[Part]) -> bytes:
 class SongTable:
     """Reads and writes rows.
 
-    What writes belongs into one of the database's transactions.
+    Call the writing methods inside one of the database's transactions.
     """
 
     def __init__(self, database: Database) -> None:
@@ -112,31 +112,31 @@ class SongTable:
         return next(self._of("WHERE songs.id = ?", number), None)
 
     def at(self, path: bytes) -> SongRow | None:
-        """The song of a file."""
+        """Return the song with this path."""
         return next(self._of("WHERE path = ?", path), None)
 
     def below(self, folder: bytes) -> list[SongRow]:
-        """The songs of a folder, at any depth."""
+        """Return the songs in a directory, at any depth."""
         prefix = folder.rstrip(b"/") + b"/"
         after = prefix[:-1] + b"0"  # "0" follows "/".
         return list(self._of("WHERE path > ? AND path < ?", prefix, after))
 
     def with_content(self, content_hash: bytes) -> list[SongRow]:
-        """The songs whose files are the same, byte for byte."""
+        """Return the songs whose files have the same bytes."""
         return list(self._of("WHERE content_hash = ? ORDER BY songs.id", content_hash))
 
     def of_recording(self, recording: int) -> list[SongRow]:
-        """The songs that are of one recording, the one known longest first."""
+        """Return the songs of a recording, oldest first."""
         return list(self._of("WHERE recording = ? ORDER BY songs.id", recording))
 
     def first_like(self, recording: int) -> SongRow | None:
-        """Of the songs that are the same to the ear as a recording, the one known longest."""
+        """Return the oldest of the songs that sound the same as a recording."""
         group = "SELECT group_id FROM songs WHERE recording = ? ORDER BY id LIMIT 1"
         same = f"WHERE group_id = ({group}) ORDER BY songs.id LIMIT 1"
         return next(self._of(same, recording), None)
 
     def every(self) -> Iterator[SongRow]:
-        """All songs by their numbers. Some hundred are read at a time, so it may take long."""
+        """Iterate over all songs by ID. Rows are read in batches; no read stays open meanwhile."""
         after = 0
         while True:
             found = list(self._of("WHERE songs.id > ? ORDER BY songs.id LIMIT ?", after, _AT_ONCE))
@@ -146,26 +146,26 @@ class SongTable:
             after = found[-1].id
 
     def many(self, numbers: list[int]) -> dict[int, SongRow]:
-        """Songs by their numbers; those that are gone are left out."""
+        """Return songs by ID. Missing songs are left out."""
         marks = ",".join("?" * len(numbers))
         return {one.id: one for one in self._of(f"WHERE songs.id IN ({marks})", *numbers)}
 
     def _of(self, condition: str, *values: object) -> Iterator[SongRow]:
-        query = f"SELECT {_COLUMNS} FROM songs {condition}"  # noqa: S608 - of this file alone
+        query = f"SELECT {_COLUMNS} FROM songs {condition}"  # noqa: S608 - of constants
         return (SongRow(*row) for row in self._read(query, values))
 
     def is_current(self, recording: int, parameters: int) -> bool:
-        """Whether a recording was described as this release of polymux does it."""
+        """Whether a recording was fingerprinted with the current parameters."""
         query = "SELECT 1 FROM recordings WHERE id = ? AND parameters = ?"
         return bool(self._read(query, (recording, signed(parameters))))
 
     def stale(self, parameters: int) -> list[SongRow]:
-        """The songs whose recordings were described in another way."""
+        """Return the songs whose recordings were fingerprinted with other parameters."""
         join = "JOIN recordings ON recordings.id = recording WHERE parameters != ?"
         return list(self._of(f"{join} ORDER BY songs.id", signed(parameters)))
 
     def recording_like(self, digest: bytes, parameters: int) -> int | None:
-        """The recording that has the same peaks; to be asked within a transaction."""
+        """Return the recording with the same fingerprint. Call this inside a transaction."""
         found = self._write(
             "SELECT id FROM recordings WHERE digest = ? AND parameters = ?",
             (digest, signed(parameters)),
@@ -173,7 +173,7 @@ class SongTable:
         return found[0][0] if found else None
 
     def add_recording(self, parts: list[Part], duration_s: float, parameters: int) -> int:
-        """Writes what a recording sounds like; gives its number."""
+        """Write a recording with its fingerprint and return its ID."""
         ((number,),) = self._write("INSERT INTO changes (removed) VALUES (NULL) RETURNING sequence")
         self._write(
             "INSERT INTO recordings VALUES (?, ?, ?, ?)",
@@ -187,7 +187,7 @@ class SongTable:
         return int(number)
 
     def _forget_recording(self, number: int) -> None:
-        """Removes it where no song is left of it."""
+        """Remove a recording if it has no songs left."""
         if self._write("SELECT 1 FROM songs WHERE recording = ? LIMIT 1", (number,)):
             return
         self._write("DELETE FROM recordings WHERE id = ?", (number,))
@@ -202,7 +202,7 @@ class SongTable:
         recording: int,
         group_id: int | None,
     ) -> int:
-        """Writes a new song; gives its number. Without a group it has one of its own."""
+        """Write a new song and return its ID. Without a group it starts a new one."""
         ((number,),) = self._write(
             f"INSERT INTO songs ({_WRITTEN}) VALUES ({_VALUES}) RETURNING id",  # noqa: S608
             _values(path, state, content_hash, tags, group_id or 0, recording),
@@ -213,9 +213,10 @@ class SongTable:
         return int(number)
 
     def _name(self, number: int, tags: SongTags) -> None:
-        """Has a song found by its names.
+        """Add a song to full-text search.
 
-        No triggers do it: SQLite before 3.41 takes full text search in them for unsafe.
+        Triggers are not used, because SQLite before 3.41 rejects full-text tables in them as
+        unsafe.
         """
         for table in _SEARCHED:
             self._write(
@@ -226,7 +227,7 @@ class SongTable:
         self._learn_words(tags)
 
     def _unname(self, number: int) -> None:
-        """Takes back `_name`, while the song still has these names."""
+        """Undo `_name` while the song still has the same names."""
         for table in _SEARCHED:
             self._write(
                 f"INSERT INTO {table} ({table}, rowid, title_folded, artist_folded) "  # noqa: S608
@@ -253,7 +254,7 @@ class SongTable:
         recording: int,
         group_id: int | None = None,
     ) -> None:
-        """Writes a song anew, whose file is another or elsewhere now."""
+        """Update the row of a song whose file has changed or moved."""
         self._unname(row.id)
         group = row.group_id if group_id is None else group_id
         self._write(
@@ -265,7 +266,7 @@ class SongTable:
             self._forget_recording(row.recording)
 
     def touch(self, row: SongRow, state: FileState) -> None:
-        """Notes that a file has another time and is the same."""
+        """Update the stored time of a file with unchanged content."""
         self._write("UPDATE songs SET size_bytes = ?, mtime_ns = ? WHERE id = ?", (*state, row.id))
 
     def remove(self, row: SongRow) -> None:
@@ -274,10 +275,10 @@ class SongTable:
         self._forget_recording(row.recording)
 
     def remove_path(self, path: bytes) -> int:
-        """Removes the song of a file, or all of a folder, of which nothing new is taken from now.
+        """Remove the song of a file, or all songs of a directory, which is no longer scanned.
 
         Returns:
-            How many there were.
+            The number of removed songs.
         """
         row = self.at(path)
         rows = self.below(path) if row is None else [row]
@@ -287,11 +288,11 @@ class SongTable:
         return len(rows)
 
     def roots(self) -> list[bytes]:
-        """The folders that were added."""
+        """Return the added directories."""
         return [path for (path,) in self._read("SELECT path FROM roots ORDER BY path")]
 
     def add_root(self, folder: bytes) -> None:
-        """Notes a folder, of which `rescan` takes what is new."""
+        """Register a directory. `rescan` adds its new files."""
         self._write("INSERT OR IGNORE INTO roots VALUES (?)", (folder,))
 
     def remove_root(self, folder: bytes) -> None:
@@ -302,7 +303,7 @@ class SongTable:
         return found
 
     def counts(self) -> tuple[int, int, int, float]:
-        """Songs, recordings, groups, and seconds of all songs."""
+        """Return the numbers of songs, recordings and groups, and the total duration in seconds."""
         ((songs, groups, duration_s),) = self._read(
             "SELECT count(*), count(DISTINCT group_id), total(duration_s) FROM songs"
         )

@@ -1,4 +1,4 @@
-"""What a file says of itself: title, artist, cover."""
+"""Metadata of music files: title, artist and cover."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BETWEEN = re.compile(r"\s+[-\u2013\u2014]\s+")
 
 
 class SongTags(NamedTuple):
-    """What is known of a song; empty where nothing is."""
+    """Metadata of a song; unknown fields are empty."""
 
     title: str
     artist: str
@@ -37,9 +37,9 @@ class SongTags(NamedTuple):
 
 
 def tags_of(path: bytes, info: MediaInfo) -> SongTags:
-    """What a file's tags say, and for want of a title its name."""
+    """Return the metadata from a file's tags. Without a title, it comes from the file name."""
     tags: dict[str, str] = {}
-    # Ogg and Opus have them on the stream, all others on the container; the stream knows best.
+    # Ogg and Opus have tags on the stream, other formats on the container. The stream's come first.
     streams = [one.tags for one in info.streams if one.index == info.best_audio_stream]
     for found in (*streams, info.tags):
         for name, value in found.items():
@@ -65,7 +65,7 @@ def tags_of(path: bytes, info: MediaInfo) -> SongTags:
 
 
 def named(path: bytes) -> tuple[str, str]:
-    """Artist and title by a file's name, such as ``01 Artist - Title.mp3``.
+    """Return artist and title from a file name such as ``01 Artist - Title.mp3``.
 
     Example:
         >>> from polymux.songs.tags import named
@@ -82,7 +82,7 @@ def named(path: bytes) -> tuple[str, str]:
 
 
 def cover_beside(path: bytes) -> bytes | None:
-    """The picture in a file's folder that shows its cover; None where there is none."""
+    """Return the path of a cover image in the file's directory, or None."""
     folder = os.path.dirname(path)  # noqa: PTH120
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208
@@ -98,7 +98,7 @@ def cover_beside(path: bytes) -> bytes | None:
 
 
 def read_cover(song: CatalogueSong) -> Cover | None:
-    """The picture that a song's `cover` speaks of; None where there is none of at most 10 MiB."""
+    """Read the cover image of a song; None if it is missing or larger than 10 MiB."""
     if song.cover is None:
         return None
     if song.cover == EMBEDDED:
@@ -122,7 +122,7 @@ def _picture(path: Path) -> Cover | None:
 
 
 def read_start(path: Path, max_bytes: int) -> bytes:
-    """The beginning of a file; of what is none, such as a pipe that nobody writes to, nothing."""
+    """Read the start of a file; empty unless it is a regular file. Never blocks on a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(max_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""

@@ -1,10 +1,10 @@
-"""Texts as they are compared: without capitals, marks and signs."""
+"""Normalization of text for comparison: no case, diacritics or punctuation."""
 
 from __future__ import annotations
 
 import unicodedata
 
-#: Letters that no decomposition of Unicode leads to the ones that people type for them.
+#: Letters that Unicode does not decompose to the letters that people type instead.
 _LETTERS = str.maketrans(
     {
         "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h",
@@ -12,7 +12,7 @@ _LETTERS = str.maketrans(
         "ɖ": "d", "ɛ": "e", "ɔ": "o", "ə": "e", "ŉ": "n", "ẞ": "ss", "ƙ": "k", "ƴ": "y", "ɲ": "n",
     }
 )  # fmt: skip
-#: Between letters of one word; people leave them out.
+#: Characters inside words that people often omit.
 _INSIDE_WORDS = str.maketrans(
     dict.fromkeys("'\u2018\u2019\u201b\u02bc\u02b9\u0060\u00b4\u2032", "")
 )
@@ -20,16 +20,16 @@ _KEPT = ("L", "N")
 _MARKS = ("Mn", "Me")
 _CONTROLS = ("Cc", "Cs", "Zl", "Zp")
 _MAX_TEXT_CHARACTERS = 500
-#: An error in a shorter word makes it any other; longer ones are no words.
+#: In a shorter word an error would match any other word; a longer string is not a word.
 MIN_MISSPELLED_CHARACTERS = 3
 MAX_MISSPELLED_CHARACTERS = 40
 
 
 def folded(text: str) -> str:
-    """A text as it is compared: small letters and digits, words parted by one space.
+    """Normalize text to lowercase letters and digits, with single spaces between words.
 
-    Compatible forms are one (NFKD), marks are left out, signs part words; but an apostrophe does
-    not. A text of signs alone stays as it is, in small letters: there are such titles.
+    Compatibility forms are unified (NFKD) and diacritics removed. Punctuation separates words,
+    except apostrophes. Text of punctuation alone is only lowercased, because such titles exist.
 
     Example:
         >>> from polymux.songs.text_normalization import folded
@@ -42,7 +42,7 @@ def folded(text: str) -> str:
         spaced = "".join(one if one.isalnum() else " " for one in plain)
     else:
         plain = unicodedata.normalize("NFKD", text.translate(_INSIDE_WORDS)).casefold()
-        # Folding of letters may give marks once more.
+        # Case folding may produce marks again.
         plain = unicodedata.normalize("NFKD", plain.translate(_LETTERS)).translate(_INSIDE_WORDS)
         spaced = "".join(_spaced(one) for one in plain)
     return " ".join(spaced.split()) or text.casefold()
@@ -52,12 +52,12 @@ def _spaced(char: str) -> str:
     category = unicodedata.category(char)
     if category in _MARKS:
         return ""
-    # Vowel signs of Indic scripts take room of their own.
+    # Vowel signs of Indic scripts (category Mc) occupy a position and are kept.
     return char if category[0] in _KEPT or category == "Mc" else " "
 
 
 def tidy(text: str) -> str:
-    r"""A text on one line, without control characters, of 500 characters at most.
+    r"""Return the text on one line, without control characters, with at most 500 characters.
 
     Example:
         >>> from polymux.songs.text_normalization import tidy
@@ -71,10 +71,10 @@ def tidy(text: str) -> str:
 
 
 def spellings(word: str) -> set[str]:
-    """A word, and what is left of it without one of its letters.
+    """Return a word and its forms with one letter deleted.
 
-    Two words that one error of typing lies between have a spelling in common: a letter that is
-    missing, one too many, another one, or two that have changed places.
+    Two words that differ by one typing error share a form. The error may be a missing, extra or
+    wrong letter, or two swapped letters.
 
     Example:
         >>> from polymux.songs.text_normalization import spellings

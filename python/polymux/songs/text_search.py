@@ -1,4 +1,4 @@
-"""Songs by their names: candidates by SQLite's full text search, put in order by the core."""
+"""Search by name: SQLite full-text search finds candidates, and the native core ranks them."""
 
 from __future__ import annotations
 
@@ -18,57 +18,57 @@ if TYPE_CHECKING:
     from polymux.songs.table import SongTable
 
 _MAX_FOUND = 50
-#: So many times as many are looked at: copies of a song among them are left out.
+#: Factor of candidates per result, because copies of a song are removed afterwards.
 _COPIES = 4
-#: Below, a song is not what was looked for.
+#: Minimum similarity of a result.
 MIN_SIMILARITY = 0.55
-#: One character of a title of three is much, where a character is a word.
+#: Minimum for short texts: one character changes much of a title with three characters.
 _MIN_SIMILARITY_OF_SHORT = 0.3
-#: Nothing is known by more.
+#: No title is longer.
 MAX_SEARCH_CHARACTERS = 300
 _MAX_WORDS = 24
 _MAX_CANDIDATES = 200
-#: A likeness from which on nothing better is looked for, and one that is doubtful.
+#: A best result of at least the first value ends the search; one below the second value starts
+#: the search by trigrams.
 _GOOD_LIKENESS = 0.9
 _DOUBTFUL_LIKENESS = 0.75
 _MAX_VARIANTS = 8
 _MIN_WORD_SIMILARITY = 0.6
-#: Fewer words tell too little without one of them, and more take too long.
+#: With fewer words, omitting one is too unspecific; with more, it is too slow.
 _WORDS_OF_WHICH_ONE_MAY_LACK = range(3, 9)
 _BY = '"by"'
-#: Where a title has all that people call it by: what is behind tells who else plays, or where.
+#: Text after the main title, such as featured artists or a part of a work.
 _BEHIND_TITLE = re.compile(
     r"\s(?:[-\u2013\u2014/|]\s|\(|\[|(?:ft|feat|featuring|pt|part)\b)|,\s(?:pt|part)\b",
     re.IGNORECASE,
 )
 _TRIGRAM = 3
-#: How many rows the trigrams that are looked for may lead to; but some trigrams it takes.
+#: Maximum number of rows for all selected trigrams; some trigrams are always selected.
 _MAX_ROWS = 6000
 _MIN_TRIGRAMS = 4
-#: All the songs of an artist have his trigrams.
+#: All songs of an artist share the trigrams of the artist's name, so titles weigh more.
 _TITLE_OF_TRIGRAMS = 3.0
 
 
 def search_text(text: str) -> str:
-    """A text that songs can be looked for by."""
+    """Check and normalize a search text."""
     if not isinstance(text, str):
-        raise TypeError(f"what is looked for is a str, not {type(text).__name__}")
+        raise TypeError(f"search text: must be a str, not {type(text).__name__}")
     if len(text) > MAX_SEARCH_CHARACTERS:
         raise InvalidRequestError(
-            f"the text to look for has {len(text)} characters; no song is known by more than "
-            f"{MAX_SEARCH_CHARACTERS}"
+            f"search text too long (got {len(text)} characters, allowed {MAX_SEARCH_CHARACTERS})"
         )
     found = folded(text)
     if not found:
-        raise InvalidRequestError("there is nothing to look for: give a title, an artist, or both")
+        raise InvalidRequestError("empty search text. Use a title, an artist, or both")
     return found
 
 
 def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> list[CatalogueSong]:
-    """The songs that are called so, best first; of copies of one file only the first."""
+    """Return songs that match a name, best first, without copies of the same song."""
     wanted = search_text(text)
     if not 1 <= integer("limit", limit) <= _MAX_FOUND:
-        raise InvalidRequestError(f"limit={limit}: must be from 1 to {_MAX_FOUND}")
+        raise InvalidRequestError(f"limit={limit}is out of range (allowed: 1 to {_MAX_FOUND})")
     found = search(reader, wanted, _COPIES * limit)
     rows = table.many([number for number, _ in found])
     songs = [rows[number].song() for number, _ in found if number in rows]
@@ -76,12 +76,12 @@ def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> l
 
 
 def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]:
-    """Ids of the songs that are like a text, best first, with their likeness from 0 to 1.
+    """Return the IDs of matching songs with their similarity from 0 to 1, best first.
 
-    It takes four steps, each only where those before have not found enough: all words, the last one
-    as a beginning too; all words, each also as the catalogue's words that one error of typing lies
-    between; all of these but one; pieces of three letters, which survive any error. What was found
-    is put in order by its likeness.
+    Up to four queries run; each runs only if the results so far are not good enough: (1) all words,
+    the last also as a prefix; (2) all words, including known words that differ by one typing error;
+    (3) the same words with any one of them omitted; (4) trigrams, which find text with several
+    errors. The results are ranked by similarity.
     """
     words = text.split()[:_MAX_WORDS]
     candidates = _matched(reader, "words", _as_typed([_quoted(one) for one in words]))
@@ -102,10 +102,10 @@ def search(reader: Connection, text: str, limit: int) -> list[tuple[int, float]]
 
 
 class _Names(NamedTuple):
-    """What a song is known by, folded.
+    """The normalized names of a song.
 
-    Of the title, `main` is what stands before a featured artist, a bracket, another half; empty
-    where that is all of it.
+    `main` is the title before a featured artist, a bracket or a subtitle; empty if it equals the
+    title.
     """
 
     title: str
@@ -149,7 +149,7 @@ def _any_of(words: list[str]) -> str:
 
 
 def _all_of(terms: list[str]) -> str:
-    """A query of full text search; the last term may be the beginning of a word."""
+    """Build a full-text query for all terms; the last term also matches as a prefix."""
     *others, last = terms
     if not last.startswith("("):
         last = f"{last} *"
@@ -157,7 +157,7 @@ def _all_of(terms: list[str]) -> str:
 
 
 def _as_typed(terms: list[str]) -> str:
-    """All of them; or, of "title by artist", all but that word, which no song need have."""
+    """Match all terms; for "title by artist", also match without the word "by"."""
     others = [terms[0], *(one for one in terms[1:] if one != _BY)]
     if len(others) == len(terms):
         return _all_of(terms)
@@ -165,7 +165,7 @@ def _as_typed(terms: list[str]) -> str:
 
 
 def _matched(reader: Connection, table: str, query: str, title_weight: float = 1.0) -> _Titles:
-    """What full text search finds. Nothing of the query is read as its language: see `_quoted`."""
+    """Run a full-text query. Words in it must be quoted with `_quoted`."""
     found = reader.rows(
         "SELECT songs.id, songs.title, songs.title_folded, songs.artist_folded "  # noqa: S608
         f"FROM {table} JOIN songs ON songs.id = {table}.rowid WHERE {table} MATCH ? "
@@ -176,13 +176,13 @@ def _matched(reader: Connection, table: str, query: str, title_weight: float = 1
 
 
 def without_copies(songs: Sequence[CatalogueSong]) -> list[CatalogueSong]:
-    """The songs without those that another one before them is a copy of, in their order."""
+    """Remove copies of earlier songs, keeping the order."""
     first = {(one.group_id, one.title, one.artist): one for one in reversed(songs)}
     return [one for one in songs if first[one.group_id, one.title, one.artist] is one]
 
 
 def _like(reader: Connection, word: str) -> list[str]:
-    """Words of the catalogue that one error of typing lies between, the most alike first."""
+    """Return words of the library that differ by one typing error, most similar first."""
     forms = list(spellings(word))
     marks = ",".join("?" * len(forms))
     found = reader.rows(
@@ -196,7 +196,7 @@ def _like(reader: Connection, word: str) -> list[str]:
 
 
 def _by_trigrams(reader: Connection, text: str) -> _Titles:
-    """By the rarest pieces: those that everything has tell little and take long."""
+    """Search by the rarest trigrams: common ones are slow and not specific."""
     pieces = {text[at : at + _TRIGRAM] for at in range(len(text) - _TRIGRAM + 1)}
     counts = reader.rows(
         f"SELECT term, doc FROM trigram_counts WHERE term IN ({','.join('?' * len(pieces))})",  # noqa: S608
@@ -216,7 +216,7 @@ def _by_trigrams(reader: Connection, text: str) -> _Titles:
 
 
 def _by_pieces(reader: Connection, text: str) -> _Titles:
-    """Texts of one or two characters, which have no trigram: whole titles in some scripts."""
+    """Search texts of one or two characters, which have no trigrams. Some scripts need this."""
     pattern = "".join(f"\\{one}" if one in "\\%_" else one for one in text)
     found = reader.rows(
         "SELECT id, title, title_folded, artist_folded FROM songs "

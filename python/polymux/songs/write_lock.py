@@ -1,4 +1,4 @@
-"""One writer at a time, among all processes and threads."""
+"""The lock that allows one writer at a time among all processes and threads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 class WritingLock:
-    """The lock file of a catalogue; the lock falls with the process that holds it.
+    """The lock file of a music library. The lock ends with the process that holds it.
 
-    A thread that has it may take it again. Threads of one process wait for each other, processes
-    do not.
+    The lock is reentrant. Threads of one process wait for each other; other processes get an error.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,10 +31,10 @@ class WritingLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """While the caller writes.
+        """Hold the lock while writing.
 
         Raises:
-            CatalogueError: Another process writes (code ``catalogue_busy``).
+            CatalogueError: Another process is writing (code ``catalogue_busy``).
         """
         with self._threads:
             if not self._acquired():
@@ -46,7 +45,7 @@ class WritingLock:
                 self._give_back()
 
     def try_acquire(self) -> bool:
-        """Takes it, where nobody else has it and it can be taken at all."""
+        """Acquire the lock if it is free and the lock file is writable, without waiting."""
         if not self._threads.acquire(blocking=False):
             return False
         with suppress(CatalogueError):
@@ -56,7 +55,7 @@ class WritingLock:
         return False
 
     def release(self) -> None:
-        """Gives back what `try_acquire` took."""
+        """Release the lock after a successful `try_acquire`."""
         self._give_back()
         self._threads.release()
 
@@ -79,7 +78,7 @@ class WritingLock:
             descriptor = os.open(self._path, flags, 0o600)
         except OSError as error:
             raise CatalogueError(
-                f"the catalogue cannot be written: {name}: {error.strerror}", errno=error.errno
+                f"cannot lock the music library: {name}: {error.strerror}", errno=error.errno
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,7 +90,7 @@ class WritingLock:
         return True
 
     def _sign(self) -> None:
-        """Says who holds it, for whoever finds it held; a full disk keeps nobody from the lock."""
+        """Write the process ID for error messages. A full disk must not prevent locking."""
         try:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)

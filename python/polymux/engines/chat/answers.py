@@ -1,4 +1,4 @@
-"""What llama.cpp answers, piece by piece: handed on as the interface has it, and its errors."""
+"""Conversion of llama.cpp's response chunks and errors to those of the polymux API."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 _CHUNK = "chat.completion.chunk"
 _OF_ALL_CHUNKS = ("id", "created", "model", "system_fingerprint", "usage")
-#: After so long without a word an answer tells how far it is: what is mute is taken for dead.
+#: Interval of progress reports while no chunk is sent. A silent engine counts as stalled.
 _TELL_S = 1.0
 _NO_GRAMMAR = "failed to parse grammar"
-#: What the library says of a field that it refuses.
+#: Texts in the library's errors, and the request fields that cause them.
 _FIELDS_OF_WORDS = (
     ("logprobs", "logprobs"),
     ("JSON schema", "response_format"),
@@ -29,12 +29,12 @@ _FIELDS_OF_WORDS = (
 
 
 class Conversation:
-    """Takes the library's pieces, and hands on what is wanted of them.
+    """Receives the library's chunks and forwards them as the request needs.
 
     Args:
-        token: Whose end stops it.
-        model: What the answer calls the model.
-        token_limit: How many all answers may have together. Default: nobody knows.
+        token: Cancellation stops the response.
+        model: Name of the model in the response.
+        token_limit: Maximum tokens of all responses together. Default: unknown.
     """
 
     def __init__(
@@ -59,24 +59,24 @@ class Conversation:
         self._token_limit = token_limit
         self._said_tokens = 0
         self._told_at = time.monotonic()
-        #: What is the same in all of an answer.
+        #: Values that are the same in all chunks of a response.
         self._kept: dict[str, Any] = {}
-        #: As Groq calls a request, beside the answer's own id.
+        #: Request ID as in Groq's API, in addition to the response's ID.
         self._request = f"req_{secrets.token_hex(13)}"
         self._began = False
         self._last: dict[str, Any] | None = None
-        #: Number of the first of the answers that are being written.
+        #: Index of the first response that is being generated.
         self.first = 0
         self._error: dict[str, Any] | None = None
 
     def take(self, given: Any) -> bool:
-        """Called by the library for each piece, on a thread of its own; True stops it."""
+        """Receive a chunk on a library thread. Returning True stops the generation."""
         for chunk in given if isinstance(given, list) else (given,):
             if "error" in chunk:
                 self._error = chunk["error"]
                 return True
-            # One answer has one of each, in however many turns it is said: the library has the
-            # time of each piece.
+            # The client gets one ID and time for all rounds; the library changes them between
+            # chunks.
             for name in ("id", "created"):
                 if name in chunk:
                     chunk[name] = self._kept.setdefault(name, chunk[name])
@@ -91,9 +91,9 @@ class Conversation:
         return self._token.cancelled
 
     def _tell(self) -> None:
-        """Tells how far it is, where nothing else was told for a while: a whole answer comes late.
+        """Report progress if nothing was sent for a while, as for a response without streaming.
 
-        A piece is a token, about.
+        One chunk is about one token.
         """
         now = time.monotonic()
         if now - self._told_at >= _TELL_S and not self._token.cancelled:
@@ -105,7 +105,7 @@ class Conversation:
         self._sink.chunk(data)
 
     def _shorten(self, probabilities: dict[str, Any]) -> None:
-        """Keeps as many other tokens as were asked for."""
+        """Limit the alternative tokens to the requested number."""
         for one in probabilities.get("content") or ():
             one["top_logprobs"] = (one.get("top_logprobs") or [])[: self._most_likely]
 
@@ -116,7 +116,7 @@ class Conversation:
             if text:
                 self._chunk({"response": text})
             return
-        # The usage comes at the end, where it is wanted; progress of the prompt is nobody's chunk.
+        # Usage is sent at the end if requested. Progress of the prompt is not sent to clients.
         if not choices or (chunk.get("prompt_progress") and not any(map(_says, choices))):
             return
         plain = {name: chunk[name] for name in ("id", "created", "system_fingerprint")
@@ -130,12 +130,12 @@ class Conversation:
             made["x_groq"] = {"id": self._request}
         self._let_go()
         if any(one["finish_reason"] for one in told):
-            self._last = made  # The counts come right behind it, and the last one has them too.
+            self._last = made  # Wait for the usage, which is added to it.
         else:
             self._chunk(made)
 
     def _let_go(self, more: dict[str, Any] | None = None) -> None:
-        """Hands on the chunk that may have been the last."""
+        """Send the delayed last chunk."""
         if self._last is not None:
             last, self._last = self._last, None
             self._chunk(last if more is None else last | {"x_groq": more})
@@ -155,19 +155,19 @@ class Conversation:
         }
 
     def check(self) -> None:
-        """Looks whether the library told of an error.
+        """Raise the library's error, if any.
 
         Raises:
-            APIStatusError: It did.
+            APIStatusError: The library has reported an error.
         """
         if self._error is not None:
             raise of_library(self._error)
 
     def finished(self) -> Any:
-        """The whole answer, checked against its schemas; of a stream, nothing.
+        """Return the complete response after checking it against its schemas; None for a stream.
 
         Raises:
-            InternalServerError: It breaks a strict schema.
+            InternalServerError: The response violates a strict schema.
         """
         whole = self._answer.completion()
         self._schemas.check(whole["choices"], self._sink.log)
@@ -192,7 +192,7 @@ def _says(choice: dict[str, Any]) -> bool:
 
 
 def refused(words: str) -> errors.BadRequestError:
-    """What the library cannot do is the request's fault: a template, a schema, a picture."""
+    """Return an error for invalid requests, such as an unsupported template, schema or image."""
     words = words[:1000]
     if "available context size" in words:
         return status_error(
@@ -200,15 +200,15 @@ def refused(words: str) -> errors.BadRequestError:
         )
     if _NO_GRAMMAR in words:
         words = (
-            "the schema is more than this engine can keep an answer to: describe less, with fewer "
-            f"and shorter repetitions ({words})"
+            "schema too complex for this engine. Use fewer and shorter repetitions, or a simpler "
+            f"schema ({words})"
         )
     param = next((field for said, field in _FIELDS_OF_WORDS if said in words), None)
     return status_error(errors.BadRequestError, words, code="invalid_request", param=param)
 
 
 def of_library(error: Any) -> errors.APIStatusError:
-    """An error that the library tells in OpenAI's form."""
+    """Convert an error of the library, which has OpenAI's format."""
     message = str(error.get("message", error))[:1000] if isinstance(error, dict) else str(error)
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and status >= 500:

@@ -1,7 +1,7 @@
-"""Chat engines: whose model is meant, and pictures, opened before the model's process gets them.
+"""Backend of chat engines: model names, and opening of images before the engine gets them.
 
-A picture comes in the request or lies at an address. An address is fetched by the guarded fetcher
-alone; whatever came is opened by the media engine, and the model's process gets pixels.
+Images are sent in the request or by URL. URLs are downloaded only with SSRF protection. The media
+engine opens all images, and the engine's process gets only pixels.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, ProgressSink
     from polymux.service.temporary_files import TempFile
 
-#: In one conversation.
+#: Limit per request.
 MAX_IMAGES = 20
 _PICTURE_BYTES = 20 << 20
-#: Models look at no more than this; what is larger is made smaller where it is opened.
+#: Models do not use more. Larger images are scaled down when they are opened.
 _MAX_SIDE_PX = 2048
 _FETCH = FetchLimits(body_bytes=_PICTURE_BYTES, total_ms=30_000, idle_ms=10_000)
-#: Conversations whose pictures are fetched at once; others wait.
+#: Requests whose images are downloaded at the same time; others wait.
 _MAX_FETCHING = 8
-#: Of media, that a chat answers by 400 (`contracts.md` G.1): no picture, and a broken one.
+#: Statuses of the media engine for invalid images; the chat API returns 400 for them.
 _NO_PICTURE = (415, 422)
 
 
 class ChatBackend(MediaDelegatingBackend):
-    """A chat engine behind the media engine.
+    """A chat engine with the media engine in front of it.
 
     Args:
-        media: What opens pictures: a backend of the media engine.
-        models: What requests call its model; None for whatever they say.
-        sees: Whether the model takes pictures.
-        window_tokens: How much its model reads and writes in one chat. Default: nobody knows.
+        media: Backend of the media engine, which opens images.
+        models: Accepted model names; None accepts all.
+        sees: Whether the model supports images.
+        window_tokens: Context length of the model in tokens. Default: unknown.
     """
 
     def __init__(
@@ -75,7 +75,9 @@ class ChatBackend(MediaDelegatingBackend):
     def refuse(self, work: OperationRequest) -> None:
         urls = pictures_of(work)
         if urls and not self._sees:
-            raise bad_request("this model sees no pictures: choose one that does", param_of(work))
+            raise bad_request(
+                "this model does not support images. Use another model", param_of(work)
+            )
         check_count(urls, work)
         self._inner.refuse(work)
 
@@ -91,7 +93,7 @@ class ChatBackend(MediaDelegatingBackend):
     async def _fetched(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AsyncIterator[OperationRequest]:
-        """The work with files of the pictures that lie elsewhere, which go when it is over."""
+        """Yield the request with downloaded images as files, which are deleted afterwards."""
         drafts: list[TempFile] = []
         try:
             files: dict[str, Upload] = {}
@@ -116,14 +118,14 @@ class ChatBackend(MediaDelegatingBackend):
     async def _opened(
         self, work: OperationRequest, sink: ProgressSink
     ) -> AsyncIterator[OperationRequest]:
-        """The work with pixels in the place of pictures, which go when it is over."""
+        """Yield the request with pixels in place of images, which are deleted afterwards."""
         drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if not isinstance(one, Upload)}
             values["pictures"] = []
             for number, url in enumerate(pictures_of(work)):
                 file = work.values.get(f"fetched_{number}")
-                if not isinstance(file, Upload):  # Which nothing is that callers send.
+                if not isinstance(file, Upload):  # Clients cannot send uploads.
                     file = await self._sent(url, work, sink, drafts)
                 found = await self._pixels(work, file, sink, drafts)
                 values[f"pixels_{number}"] = found.pop("pixels")
@@ -136,7 +138,7 @@ class ChatBackend(MediaDelegatingBackend):
     async def _sent(
         self, url: object, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
     ) -> Upload:
-        """A file of a picture that the request has in it."""
+        """Write an image from the request to a file."""
         data = await picture_data(url, param_of(work), self._policy)
         draft = sink.draft(len(data))
         drafts.append(draft)
@@ -171,16 +173,16 @@ def chat_backend(engine: Backend, context: BackendContext) -> ChatBackend:
 
 
 def chat_names(name: str, options: Mapping[str, Any]) -> list[str]:
-    """What requests may call a chat engine's model: its aliases, else its file; and the engine.
+    """Return the names of a chat engine's model: its aliases or its file name, and the engine.
 
-    The first is what answers call it.
+    Responses use the first name.
     """
     aliases = options.get("aliases") or [Path(str(options.get("model", name))).stem]
     return list(dict.fromkeys([*map(str, aliases), name]))
 
 
 def pictures_of(work: OperationRequest) -> list[object]:
-    """The addresses of all pictures in the order in which the model gets them, as they came."""
+    """Return the URLs of all images, unchecked, in the order in which the model gets them."""
     found: list[object] = []
     for message in work.values.get("messages") or ():
         content = message.get("content") if isinstance(message, dict) else None
@@ -195,18 +197,20 @@ def pictures_of(work: OperationRequest) -> list[object]:
 
 def check_count(urls: Sequence[object], work: OperationRequest) -> None:
     if len(urls) > MAX_IMAGES:
-        message = f"{len(urls)} pictures are more than the {MAX_IMAGES} that are taken"
+        message = f"too many images (got {len(urls)}, maximum {MAX_IMAGES})"
         raise bad_request(message, param_of(work))
 
 
 async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
-    """A picture of a chat as it was sent, or as it lies at its address.
+    """Return the bytes of a chat's image.
 
     Args:
-        url: As the request has it: an address, or a ``data:`` URL.
+        url: URL from the request, which may be a ``data:`` URL.
+        param: Request field for errors.
+        policy: Exceptions to SSRF protection.
 
     Raises:
-        BadRequestError: There is none, or its address leads where it may not (``url_refused``).
+        BadRequestError: The image is missing, or its URL was rejected (``url_refused``).
         RequestTooLargeError: It is larger than 20 MiB.
     """
     if isinstance(url, str) and not is_elsewhere(url):
@@ -217,27 +221,27 @@ async def picture_data(url: object, param: str, policy: FetchPolicy) -> bytes:
 async def _picture(
     url: object, param: str, policy: FetchPolicy, path: Path | None = None
 ) -> Fetched:
-    """What lies at a picture's address, in memory or in a new file.
+    """Download an image to memory or to a new file.
 
     Raises:
         As `picture_data`.
     """
     if not isinstance(url, str):
-        raise bad_request("a picture is an address or a data: URL", param)
+        raise bad_request("an image must be a URL or a data: URL", param)
     try:
         fetched = await afetch(url, policy=policy, limits=_FETCH, destination=path)
     except errors.URLRefusedError as error:
         code = "url_refused"
         raise status_error(errors.BadRequestError, str(error), code=code, param=param) from None
     except errors.PolymuxError as error:
-        raise bad_request(f"the picture cannot be fetched: {error}", param) from None
+        raise bad_request(f"cannot download the image: {error}", param) from None
     if not fetched.ok:
-        raise bad_request(f"the picture's address answers {fetched.status}", param)
+        raise bad_request(f"cannot download the image: status {fetched.status}", param)
     return fetched
 
 
 def is_elsewhere(url: object) -> bool:
-    """Whether a picture is not in the request itself."""
+    """Whether an image must be downloaded."""
     return isinstance(url, str) and url[:5].lower() != "data:"
 
 
@@ -246,7 +250,7 @@ def _file_of(draft: TempFile, size_bytes: int) -> Upload:
 
 
 def param_of(work: OperationRequest) -> str:
-    """The field that a chat's pictures come in, for errors."""
+    """Return the field with the chat's images, for errors."""
     return "image_url" if work.values.get("image_url") else "messages"
 
 
@@ -255,14 +259,14 @@ def _inline(url: str, param: str) -> bytes:
     words = kind.lower()
     if not comma or not words.startswith("data:image/") or not words.endswith(";base64"):
         raise bad_request(
-            f"{shown(url[:60])} is no picture: a data: URL of one begins with data:image/ and has "
-            "base64 in it",
+            f"invalid image {shown(url[:60])}. A data: URL of an image must start with data:image/ "
+            "and use base64",
             param,
         )
     if len(data) > _PICTURE_BYTES * 4 // 3 + 4:
-        message = f"the picture is larger than the {_PICTURE_BYTES >> 20} MiB that are taken"
+        message = f"image too large (maximum {_PICTURE_BYTES >> 20} MiB)"
         raise status_error(errors.RequestTooLargeError, message, param=param)
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise bad_request("the picture's data: URL holds no base64", param) from None
+        raise bad_request("invalid base64 in the image's data: URL", param) from None

@@ -1,4 +1,4 @@
-"""Whole chat answers out of their pieces, in OpenAI's form, as the interface has them."""
+"""Assembly of complete chat responses from chunks, in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Assembled:
-    """A completion that grows with its chunks.
+    """A chat completion that is assembled from chunks.
 
     Example:
         >>> from polymux.engines.chat.completions import Assembled
@@ -22,18 +22,19 @@ class Assembled:
         self._model = model
         self._choices: dict[int, dict[str, Any]] = {}
         self._facts: dict[str, Any] = {}
-        #: Token counts, once they came.
+        #: Token counts, after they were received.
         self.usage: dict[str, Any] = {}
-        #: How long the prompt took; it is read once for all answers.
+        #: Time for the prompt, which is processed once for all responses.
         self._prompt_ms: float | None = None
-        #: How long the longest of those took that were made at once, by the first of them.
+        #: Longest time of each group of parallel responses, by the index of the first.
         self._answers_ms: dict[int, float] = {}
 
     def add(self, chunk: dict[str, Any], first: int = 0) -> None:
-        """Takes a chunk.
+        """Add a chunk.
 
         Args:
-            first: Number of the first of the answers that are made at once with its own.
+            chunk: The chunk.
+            first: Index of the first response in the same parallel group.
         """
         for name in ("id", "created", "system_fingerprint"):
             if name in chunk:
@@ -44,7 +45,7 @@ class Assembled:
             self._add_choice(choice)
 
     def _add_usage(self, usage: dict[str, Any]) -> None:
-        """Counts come once for each of several answers; their prompt is read once."""
+        """Add token counts, which arrive once per response. The prompt is counted only once."""
         if not usage:
             return
         said = self.usage.get("completion_tokens", 0) + usage.get("completion_tokens", 0)
@@ -53,7 +54,7 @@ class Assembled:
         self.usage = usage | own
 
     def _add_times(self, timings: dict[str, Any], first: int) -> None:
-        """What is made at once takes as long as its longest, what comes after that as much more."""
+        """Add times: parallel responses take as long as the slowest; groups run in sequence."""
         if not timings:
             return
         if self._prompt_ms is None:
@@ -98,7 +99,7 @@ class Assembled:
         }
 
     def usage_with_times(self) -> dict[str, Any]:
-        """Token counts with the seconds that the interface tells beside them."""
+        """Return token counts, and the times in seconds that the API reports with them."""
         usage = {
             name: self.usage.get(name, 0)
             for name in ("prompt_tokens", "completion_tokens", "total_tokens")

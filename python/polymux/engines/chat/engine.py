@@ -1,7 +1,7 @@
-"""Chat on llama.cpp, by the package xllamacpp: messages, tools, JSON schemas, several at once.
+"""Chat engine on llama.cpp (package xllamacpp): messages, tools, JSON schemas, concurrency.
 
-The library speaks OpenAI's form already. What is done here: what the interface has and it has not,
-its three ways to fail, cancelling while the prompt is read, and the door that it opens by itself.
+The library supports OpenAI's format. This module adds the fields that it lacks, its three kinds of
+errors, cancellation while the prompt is processed, and closing of the server socket that it opens.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ if TYPE_CHECKING:
 
 
 class Places:
-    """So many. Thread-safe."""
+    """A counter of free places. Thread-safe."""
 
     def __init__(self, count: int) -> None:
         self._free = count
         self._changed = threading.Condition()
-        #: Whoever comes first is first: many who want one each would keep out who wants several.
+        #: First come, first served: otherwise single requests would starve requests for several.
         self._queue: deque[object] = deque()
 
     @contextmanager
     def taken(self, count: int, token: Token) -> Iterator[None]:
-        """Waits for some, all at once, and has them as long as the block goes on.
+        """Wait for several places at once, and hold them inside the ``with`` block.
 
         Args:
-            count: How many; no more than there are.
-            token: Whose end ends the waiting.
+            count: How many; at most the total number.
+            token: Cancellation stops the waiting.
 
         Raises:
-            Cancelled: `token` asked for it.
+            Cancelled: `token` was canceled.
         """
         token.on_cancel(self._look)
         self._wait(count, token)
@@ -89,11 +89,11 @@ class Places:
 
 
 class IpcListener:
-    """A Unix socket in the abstract namespace (unix(7)).
+    """A Unix socket in the abstract namespace (unix(7)) for the library's server.
 
     Attributes:
-        name: What the library is to listen on; by its end the library knows it for a socket's.
-        key: What whoever comes would have to say.
+        name: Name for the library to listen on. The library recognizes a socket by the name's end.
+        key: API key that a connection would need.
     """
 
     def __init__(self) -> None:
@@ -101,20 +101,20 @@ class IpcListener:
         self.key = secrets.token_hex(32)
 
     def shut(self) -> None:
-        """Nobody comes any more: the library's listening ends.
+        """Stop the library from accepting connections.
 
         Raises:
-            InternalServerError: It is not found, and so would stay open.
+            InternalServerError: The socket was not found, so it would stay open.
         """
         for one in Path("/proc/self/fd").iterdir():
             descriptor = int(one.name)
             with suppress(OSError):
                 if stat.S_ISSOCK(os.fstat(descriptor).st_mode) and self._shut(descriptor):
                     return
-        raise engine_failed("the socket of the chat library is not found, and cannot be shut")
+        raise engine_failed("cannot close the socket of the chat library: socket not found")
 
     def _shut(self, descriptor: int) -> bool:
-        """Shuts a socket, where it is this one; it is the library's to close."""
+        """Shut a socket down if it is ours. The library closes the descriptor."""
         with socket.socket(fileno=os.dup(descriptor)) as found:
             if found.family != socket.AF_UNIX or found.getsockname() != self.name.encode():
                 return False
@@ -122,7 +122,7 @@ class IpcListener:
             return True
 
 
-#: What the library takes of the interface's fields.
+#: API fields that are passed to the library.
 _TAKEN = frozenset(
     (
         "messages", "temperature", "top_p", "stop", "seed", "n", "response_format", "tools",
@@ -130,30 +130,30 @@ _TAKEN = frozenset(
         "top_logprobs", "logit_bias",
     )
 )  # fmt: skip
-#: What is done here, or by who asks.
+#: API fields that are handled here or by the caller.
 _OWN = frozenset(
     ("model", "stream", "timeout", "shuffle", "image_url", "max_completion_tokens",
      "stream_options", "user", "disable_tool_validation")
 )  # fmt: skip
-#: On a processor, larger ones are no faster: 64 tokens of 135 million parameters take one half a
-#: second. A GPU wants more at once, and is through them sooner.
+#: Prompt tokens per batch. Larger batches are not faster on a CPU: 64 tokens with 135 million
+#: parameters take half a second. GPUs need larger batches, which take them less time.
 _BATCH, _GPU_BATCH = 64, 512
 _DEVICES = ("auto", "cpu", "gpu")
-#: The library reads 32 bits of a seed, of which the largest is "any", and counts on by one for each
-#: of several answers.
+#: The library uses 32 bits of a seed. The largest value means "random", and each further response
+#: increments the seed.
 _SEEDS = 2**32 - 8
 
 
 class ChatEngine(Engine):
-    """One model; as many conversations at once as it has slots."""
+    """A chat engine with one model and several parallel conversations."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads ``model``, a GGUF file.
+        """Load the GGUF file ``model``.
 
-        Also ``mmproj`` (a GGUF file, for pictures), ``aliases`` (what requests call the model; the
-        first is what answers call it), ``context`` (tokens of each conversation),
-        ``max_concurrency``, ``batch`` (tokens of the prompt between two looks at who has left),
-        ``device`` (``"auto"``: a GPU where there is one; ``"cpu"``, ``"gpu"``) and ``gpu_layers``
+        Further options: ``mmproj`` (GGUF file for image input), ``aliases`` (model names in
+        requests; responses use the first), ``context`` (tokens per conversation),
+        ``max_concurrency``, ``batch`` (prompt tokens between two checks for cancellation),
+        ``device`` (``"auto"`` uses a GPU if available; ``"cpu"``, ``"gpu"``) and ``gpu_layers``
         (default: all).
 
         Raises:
@@ -167,8 +167,8 @@ class ChatEngine(Engine):
         if not path.is_file():
             raise status_error(
                 errors.NoBackendError,
-                f"there is no chat model {path.name!r}: give the path of a GGUF file as `model` in "
-                "the engine's options",
+                f"chat model not found: {path.name!r}. Set the engine's option `model` to the path "
+                "of a GGUF file",
             )
         self.max_concurrency = int(options.get("max_concurrency", 1))
         self._places = Places(self.max_concurrency)
@@ -178,7 +178,7 @@ class ChatEngine(Engine):
         try:
             self._server = xllamacpp.Server(self._parameters(xllamacpp, path, options))
         except RuntimeError as error:
-            raise engine_failed(f"the chat model {path.name!r} cannot be loaded: {error}") from None
+            raise engine_failed(f"cannot load chat model {path.name!r}: {error}") from None
         self._door.shut()
         self._version = hash_of(path)
         facts = _facts(path)
@@ -207,7 +207,7 @@ class ChatEngine(Engine):
         parameters.mmproj_use_gpu = self._on_gpu
         for one in (parameters.cpuparams, parameters.cpuparams_batch):
             one.n_threads = threads()
-            one.poll = 0  # Threads that wait would burn the processors.
+            one.poll = 0  # Do not busy-wait.
         parameters.verbosity = -1
         parameters.use_jinja = True
         parameters.ui = False
@@ -222,7 +222,7 @@ class ChatEngine(Engine):
             request, sink, token, self._called(request), schemas, count * longest
         )
         body = self._body(request, sink)
-        # The library says no more answers at once than it has slots: others come after those.
+        # The library generates at most `max_concurrency` responses at once; the others follow.
         for first in range(0, count, self.max_concurrency):
             conversation.first = first
             some = min(self.max_concurrency, count - first)
@@ -242,7 +242,7 @@ class ChatEngine(Engine):
             raise of_library(told["error"])
 
     def _called(self, request: Request) -> str:
-        """What the answer calls the model: as the request does, where that names one."""
+        """Return the model name for the response: the one in the request if it has one."""
         asked = str(request.values.get("model") or "default")
         return self._names[0] if asked == "default" else asked
 
@@ -251,9 +251,9 @@ class ChatEngine(Engine):
         check_tools(values, sink.log, known=self._knows_tools)
         body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
         for name in sorted(request.given - _TAKEN - _OWN):
-            sink.log(f"{name}: the local engine does not know it and leaves it out")
+            sink.log(f"{name}: not supported by the local engine, ignored")
         if "max_completion_tokens" in request.given:
-            # Of a longer one it would look at 32 bits alone.
+            # The library only uses 32 bits of the value.
             body["max_tokens"] = min(values["max_completion_tokens"], self._context)
         if isinstance(body.get("seed"), int):
             body["seed"] %= _SEEDS
@@ -262,7 +262,7 @@ class ChatEngine(Engine):
         if "stop" in body:
             body["stop"] = stops(values["stop"], sink.log)
         if values.get("logprobs") is True:
-            # Without a number it tells twenty, and of none it tells nothing at all.
+            # The library returns 20 alternatives by default, and no probabilities for 0.
             body["top_logprobs"] = max(1, int(values.get("top_logprobs") or 0))
         body["messages"] = plain_texts(body["messages"], self._control, sink.log)
         if values.get("image_url"):
@@ -272,7 +272,7 @@ class ChatEngine(Engine):
         body |= {
             name: for_grammar(body[name]) for name in ("response_format", "tools") if name in body
         }
-        # Always in pieces: between two, and between two batches of the prompt, it can be stopped.
+        # Streaming allows cancellation between chunks and between batches of the prompt.
         return body | {
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -283,31 +283,31 @@ class ChatEngine(Engine):
 
 
 def _several(body: dict[str, Any], first: int, count: int) -> dict[str, Any]:
-    """What asks for some of several answers: each has the seed that it would have among all."""
+    """Request some of several responses, each with the seed that it would have among all."""
     seed = body.get("seed")
     own = {"seed": seed + first} if first and isinstance(seed, int) else {}
     return body | own | {"n": count}
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """What the model tells of itself; the library has read it already."""
+    """Read the model's metadata, or return {} if that fails. The library has loaded it already."""
     with suppress(OSError, ValueError, struct.error, KeyError):
         return gguf_facts(path, TOKENS)
     return {}
 
 
 def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
-    """The messages with opened pictures in the place of what the request has.
+    """Replace the images in messages with their pixels.
 
-    The library would fetch addresses by itself, wherever they lead, and open whatever it gets: so
-    it gets nothing but pixels.
+    The library would download any URL without SSRF protection and open any file, so it only gets
+    pixels.
     """
     facts = iter(enumerate(values.get("pictures") or ()))
 
     def replaced(_: dict[str, Any]) -> dict[str, Any]:
         number, size = next(facts, (0, None))
         if size is None:
-            raise status_error(errors.NoBackendError, "no engine here opens pictures")
+            raise status_error(errors.NoBackendError, "no engine for opening images is available")
         url = _portable_pixmap(values[f"pixels_{number}"].path, size)
         return {"type": "image_url", "image_url": {"url": url}}
 
@@ -315,22 +315,22 @@ def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
 
 
 def _portable_pixmap(path: Path, facts: Mapping[str, int]) -> str:
-    """Pixels as the plainest of files that the library reads, in a data: URL."""
+    """Encode pixels as PPM, the simplest format that the library reads, in a data: URL."""
     header = f"P6\n{facts['width']} {facts['height']}\n255\n".encode()
     data = base64.b64encode(header + path.read_bytes()).decode()
     return f"data:image/x-portable-pixmap;base64,{data}"
 
 
 def _wants_gpu(library: Any, device: str) -> bool:
-    """Whether layers go to a GPU: where one is wanted or, by ``"auto"``, where the library has one.
+    """Whether to use a GPU: on request, or with ``"auto"`` if the library finds one.
 
     Raises:
-        NoBackendError: One is wanted, and the library has none; or it is none of the three words.
+        NoBackendError: A GPU is requested but not found, or the device is unknown.
     """
     if device not in _DEVICES:
         raise status_error(
             errors.NoBackendError,
-            f"device is {device[:50]!r}: a chat model's is {', '.join(_DEVICES)}",
+            f"unknown device {device[:50]!r} (allowed: {', '.join(_DEVICES)})",
         )
     if device == "cpu":
         return False
@@ -340,6 +340,6 @@ def _wants_gpu(library: Any, device: str) -> bool:
     if device == "gpu" and not found:
         raise status_error(
             errors.NoBackendError,
-            "device is gpu, and the installed xllamacpp finds none: install its build for your GPU",
+            "device=gpu: xllamacpp finds no GPU. Install the build of xllamacpp for your GPU",
         )
     return found

@@ -1,4 +1,4 @@
-"""Heads of GGUF files: what a chat model tells of itself.
+"""Reading of metadata from GGUF files.
 
 https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
     from pathlib import Path
 
-#: Types of values that have one size: their number to `struct`'s letter.
+#: Value types of fixed size: type number to `struct` format.
 _PLAIN = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _TEXT, _ARRAY = 8, 9
 _MAX_METADATA_ENTRIES = 10_000
@@ -20,22 +20,22 @@ _MAX_TEXT_BYTES = 64 << 20
 _MAX_ITEMS = 10_000_000
 _TOKENS, _KINDS = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 _CONTROL = 3
-#: The lists that `control_tokens` looks at.
+#: The lists that `control_tokens` needs.
 TOKENS = frozenset((_TOKENS,))
 _TEMPLATES = "tokenizer.chat_template"
 
 
 def gguf_facts(path: Path, lists: Container[str] = ()) -> dict[str, Any]:
-    """The facts in the head of a model's file.
+    """Read the metadata of a model's file.
 
     Args:
-        path: The file; of several parts, the first.
-        lists: Names of lists of texts that are wanted; others are empty, as they are long.
+        path: The file; of a split model, the first file.
+        lists: Names of text lists to read. Other text lists, which can be long, are returned empty.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no GGUF.
-        struct.error: It ends too early.
+        ValueError: It is not a GGUF file.
+        struct.error: It is truncated.
         KeyError: It has values of an unknown type.
     """
     found: dict[str, Any] = {}
@@ -50,10 +50,10 @@ def gguf_facts(path: Path, lists: Container[str] = ()) -> dict[str, Any]:
 
 
 def control_tokens(facts: dict[str, Any]) -> list[str]:
-    """The texts that are no text for a model but tell it where messages begin and end.
+    """Return the control tokens, which tell a model where messages begin and end.
 
     Args:
-        facts: As `gguf_facts` gives them, with `TOKENS` among its lists.
+        facts: Metadata from `gguf_facts` with `TOKENS` in its lists.
     """
     kinds = facts.get(_KINDS) or ()
     named = zip(facts.get(_TOKENS) or (), kinds, strict=False)

@@ -1,9 +1,10 @@
-"""JSON schemas of chats: limits before the model is asked, and a check of what it answered.
+"""JSON schemas in chats: limits before the model runs, and validation of its responses.
 
-llama.cpp makes a grammar of a schema. For each token it compares the grammar with every way in
-which the answer may continue, and all conversations of the engine wait meanwhile: a thousand ways
-take seconds for one token. So schemas are limited. The grammar leaves out some keywords, such as
-`uniqueItems`; jsonschema-rs checks the finished answer against all of them.
+llama.cpp converts a schema to a grammar. For each token it compares the grammar with every possible
+continuation, and all conversations of the engine wait meanwhile. With a thousand possible
+continuations, one token takes seconds. Therefore the complexity of schemas is limited. The grammar
+ignores some keywords, such as `uniqueItems`; jsonschema-rs validates the finished response against
+all of them.
 
 JSON Schema 2020-12: https://json-schema.org/draft/2020-12/json-schema-validation.
 """
@@ -28,26 +29,27 @@ MAX_BYTES = 128 << 10
 MAX_NODES = 5000
 MAX_CHOICES = 500
 MAX_DEPTH = 64
-#: Of objects and lists in one another: a level of a schema takes two or three of them.
+#: Nesting of objects and lists. One level of a schema has two or three of them.
 _MAX_NESTING = 4 * MAX_DEPTH
-#: llama.cpp refuses grammars that repeat one thing more often.
+#: llama.cpp rejects grammars with more repetitions of one element.
 MAX_REPETITIONS = 2000
 _SUBSCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "not")
 _RANGES = (
     ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties"),
 )  # fmt: skip
 _REPEATED = ("minLength", "minItems", "maxItems")
-#: References within the schema, with names as they are written: llama.cpp decodes no ~0 and ~1.
+#: References within the schema. Their names must not be escaped: llama.cpp does not decode ~0 and
+#: ~1.
 _REFERENCE = re.compile(r"#(?:/[^/~%]+)*")
-#: Values, not schemas, whatever they contain.
+#: Keywords whose values are data, not schemas.
 _DATA = frozenset(("const", "enum", "default", "examples"))
-#: Objects whose names are the caller's, with a schema under each.
+#: Keywords whose values map names chosen by the client to schemas.
 _NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions"))
-#: Backtracking of one pattern in one text of an answer.
+#: Backtracking limit for one pattern in one text of a response.
 _BACKTRACK_LIMIT = 10_000
 
-# Patterns that llama.cpp turns into a grammar whose strings are JSON without escapes. Groups hold
-# no groups, and a group that is repeated holds nothing that is.
+# Patterns for which llama.cpp generates strings that are valid JSON without escapes. Groups are not
+# nested, and a repeated group has no repetitions inside.
 _ONE = (
     r"(?:[^.\\\[\](){}*+?|^$\"\x00-\x1f\x7f]|\\[.+*?()\[\]{}|^$]"
     r"|\[(?!\^)[^\\\[\]\"\x00-\x1f\x7f]+\])"
@@ -56,16 +58,16 @@ _TIMES = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})"
 _GROUP = rf"\((?:\?:)?(?:(?:{_ONE}|\|)*\){_TIMES}|(?:{_ONE}{_TIMES}?|\|)*\)(?![*+?{{]))"
 _PLAIN_PATTERN = re.compile(rf"\^(?:{_ONE}{_TIMES}?|{_GROUP}|\|)*\$")
 _MAX_PATTERN_CHARACTERS = 500
-#: What lets a pattern continue in one way more: a branch, an optional or a repeated piece.
+#: Parts of a pattern that add a possible continuation: alternatives, options and repetitions.
 _BRANCHES = re.compile(r"[|?*+{]")
 
 
 class ChatSchemas:
-    """The schemas of one request: that of `response_format` and those of `tools`.
+    """The schemas of one request: those of `response_format` and of `tools`.
 
     Raises:
-        BadRequestError: One is invalid, or larger than the engine can follow.
-        NoBackendError: There is one, and jsonschema-rs is not installed.
+        BadRequestError: A schema is invalid or too complex for the engine.
+        NoBackendError: There is a schema, and jsonschema-rs is not installed.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -91,14 +93,14 @@ class ChatSchemas:
             self._tools.clear()
 
     def check(self, choices: Sequence[Mapping[str, Any]], log: Callable[[str], None]) -> None:
-        """Compares finished answers with the schemas.
+        """Validate finished responses.
 
         Args:
-            choices: OpenAI's, with a `message` each. One that was cut off is not looked at.
-            log: Takes what an answer breaks, where the schema is not `strict`.
+            choices: Choices in OpenAI's format with a `message` each. Truncated ones are skipped.
+            log: Called with violations of schemas that are not `strict`.
 
         Raises:
-            InternalServerError: An answer breaks a `strict` schema.
+            InternalServerError: A response violates a `strict` schema.
         """
         if not self._answer and not self._tools:
             return
@@ -125,9 +127,9 @@ class _Checked(NamedTuple):
         problem = self._problem(text)
         if problem is None:
             return
-        words = f"{self.param}: {subject} breaks the schema: {problem}"
+        words = f"{self.param}: {subject} violates the schema: {problem}"
         if self.strict:
-            raise engine_failed(f"{words}. Ask again, or without strict")
+            raise engine_failed(f"{words}. Try again, or without strict")
         log(words)
 
     def _problem(self, text: str) -> str | None:
@@ -168,7 +170,7 @@ def _checked(owner: Mapping[str, Any], name: str, param: str) -> _Checked:
     try:
         choices = _Ways(schema, param).of(schema, 0)
     except (AttributeError, TypeError):
-        # Of a keyword that llama.cpp reads and the draft of `$schema` does not know.
+        # llama.cpp reads a keyword that the draft in `$schema` does not define and validate.
         message = f"{param}: the schema is invalid: use the keywords of JSON Schema 2020-12"
         raise bad_request(message, param) from None
     _check_choices(choices, param)
@@ -176,7 +178,7 @@ def _checked(owner: Mapping[str, Any], name: str, param: str) -> _Checked:
 
 
 def _check_size(value: Any, param: str) -> None:
-    """Before anything walks through it recursively."""
+    """Check size and depth iteratively, before other functions recurse into the value."""
     nodes, depth, level = 0, 0, [value]
     while level:
         nodes += len(level)
@@ -184,16 +186,14 @@ def _check_size(value: Any, param: str) -> None:
         if depth > _MAX_NESTING:
             raise _too_deep(param)
         if nodes > MAX_NODES:
-            raise bad_request(
-                f"{param}: the schema has more than {MAX_NODES} values: describe less", param
-            )
+            raise bad_request(f"{param}: schema too large (maximum {MAX_NODES} values)", param)
         lists = (one.values() if isinstance(one, dict) else one for one in level
                  if isinstance(one, dict | list))  # fmt: skip
         level = [one for each in lists for one in each]
     size_bytes = len(json.dumps(value))
     if size_bytes > MAX_BYTES:
         raise bad_request(
-            f"{param}: the schema has {size_bytes} bytes, more than {MAX_BYTES}: describe less",
+            f"{param}: schema too large (got {size_bytes} bytes, maximum {MAX_BYTES})",
             param,
         )
 
@@ -201,28 +201,28 @@ def _check_size(value: Any, param: str) -> None:
 def _check_choices(count: int, param: str) -> None:
     if count > MAX_CHOICES:
         raise bad_request(
-            f"{param}: {count} choices in one place (values of an enum, alternatives, branches of "
-            f"a pattern, optional properties) are more than {MAX_CHOICES}: offer fewer, or ask for "
-            "a string",
+            f"{param}: schema too complex: {count} choices in one place (values of an enum, "
+            "alternatives, branches of a pattern, or optional properties; maximum "
+            f"{MAX_CHOICES}). Offer fewer choices, or use a string",
             param,
         )
 
 
 def _too_deep(param: str) -> BadRequestError:
-    return bad_request(f"{param}: the schema has more than {MAX_DEPTH} levels: nest less", param)
+    return bad_request(f"{param}: schema too deeply nested (maximum {MAX_DEPTH} levels)", param)
 
 
 class _Ways:
-    """Counts in how many ways an answer to a valid schema may continue in any one place."""
+    """Counts the maximum number of possible continuations at any position of a valid response."""
 
     def __init__(self, root: dict[str, Any], param: str) -> None:
         self._root = root
         self._param = param
-        #: By reference; 1 while it is followed, as a reference to itself adds nothing.
+        #: Counts by reference. 1 while a reference is followed, because recursion adds no choices.
         self._known: dict[str, int] = {}
 
     def of(self, schema: Any, depth: int) -> int:
-        """The most in this schema; alternatives add up."""
+        """Return the maximum in this schema. Alternatives add up."""
         if depth > MAX_DEPTH:
             raise _too_deep(self._param)
         if not isinstance(schema, dict):
@@ -242,25 +242,25 @@ class _Ways:
         return max(found)
 
     def _check_ranges(self, schema: dict[str, Any]) -> None:
-        """llama.cpp would compute for ever at an empty range."""
+        """Reject empty ranges, with which llama.cpp would run forever, and long repetitions."""
         kinds = schema.get("type")
         low, high = _integers(schema)
         if "integer" in (kinds if isinstance(kinds, list) else [kinds]) and low > high:
             raise bad_request(
-                f"{self._param}: no integer is from {low} to {high}: correct the bounds",
+                f"{self._param}: no integer is between {low} and {high}",
                 self._param,
             )
         for least, most in _RANGES:
             if schema.get(least, 0) > schema.get(most, math.inf):
                 raise bad_request(
-                    f"{self._param}: {least} {schema[least]} is more than {most} {schema[most]}",
+                    f"{self._param}: {least}={schema[least]} is larger than {most}={schema[most]}",
                     self._param,
                 )
         for name in _REPEATED:
             if schema.get(name, 0) > MAX_REPETITIONS:
                 raise bad_request(
-                    f"{self._param}: {name} {schema[name]} is more than {MAX_REPETITIONS}: ask "
-                    "for less",
+                    f"{self._param}: {name}={schema[name]} is too large (maximum "
+                    f"{MAX_REPETITIONS})",
                     self._param,
                 )
 
@@ -273,8 +273,8 @@ class _Ways:
                 target = None if is_data else _step(target, name)
             if not isinstance(target, dict | bool):
                 raise bad_request(
-                    f"{self._param}: the reference {reference[:100]!r} leads to no schema: refer "
-                    "to a part of this one, such as #/$defs/name",
+                    f"{self._param}: unknown reference {reference[:100]!r}. Refer to a part "
+                    "of this schema, such as #/$defs/name",
                     self._param,
                 )
             self._known[reference] = self.of(target, depth)
@@ -294,7 +294,7 @@ def _step(target: Any, name: str) -> Any:
 
 
 def _integers(schema: Mapping[str, Any]) -> tuple[float, float]:
-    """The first and the last integer within the bounds; draft 4 has booleans for exclusive ones."""
+    """Return the first and last allowed integer. Exclusive bounds are booleans in draft 4."""
     low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
     above, below = (
         schema.get("exclusiveMinimum", -math.inf),
@@ -311,7 +311,7 @@ def _rounded(how: Callable[[float], int], bound: float) -> float:
 
 
 def is_plain(pattern: object) -> bool:
-    """Whether llama.cpp makes a grammar of a pattern whose strings are valid JSON.
+    """Whether llama.cpp generates only strings that are valid JSON for a pattern.
 
     Example:
         >>> from polymux.engines.chat.json_schema import is_plain
@@ -326,14 +326,14 @@ def is_plain(pattern: object) -> bool:
 
 
 def for_grammar(value: Any, *, is_named: bool = False) -> Any:
-    """A copy of a request's schemas without the patterns that llama.cpp cannot follow.
+    """Copy a request's schemas without the patterns that llama.cpp does not support.
 
-    Of some it makes a grammar by which strings come that are not JSON. The finished answer is
-    checked against them.
+    For some patterns, its grammar generates strings that are not valid JSON. The finished response
+    is validated against them instead.
 
     Args:
-        value: A schema, or an object or list with schemas in it.
-        is_named: The object's names are the caller's, with a schema under each.
+        value: A schema, or an object or list that contains schemas.
+        is_named: Whether the object maps names chosen by the client to schemas.
 
     Example:
         >>> from polymux.engines.chat.json_schema import for_grammar

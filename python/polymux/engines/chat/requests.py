@@ -1,4 +1,4 @@
-"""Requests of chats, made fit for a model: what it cannot do is told, or refused, before it."""
+"""Preparation of chat requests: unsupported parts are reported or rejected."""
 
 from __future__ import annotations
 
@@ -10,49 +10,51 @@ from polymux.service.errors import bad_request
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-#: Seen by nobody, it parts the letters that would be a token together.
+#: An invisible character. Inside a control token it turns the token into normal text.
 _PARTING = "\u200b"
 
 
 def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known: bool) -> None:
-    """Looks whether tools will be seen by the model.
+    """Check whether the model supports tools.
 
     Args:
-        log: Takes what is left out; it comes with the answer.
-        known: Whether the model's template has a place for them.
+        values: Request fields.
+        log: Called with ignored parts; the messages are returned with the response.
+        known: Whether the model's chat template supports tools.
 
     Raises:
-        BadRequestError: A call is required that the model cannot make.
+        BadRequestError: A tool call is required, but the model does not support tools.
     """
     tools, choice = values.get("tools"), values.get("tool_choice")
     required = choice == "required" or isinstance(choice, dict)
     if required and not tools:
-        raise bad_request("tool_choice requires a call, and there are no tools", "tool_choice")
+        raise bad_request("tool_choice requires a tool call, but tools is missing", "tool_choice")
     if known:
         return
     if tools and required:
         raise bad_request(
-            "this model calls no tools, as the template of its chats has no place for them: choose "
-            "one that does, or ask without tool_choice",
+            "this model does not support tools: its chat template has no place for them. Use "
+            "another model, or omit tool_choice",
             "tool_choice",
         )
     if tools and choice != "none":
-        log("tools: this model's template has no place for them, so it is not told of any")
+        log("tools: not supported by this model's chat template, ignored")
     if any(one.get("tool_calls") for one in values.get("messages") or () if isinstance(one, dict)):
-        log("messages: this model's template has no place for tool_calls: it is not told of them")
+        log("messages: tool_calls are not supported by this model's chat template, ignored")
 
 
 def plain_texts(
     messages: Sequence[Any], control: re.Pattern[str] | None, log: Callable[[str], None]
 ) -> list[Any]:
-    """The messages with nothing in their texts that ends a message for the model.
+    """Neutralize control tokens in the texts of messages.
 
-    A model's control tokens are told from text by how they are spelled alone: who writes one would
-    end a message in the middle and begin another, as whoever he likes.
+    A model distinguishes control tokens from text only by their spelling. A client that writes one
+    could end a message and begin another one in any role.
 
     Args:
-        control: What the tokens of the model look like, as `control_pattern` makes it.
-        log: Takes what was changed; it comes with the answer.
+        messages: Messages of the request.
+        control: Pattern of the model's control tokens from `control_pattern`.
+        log: Called with the changes; the messages are returned with the response.
     """
     found: dict[str, None] = {}
 
@@ -78,18 +80,18 @@ def plain_texts(
         for each in messages
     ]
     if found:
-        log(f"messages: {', '.join(found)[:200]} is a control token of this model, read as text")
+        log(f"messages: {', '.join(found)[:200]} is a control token of this model, treated as text")
     return read
 
 
 def control_pattern(tokens: Sequence[str]) -> re.Pattern[str] | None:
-    """What finds a model's control tokens in texts; None for a model without any."""
+    """Return a pattern that matches a model's control tokens; None without tokens."""
     long = sorted((one for one in tokens if len(one) > 1), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, long))) if long else None
 
 
 def with_picture(messages: Sequence[Any], picture: Mapping[str, Any]) -> list[Any] | None:
-    """The messages with a picture in the last of the user's; None where the user says nothing."""
+    """Add an image to the last user message. None if there is no user message."""
     for number in range(len(messages) - 1, -1, -1):
         if messages[number].get("role") == "user":
             text = {"type": "text", "text": messages[number].get("content") or ""}
@@ -102,7 +104,7 @@ def with_picture(messages: Sequence[Any], picture: Mapping[str, Any]) -> list[An
 def with_parts(
     messages: Sequence[Any], replaced: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> list[Any]:
-    """The messages with other parts in the place of their pictures, in order."""
+    """Replace the images in messages, in order."""
 
     def part_of(part: Any) -> Any:
         return replaced(part) if isinstance(part, dict) and "image_url" in part else part
@@ -116,22 +118,22 @@ def with_parts(
 
 
 def named_tool(values: Mapping[str, Any]) -> list[Any]:
-    """The one tool that `tool_choice` names: the library takes no names.
+    """Return the tool that `tool_choice` names, because the library does not support names.
 
     Raises:
-        BadRequestError: There is no such tool.
+        BadRequestError: The tool does not exist.
     """
     wanted = (values["tool_choice"].get("function") or {}).get("name")
     tools = values.get("tools") or []
     found = [one for one in tools if (one.get("function") or {}).get("name") == wanted]
     if not found:
-        raise bad_request("tool_choice names a function that none of the tools has", "tool_choice")
+        raise bad_request("tool_choice: unknown function, not in tools", "tool_choice")
     return found
 
 
 def stops(wanted: Any, log: Callable[[str], None]) -> list[str]:
-    """Texts that end an answer; an empty one would end it before it begins."""
+    """Return the stop texts. An empty one is removed, because it would match immediately."""
     given = [wanted] if isinstance(wanted, str) else list(wanted or ())
     if "" in given:
-        log("stop: the empty text ends nothing and is left out")
+        log("stop: the empty text is ignored")
     return [one for one in given if one]

@@ -1,5 +1,5 @@
-"""Pictures, detail, video and music by diffusion, on torch and diffusers, in a process of its own.
+"""Image, video and music generation with torch and diffusers, in a separate process.
 
-`engine` is what the process runs, `pipelines` holds the models and the device; there is a module
-for each operation. `backend` is what the service sees.
+`engine` runs in the process, and `pipelines` manages models and the device. Each operation has a
+module. `backend` is the service's interface.
 """

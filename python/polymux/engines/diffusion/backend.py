@@ -1,7 +1,7 @@
-"""Diffusion as the service sees it: files opened by the media engine, addresses fetched before.
+"""Backend of the diffusion engine: opens files with the media engine and downloads URL inputs.
 
-An engine of diffusion gets samples alone: pictures and videos of strangers are opened by the
-process that is confined for it, and LoRA weights are safetensors, whose reader believes nothing.
+The engine only gets samples: a sandboxed process opens untrusted images and videos. LoRA weights
+are safetensors, which are safe to read.
 """
 
 from __future__ import annotations
@@ -39,31 +39,33 @@ if TYPE_CHECKING:
 
 _PICTURES = ("image", "mask")
 _VIDEO = "init_video"
-#: Fields that are addresses of weights.
+#: Fields with URLs of weights.
 _WEIGHTS = ("replicate_weights", "lora_links", "custom_sd_model")
-#: Fields that choose the model of a role, as refusals name them.
+#: Fields that choose the model of a role, for errors.
 _CHOICES = {"upscale_image": "sd_model", "generate_video": "video_model"}
-#: What nothing here can do, and what does not ask for it.
+#: Unsupported fields: the value that disables each, and the error message.
 _UNABLE = {
-    "remove_watermark": (False, "nothing here takes marks out of videos"),
-    "handfix": ("disabled", "nothing here repairs hands"),
+    "remove_watermark": (False, "removing watermarks is not supported"),
+    "handfix": ("disabled", "repairing hands is not supported"),
 }
-#: Of the progress, that is the files' when some lie at addresses.
+#: Fraction of the progress for downloads, if the request has URLs.
 _SHARE = 0.1
 _REMEDIES = {
-    "generate_image": "ask for a smaller picture or fewer steps",
-    "upscale_image": "ask for a smaller scale_factor or fewer steps",
-    "generate_video": "ask for fewer frames, fewer steps or a smaller size",
-    "generate_music": "ask for fewer steps",
+    "generate_image": "use a smaller image or fewer steps",
+    "upscale_image": "use a smaller scale_factor or fewer steps",
+    "generate_video": "use fewer frames, fewer steps or a smaller size",
+    "generate_music": "use fewer steps",
 }
 
 
 class DiffusionBackend(MediaDelegatingBackend):
-    """An engine of diffusion behind the media engine.
+    """A diffusion engine with the media engine in front of it.
 
     Args:
-        media: What opens files: a backend of the media engine.
-        non_commercial: Whether models may be used whose licence allows no more.
+        media: Backend of the media engine, which opens files.
+        cast: Models assigned to roles.
+        url_fetcher: Downloads weights.
+        non_commercial: Whether models with a non-commercial license may be used.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class DiffusionBackend(MediaDelegatingBackend):
         roles = needed_roles(work.operation, work.variant, work.values)
         if not roles:
             raise status_error(
-                errors.NoBackendError, f"no engine here does {work.model}", param="model"
+                errors.NoBackendError, f"no engine is configured for {work.model}", param="model"
             )
         param = _CHOICES.get(work.operation, "model")
         if work.values.get("refine", "no_refiner") != "no_refiner":
@@ -97,25 +99,25 @@ class DiffusionBackend(MediaDelegatingBackend):
         self._inner.refuse(work)
 
     def _problem(self, role: str) -> str:
-        """Why a role cannot be played, and what to do; empty where it can."""
+        """Return why a role's model is not available, with a remedy; empty if it is."""
         if role not in self._cast.models:
-            return self._cast.problems.get(role, f"there is no model for {role}")
+            return self._cast.problems.get(role, f"no model is assigned to role {role}")
         name = self._cast.models[role]["name"]
         known = catalogue.find(name)
         if known is None or "-NC" not in known.license or self._non_commercial:
             return ""
         return (
-            f"the model {name} is under {known.license}, for purposes that are not commercial: the "
-            "option non_commercial = true of the engine says that yours are none"
+            f"model {name} has the license {known.license}, which only allows non-commercial use. "
+            "If your use is non-commercial, set the engine's option non_commercial = true"
         )
 
     async def estimate(self, work: OperationRequest) -> Estimate:
-        """By the model's shape, the size of what is made, and how fast the device is."""
+        """Estimate from the model's architecture, the output size, and the device's speed."""
         values = {name: one for name, one in work.values.items() if name not in _FILES}
         try:
             size = await self._measured(work)
         except errors.PolymuxError:
-            return Estimate()  # What is wrong with it is told when it is worked on.
+            return Estimate()  # The job will report the error.
         if size is not None and not ("mask" in work.values and work.operation == "generate_image"):
             values[IMAGE_SIZE] = size
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
@@ -125,12 +127,12 @@ class DiffusionBackend(MediaDelegatingBackend):
             told["seconds"],
             told["memory_bytes"],
             str(told["why"]),
-            f"{_REMEDIES[work.operation]}, choose another model, or have it done by an upstream",
+            f"{_REMEDIES[work.operation]}, choose another model, or configure an upstream",
             float(told["doubt"]),
         )
 
     async def _measured(self, work: OperationRequest) -> list[int] | None:
-        """Width and height of the request's picture, where it has one."""
+        """Return the size of the request's image; None without an image."""
         file = work.values.get("image")
         if file is None:
             return None
@@ -216,7 +218,7 @@ _FILES = (*_PICTURES, _VIDEO)
 def _given(
     name: str, facts: Mapping[str, Any], samples: str, drafts: list[TempFile]
 ) -> dict[str, Any]:
-    """A file as the engine gets it: its samples, and what is known of them."""
+    """Return the fields in which the engine gets an opened file: its samples and its facts."""
     others = {key: one for key, one in facts.items() if key != samples}
     return {name + SAMPLES: upload_of(facts[samples], drafts), name + FACTS: others}
 

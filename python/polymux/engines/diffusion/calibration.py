@@ -1,4 +1,4 @@
-"""How fast this machine computes, and how much a model's step is: what estimates are made of."""
+"""Measurement of the device's speed and of a model's operations per step, for estimates."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 _WIDTH, _SIDE = 320, 32
 _MEASURED_S = 0.25
 _CELL_PX = 8
-#: Numbers that SDXL is told: the sizes of what is made, cut and aimed at.
+#: SDXL gets six numbers: original size, crop position and target size.
 _SIZES = 6
-#: Where decoders say how wide their stages are, each half as large as the one before.
+#: Configuration keys with the channels of a decoder's stages; each stage halves the size.
 _DECODER_WIDTHS = ("block_out_channels", "decoder_block_out_channels", "dim_mult")
 
 
 class _NoTracker:
-    """In the place of what tells a counter which module is at work: that hooks on all there are.
+    """Replaces the module tracker of `FlopCounterMode`, which hooks into all modules.
 
-    Others paint while this is counted, and their modules are none of it.
+    Other threads may run models during the count, and their modules must not be counted.
     """
 
     parents = frozenset(("Global",))
 
     def __enter__(self) -> None:
-        """Hooks on nothing."""
+        """Do nothing."""
 
     def __exit__(self, *_: object) -> None:
-        """Has nothing to take off."""
+        """Do nothing."""
 
 
 def flops_per_s(manager: Any) -> float:
-    """Floating point operations that the device does in a second, in a net's usual layers.
+    """Measure the device's floating point operations per second in typical layers.
 
-    Measured by convolutions and products of matrices, a quarter of a second of each.
+    It times convolutions and matrix products for a quarter of a second each.
     """
     import torch
 
@@ -55,7 +55,7 @@ def flops_per_s(manager: Any) -> float:
         ),
         _rate(manager, lambda: matrix @ other, 2 * _SIDE * _SIDE * _WIDTH * 4 * _WIDTH),
     ]
-    # Half of the work in each: the time of both together counts.
+    # Half of the operations are of each kind, so the times add up.
     return 2.0 / sum(1.0 / one for one in rates)
 
 
@@ -79,12 +79,12 @@ def _rate(manager: Any, work: Any, flops: int) -> float:
 
 @lru_cache(maxsize=64)
 def flops_of_pass(path: Path, width: int, height: int) -> float:
-    """Operations of one pass of a model of pictures over latents for that size.
+    """Count the operations of one pass of an image model for an image size.
 
-    Counted on a model without weights: nothing is computed, and nothing read but its shape.
+    The count uses a model without weights: nothing is computed, and only its configuration is read.
 
     Raises:
-        NoBackendError: The folder is no model.
+        NoBackendError: The directory is not a model.
     """
     import torch
 
@@ -102,10 +102,12 @@ def flops_of_pass(path: Path, width: int, height: int) -> float:
 
 @lru_cache(maxsize=64)
 def flops_of_decoding(path: Path, width: int, height: int) -> float:
-    """Operations of making one picture of that size out of latents: they grow with its pixels.
+    """Count the operations of decoding one image. They are proportional to its pixels.
 
     Args:
-        path: Folder of a model, or of a decoder by itself.
+        path: Directory of a model or of a decoder.
+        width: Width in pixels.
+        height: Height in pixels.
     """
     is_whole = (path / "vae").is_dir()
     net = _shape_of(path, "vae" if is_whole else "")
@@ -114,14 +116,14 @@ def flops_of_decoding(path: Path, width: int, height: int) -> float:
     if "latent_channels" in net.config:
         once = _counted(net.decoder, _empty(1, net.config.latent_channels, 8, 8))
     else:
-        # A decoder of video, which takes frames as well: the first of them.
+        # A video decoder; count one frame.
         once = _counted(net.decoder, _empty(1, net.config.z_dim, 1, 8, 8))
     return once * (width * height / (8 * cell_px) ** 2)
 
 
 @lru_cache(maxsize=8)
 def flops_of_check(path: Path) -> float:
-    """Operations of looking at what one picture shows."""
+    """Count the operations of the safety check of one image."""
     import torch
     from transformers import CLIPConfig, CLIPVisionModel
 
@@ -133,10 +135,14 @@ def flops_of_check(path: Path) -> float:
 
 @lru_cache(maxsize=64)
 def flops_of_video_pass(path: Path, kind: str, width: int, height: int, frames: int) -> float:
-    """Operations of one pass of a model of video over latents for that many frames.
+    """Count the operations of one pass of a video model for a number of frames.
 
     Args:
+        path: Directory of the model.
         kind: Class of its pipeline.
+        width: Width in pixels.
+        height: Height in pixels.
+        frames: Number of frames.
     """
     import torch
 
@@ -155,7 +161,7 @@ def flops_of_video_pass(path: Path, kind: str, width: int, height: int, frames: 
 
 
 def _shape_of(path: Path, part: str) -> Any:
-    """A part of a model without weights."""
+    """Create a component of a model without weights."""
     import json
 
     import diffusers
@@ -163,7 +169,7 @@ def _shape_of(path: Path, part: str) -> Any:
 
     config = json.loads((path / part / "config.json").read_bytes())
     with torch.device("meta"):
-        # Whoever loads a model meanwhile has changed what numbers are by default.
+        # float(): another thread that loads a model may have changed the default dtype.
         return getattr(diffusers, config["_class_name"]).from_config(config).float()
 
 
@@ -189,7 +195,7 @@ def _cells(width: int, height: int) -> tuple[int, int]:
 
 
 def _conditions(config: Any) -> dict[str, Any]:
-    """What SDXL is told beside the text, empty: sizes as numbers, and the text as a whole."""
+    """Return SDXL's further inputs, without values: sizes, and the embedding of the whole text."""
     if config.addition_embed_type != "text_time":
         return {}
     width = int(config.addition_time_embed_dim)

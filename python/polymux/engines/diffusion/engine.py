@@ -1,4 +1,4 @@
-"""Diffusion as an engine: what its process runs."""
+"""The diffusion engine, which runs in a child process."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink, Request, Token
 
-#: What the backend asks beside the operations: what a request will take.
+#: Internal operation: estimate the time and memory of a request.
 ESTIMATE = "estimate_generation"
 _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
-#: What is not counted and belongs to every request, in seconds: texts read, files written. Beside
-#: it, small pictures say little of how fast a model is, and are not taken for more.
+#: Seconds of uncounted work in every request, such as encoding text and writing files. It also
+#: keeps small images from distorting the measured speed.
 _BESIDE_S = 1.0
-#: What was counted and never timed may be so many times too long.
+#: Estimates without a measured run may be too long by this factor.
 _DOUBT = 2.0
 _log = logging.getLogger("polymux.engines")
-#: How often work that waits for the device looks at its token.
+#: How often a request that waits for the device checks for cancellation.
 _LOOK_EVERY_S = 0.1
 
 
 class DiffusionEngine(Engine):
-    """One device; one piece of work at a time on it, and estimates beside it."""
+    """Diffusion on one device: one request at a time, and estimates in parallel."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Looks at the device and how fast it is; models are loaded when they are first needed.
+        """Detect the device and measure its speed. Models are loaded when they are first needed.
 
         Args:
-            options: As `polymux.engines.diffusion.pipelines.PipelineManager` has them.
+            options: See `polymux.engines.diffusion.pipelines.PipelineManager`.
 
         Raises:
             NoBackendError: A package or the device is missing.
         """
-        # One more than there are places: a place for estimates, whoever works or waits.
+        # One extra thread for estimates while requests run or wait.
         self.max_concurrency = int(options.get("max_concurrency", 1)) + 1
         self.manager = PipelineManager(options)
         self._flops_per_s = calibration.flops_per_s(self.manager)
-        #: Model's folder to how long it takes, beside what was counted.
+        #: Model's directory to the measured time relative to the counted operations.
         self._paces: dict[Path, ThroughputEstimator] = {}
         return {
             "device": str(self.manager.device),
@@ -73,7 +73,7 @@ class DiffusionEngine(Engine):
             self.manager.lock.release()
 
     def _estimated(self, asked: Request) -> dict[str, Any]:
-        """What it will take; nothing of what cannot be counted, which fails when it is made."""
+        """Estimate a request. Values are None if it cannot be counted. Running it fails then."""
         told = self._counted(asked)
         if told is None:
             return {"seconds": None, "memory_bytes": None, "why": "", "doubt": 1.0}
@@ -87,15 +87,15 @@ class DiffusionEngine(Engine):
             return estimates.of(self.manager, asked, self._flops_per_s)
         except errors.PolymuxError:
             raise
-        except Exception:  # Whatever a model's folder does to the libraries.
-            _log.exception("a request cannot be estimated")
+        except Exception:  # The libraries raise any error for invalid models.
+            _log.exception("cannot estimate a request")
             return None
 
     def _painter(self, request: Request) -> Path:
         return self.manager.slot(estimates.roles_of(self.manager, request)[0]).path
 
     def _made(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Makes it; how long that took, beside what was counted, is learned for the next."""
+        """Run the request, and use its time to improve later estimates."""
         roles = estimates.roles_of(self.manager, request)
         was_loaded = all(map(self.manager.is_loaded, roles))
         began = time.monotonic()
@@ -112,7 +112,7 @@ class DiffusionEngine(Engine):
 
 
 def _whole(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with U+FFFD for each half of a surrogate pair, which no tokenizer takes."""
+    """Replace lone surrogates with U+FFFD, because tokenizers reject them."""
     return {
         name: _HALF_A_CHARACTER.sub("\ufffd", one) if isinstance(one, str) else one
         for name, one in values.items()

@@ -1,4 +1,4 @@
-"""What a request will take: counted on the model's shape, divided by what was measured here."""
+"""Estimates of time and memory: operations counted on the model, divided by measured speed."""
 
 from __future__ import annotations
 
@@ -16,35 +16,36 @@ if TYPE_CHECKING:
     from polymux.engines.base import Request
     from polymux.engines.diffusion.pipelines import PipelineManager
 
-#: Of the request's picture, where it has one: width and height.
+#: Width and height of the request's image, if it has one.
 IMAGE_SIZE = "image_size"
-#: Whether it has a mask, and so has another size than its picture.
+#: Whether the request has a mask; the output then has another size than the image.
 HAS_MASK = "has_mask"
-#: Whether it has a video to begin with.
+#: Whether the request has an initial video.
 HAS_VIDEO = "has_video"
-#: The operation that is asked about.
+#: The operation to estimate.
 ESTIMATED = "estimated_operation"
-#: Beside the weights, for each pixel that a decoder works on at once, at four bytes a number.
+#: Memory in addition to weights, per pixel that a decoder processes at once, with 4-byte numbers.
 _BYTES_PER_PIXEL = 4000
-#: Of a video, whose frames are all denoised together: numbers for each pixel of each frame. By what
-#: zeroscope's authors say of 30 frames (https://huggingface.co/cerspense/zeroscope_v2_XL).
+#: Numbers in memory per pixel and frame of a video, because all frames are denoised together. Based
+#: on the memory that zeroscope's authors state for 30 frames
+#: (https://huggingface.co/cerspense/zeroscope_v2_XL).
 _NUMBERS_PER_FRAME_PIXEL = 350
-#: Networks rarely do all that their layers could: of what was measured by themselves.
+#: Networks reach only part of the speed that was measured for single layers.
 _EFFICIENCY = 0.7
 _MUSIC_PX = 512
-#: A ControlNet is the half of the network that it is laid beside.
+#: A ControlNet adds about half of the network's operations.
 _CONTROL = 1.4
 _REFINER, _SAFETY, _DECODER = "picture:refiner", "picture:safety", "picture:decoder"
 
 
 class _Counted(NamedTuple):
-    """What a request comes to.
+    """The counted work of a request.
 
     Attributes:
         flops: Operations.
-        pixels: Of a picture that is decoded.
-        words: Of what, for people.
-        frames: That are denoised together.
+        pixels: Pixels of one decoded image.
+        words: Description for users.
+        frames: Frames that are denoised together.
     """
 
     flops: float
@@ -54,11 +55,11 @@ class _Counted(NamedTuple):
 
 
 def of(manager: PipelineManager, request: Request, flops_per_s: float) -> dict[str, Any]:
-    """Seconds, memory in bytes, and what they come from.
+    """Return the seconds, the memory in bytes, and a description.
 
     Raises:
-        NoBackendError: The model is none.
-        Exception: Whatever the libraries have against its parts, or against such a size of them.
+        NoBackendError: The model is invalid.
+        Exception: The libraries reject the model's components or the size.
     """
     roles = roles_of(manager, request)
     counted = _work(manager, request, roles)
@@ -76,7 +77,7 @@ def of(manager: PipelineManager, request: Request, flops_per_s: float) -> dict[s
 
 
 def roles_of(manager: PipelineManager, request: Request) -> tuple[str, ...]:
-    """The roles whose models a request makes work, the one that paints first."""
+    """Return the roles whose models a request uses, the main model first."""
     values = request.values
     roles = needed_roles(request.operation, request.variant, values)
     if request.operation != "generate_image":
@@ -132,7 +133,7 @@ def _pictures(
     refiner = refiner_steps(values) if _REFINER in roles else None
     if refiner is not None:
         left_out = 0 if refiner.share is None or begins_with_one else refiner.steps
-        # It is as large as what it refines, about: it is not counted as a way to save time.
+        # The refiner counts at least as much as the main model, so it never reduces the estimate.
         each = max(once, calibration.flops_of_pass(manager.slot(_REFINER).path, width, height))
         flops += refiner.steps * each - left_out * once
         words += f" and {refiner.steps} of the refiner"
@@ -143,7 +144,7 @@ def _pictures(
     decoder = manager.slot(_DECODER).path if small else path
     flops += calibration.flops_of_decoding(decoder, width, height) if small else own
     if begins_with_one:
-        flops += own  # It is encoded first, which is about as much.
+        flops += own  # Encoding the image costs about as much.
     if _SAFETY in roles:
         flops += calibration.flops_of_check(manager.slot(_SAFETY).path)
     return _Counted(count * flops, size[0] * size[1], words)

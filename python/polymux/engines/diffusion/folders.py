@@ -1,8 +1,8 @@
-"""Folders of models, as diffusers' `save_pretrained` writes them: what is in one, and its parts.
+"""Loading of model directories in diffusers format.
 
-https://huggingface.co/docs/diffusers/using-diffusers/loading: ``model_index.json`` names the class
-of the pipeline, and of each part the library and the class. Weights are safetensors alone: other
-forms are pickles, and those run whatever they contain.
+See https://huggingface.co/docs/diffusers/using-diffusers/loading. ``model_index.json`` names the
+class of the pipeline, and the library and class of each component. Only safetensors weights are
+loaded: other formats are pickles, which can run any code.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LARGEST_INDEX_BYTES = 1 << 20
-#: Whose classes a folder may name; whatever else stands there would be imported.
+#: Libraries from which a directory may name classes. Any other library would be imported.
 _LIBRARIES = ("diffusers", "transformers")
-#: What the libraries raise at folders that are not what they should be.
+#: Exceptions of the libraries for invalid directories.
 _FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError)
 
 
 def index_of(path: Path) -> dict[str, Any]:
-    """What the index of a folder says.
+    """Read the index of a directory.
 
     Raises:
-        NoBackendError: It has none, or one that names what is not taken.
+        NoBackendError: The index is missing or invalid.
     """
     file = path / INDEX
     try:
@@ -48,15 +48,15 @@ def index_of(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         plain = None
     if not isinstance(plain, dict) or not isinstance(plain.get("_class_name"), str):
-        raise _unfit(path, f"it has no {INDEX} that names a pipeline")
+        raise _unfit(path, f"{INDEX} is missing or names no pipeline")
     for name, one in plain.items():
         if isinstance(one, list) and one[:1] != [None] and one[0] not in _LIBRARIES:
-            raise _unfit(path, f"its {name} is of {one[0]}, and not of diffusers or transformers")
+            raise _unfit(path, f"component {name} needs unsupported library {one[0]}")
     return plain
 
 
 def kind_of(path: Path) -> str:
-    """Class of the pipeline that a folder is of.
+    """Return the class of a directory's pipeline.
 
     Raises:
         NoBackendError: As `index_of`.
@@ -65,10 +65,10 @@ def kind_of(path: Path) -> str:
 
 
 def loaded(path: Path, dtype: Any) -> dict[str, Any]:
-    """The parts of a model, in memory.
+    """Load the components of a model.
 
     Raises:
-        NoBackendError: Something is missing, or only there as a pickle.
+        NoBackendError: A component is missing, or its weights are only a pickle.
     """
     import diffusers
 
@@ -76,7 +76,7 @@ def loaded(path: Path, dtype: Any) -> dict[str, Any]:
     absent = {name: None for name in APART if name in index}
     kind = getattr(diffusers, index["_class_name"], None)
     if kind is None:
-        raise _unfit(path, f"diffusers has no {index['_class_name']}")
+        raise _unfit(path, f"unknown pipeline class {index['_class_name']}")
     try:
         if (path / CHECKPOINT).is_file():
             made = kind.from_single_file(
@@ -99,7 +99,7 @@ def loaded(path: Path, dtype: Any) -> dict[str, Any]:
     except _failures() as error:
         raise _unfit(path, _why(path, error)) from error
     parts: dict[str, Any] = dict(made.components)
-    # Such as whether a refiner wants a score of beauty: pipelines are told again.
+    # Settings of the pipeline, such as whether a refiner needs an aesthetic score.
     parts |= {name: one for name, one in made.config.items() if isinstance(one, (bool, int))}
     for one in parts.values():
         if hasattr(one, "eval"):
@@ -109,14 +109,15 @@ def loaded(path: Path, dtype: Any) -> dict[str, Any]:
 
 
 def loaded_one(path: Path, kind: str | type, dtype: Any) -> Any:
-    """A part that has a folder of its own, such as a ControlNet or a decoder.
+    """Load a single component, such as a ControlNet or a decoder.
 
     Args:
-        path: The folder, with its ``config.json``.
-        kind: Class of diffusers by its name, or any class.
+        path: The directory with its ``config.json``.
+        kind: Name of a class in diffusers, or any class.
+        dtype: The data type.
 
     Raises:
-        NoBackendError: Something is missing, or only there as a pickle.
+        NoBackendError: A file is missing, or the weights are only a pickle.
     """
     import diffusers
 
@@ -137,7 +138,7 @@ def loaded_one(path: Path, kind: str | type, dtype: Any) -> Any:
 
 
 def pipeline(kind: Any, parts: Mapping[str, Any]) -> Any:
-    """A pipeline of a class over parts that are in memory already; parts that it lacks are none."""
+    """Create a pipeline from loaded components. Missing components become None."""
     known = inspect.signature(kind.__init__).parameters
     given = {name: one for name, one in parts.items() if name in known}
     missing = {
@@ -154,7 +155,7 @@ def pipeline(kind: Any, parts: Mapping[str, Any]) -> Any:
 
 @cache
 def version(path: Path) -> str:
-    """SHA-256 of the largest file of weights: the one that paints."""
+    """Return the SHA-256 of the largest weights file, which has the main network."""
     files = sorted(path.rglob("*.safetensors"), key=lambda one: (one.stat().st_size, one.name))
     return hash_of(files[-1]) if files else "hidden"
 
@@ -169,9 +170,9 @@ def _why(path: Path, error: Exception) -> str:
     for place in (path, *(one for one in path.glob("*/") if one.name not in APART)):
         names = [one.name for one in place.glob("*")]
         if has_pickles(names) and not has_weights(names):
-            return "its weights are pickles, which are not supported: convert them to safetensors"
-    return f"{type(error).__name__}: {error}".replace(f"{path}", "the folder")[:300]
+            return "its weights are pickles, which are not supported. Convert them to safetensors"
+    return f"{type(error).__name__}: {error}".replace(f"{path}", "the directory")[:300]
 
 
 def _unfit(path: Path, why: str) -> errors.NoBackendError:
-    return status_error(errors.NoBackendError, f"the model {path.name} cannot be used: {why}")
+    return status_error(errors.NoBackendError, f"model {path.name} cannot be used: {why}")

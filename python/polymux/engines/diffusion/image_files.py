@@ -1,9 +1,9 @@
-"""Pictures as they come to diffusion, and as they leave it: checked, marked, written.
+"""Images at the input and output of diffusion: safety check, watermark and files.
 
-The check of what a picture shows is the model that Stable Diffusion was published with: CLIP's view
-of the picture is compared with that of words that nobody may name. Rando et al., "Red-Teaming the
-Stable Diffusion Safety Filter", 2022. The invisible mark is the one that Stable Diffusion XL's own
-programs hide: 48 bits, by the method "dwtDct" of the package invisible-watermark.
+The safety check is the model that was published with Stable Diffusion. It compares CLIP's embedding
+of the image with embeddings of secret concepts; see Rando et al., "Red-Teaming the Stable Diffusion
+Safety Filter", 2022. The invisible watermark is that of Stable Diffusion XL's programs: 48 bits,
+method "dwtDct" of the package invisible-watermark.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request
     from polymux.engines.diffusion.pipelines import PipelineManager
 
-#: Beside the name of a request's file: its samples, and what is known of them. The media engine has
-#: opened it; see `polymux.engines.diffusion.backend`.
+#: Suffixes of a file's field name: its samples, and facts about them. The media engine has opened
+#: the file; see `polymux.engines.diffusion.backend`.
 SAMPLES, FACTS = "_samples", "_facts"
-#: What models are made for.
+#: Models need sides that are multiples of this.
 GRID_PX = 8
 _SAFETY_ROLE = "picture:safety"
-#: Of what CLIP was trained with.
+#: Mean and standard deviation of CLIP's training images.
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _DEVIATION = (0.26862954, 0.26130258, 0.27577711)
-#: Below that there is no room for the mark.
+#: The watermark does not fit in smaller images.
 _MIN_MARKED_PX = 256
 
 
 def picture_of(request: Request, name: str) -> Image | None:
-    """A request's picture, in colours and opaque; None where it has none."""
+    """Return an image of the request as opaque RGB; None if it is missing."""
     facts = request.values.get(name + FACTS)
     if facts is None:
         return None
@@ -46,7 +46,7 @@ def picture_of(request: Request, name: str) -> Image | None:
 
 
 def grey(mask: Image, size: tuple[int, int]) -> Image:
-    """A mask, stretched to a width and height."""
+    """Convert a mask to grayscale and stretch it to a size."""
     from PIL import Image as Pictures
 
     plain = mask.convert("L")
@@ -54,16 +54,19 @@ def grey(mask: Image, size: tuple[int, int]) -> Image:
 
 
 def on_grid(size: tuple[int, int], grid_px: int = GRID_PX) -> tuple[int, int]:
-    """The largest width and height on the model's grid that are not above these."""
+    """Round a size down to multiples of the grid, at least one."""
     width, height = size
     return max(grid_px, width // grid_px * grid_px), max(grid_px, height // grid_px * grid_px)
 
 
 def png(picture: Image, words: Mapping[str, str], sink: EngineSink, file_name: str) -> Produced:
-    """Writes a picture, with texts beside it.
+    """Write an image as PNG with text metadata.
 
     Args:
-        words: Keyword to text, Latin-1 or not: PNG's ``iTXt`` takes all.
+        picture: The image.
+        words: Keyword to text. Any Unicode text is allowed (``iTXt`` chunks).
+        sink: Provides the file.
+        file_name: Suggested name.
     """
     from PIL.PngImagePlugin import PngInfo
 
@@ -76,11 +79,11 @@ def png(picture: Image, words: Mapping[str, str], sink: EngineSink, file_name: s
 
 
 def written(data: bytes, content_type: str, file_name: str, sink: EngineSink) -> Produced:
-    """A file of these bytes.
+    """Write bytes to an output file.
 
     Raises:
         InternalServerError: The disk is full (code ``storage_full``).
-        StoreError: It cannot be written.
+        StoreError: The file cannot be written.
     """
     from polymux.engines.media.engine import write_new
 
@@ -90,9 +93,9 @@ def written(data: bytes, content_type: str, file_name: str, sink: EngineSink) ->
 
 
 def parameters(values: Mapping[str, Any], model: str, seed: int, size: tuple[int, int]) -> str:
-    """What a picture was made with, as programs that read such pictures know it.
+    """Describe the generation parameters in the format of AUTOMATIC1111's web UI.
 
-    The form is that of AUTOMATIC1111's web page: the prompt, the negative prompt, then a line.
+    The text has the prompt, the negative prompt, and a line of parameters. Other programs read it.
     """
     lines = [str(values["prompt"])]
     if values.get("negative_prompt"):
@@ -115,11 +118,11 @@ def parameters(values: Mapping[str, Any], model: str, seed: int, size: tuple[int
 def safety_check(
     manager: PipelineManager, sink: EngineSink, *, wanted: bool
 ) -> Callable[[Image], bool] | None:
-    """Tells of a picture whether it may be shown; None where nothing is checked, and told."""
+    """Return a function that tells whether an image is safe; None if nothing is checked."""
     if not wanted:
         return None
     if not manager.has(_SAFETY_ROLE):
-        sink.log("nothing checks what the pictures show: no model for that is installed")
+        sink.log("images are not checked: no safety checker is installed")
         return None
     from diffusers.pipelines.stable_diffusion import safety_checker as module
 
@@ -139,7 +142,7 @@ def safety_check(
 
 
 def _seen(picture: Image, side: int) -> Any:
-    """The picture as CLIP sees it: its middle, in a square."""
+    """Convert an image to CLIP's input: the center square."""
     import numpy
     import torch
     from PIL import Image as Pictures
@@ -155,7 +158,7 @@ def _seen(picture: Image, side: int) -> Any:
 
 
 def watermark(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Callable[[Image], Image]:
-    """What hides the mark in a picture; where it is not wanted, or has no room, what does nothing.
+    """Return a function that adds the watermark, or returns the image unchanged if not possible.
 
     Raises:
         NoBackendError: The package is missing.
@@ -163,7 +166,7 @@ def watermark(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Calla
     if not wanted:
         return _unmarked
     if min(size) < _MIN_MARKED_PX:
-        sink.log(f"apply_watermark: a picture below {_MIN_MARKED_PX} pixels has no room for it")
+        sink.log(f"apply_watermark: not possible for images below {_MIN_MARKED_PX} pixels, ignored")
         return _unmarked
     return _watermark()
 
@@ -183,7 +186,7 @@ def _watermark() -> Callable[[Image], Image]:
     encoder.set_watermark("bits", WATERMARK_BITS)
 
     def marked(picture: Image) -> Image:
-        # The package takes blue first, and gives it so.
+        # The package uses BGR order.
         blue_first = numpy.asarray(picture.convert("RGB"))[:, :, ::-1]
         made = encoder.encode(numpy.ascontiguousarray(blue_first), "dwtDct")
         return Pictures.fromarray(numpy.ascontiguousarray(made[:, :, ::-1]))

@@ -1,8 +1,8 @@
-"""Pictures from texts, from pictures, and repainted ones: `generate_image` in its three variants.
+"""Text to image, image to image, and inpainting: `generate_image` in its three variants.
 
-What a request means is that of the Replicate models which the variants are named after: without a
-picture, text to image; with one, img2img at its size; with a mask too, the white of it is repainted
-at the size that was asked for, and the black is kept.
+Requests work as in the Replicate models after which the variants are named. Without an image: text
+to image. With an image: image to image at its size. With a mask too: its white area is repainted at
+the requested size, and its black area is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token
     from polymux.engines.diffusion.pipelines import PipelineManager
 
-#: Class of a model's pipeline to those for texts, for pictures and for repainting.
+#: Class of a model's pipeline to its classes for text to image, image to image, and inpainting.
 _KINDS = {
     "StableDiffusionXLPipeline": (
         "StableDiffusionXLPipeline",
@@ -48,23 +48,23 @@ _KINDS = {
 }
 _XL = "StableDiffusionXLPipeline"
 _SMALLEST_PX = 64
-#: The variant that is distilled: its steps lie at the end of each stretch of noise.
+#: The distilled variant, and the number of steps that it is made for.
 _DISTILLED, _DISTILLED_STEPS = "A", 4
 
 
 class Plan(NamedTuple):
-    """What is to be painted, and how.
+    """The parameters of generating images.
 
     Attributes:
-        role: Of the model.
-        kind: Class of its own pipeline.
-        mode: 0 for texts, 1 for pictures, 2 for repainting.
-        size: Width and height of what is made.
-        image: What to begin with; None for texts.
-        mask: Where to repaint; None for everywhere.
-        strength: How much of `image` is given up.
-        steps: How many are done for each picture, without a refiner's.
-        refiner: What goes over the pictures; None for nothing.
+        role: Role of the model.
+        kind: Class of the model's pipeline.
+        mode: 0 for text to image, 1 for image to image, 2 for inpainting.
+        size: Width and height of the output.
+        image: Initial image; None for text to image.
+        mask: Area to repaint; None for everything.
+        strength: How much `image` is changed.
+        steps: Steps per image, without the refiner's.
+        refiner: Refiner to apply; None for no refiner.
     """
 
     role: str
@@ -79,13 +79,13 @@ class Plan(NamedTuple):
 
 
 def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
-    """Paints the pictures of a request.
+    """Generate the images of a request.
 
     Raises:
-        BadRequestError: The pictures that were sent cannot be worked on.
-        RequestTooLargeError: They would become too large.
+        BadRequestError: An input image is not usable.
+        RequestTooLargeError: The output would be too large.
         NoBackendError: A model or a package is missing.
-        UnprocessableEntityError: None passed the check of what they show.
+        UnprocessableEntityError: No image passed the safety check.
     """
     values = request.values
     plan = _plan(manager, request, sink)
@@ -100,7 +100,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     for number in range(count):
         picture = _painted(manager, plan, values, seed + number, steps, sink)
         if check is not None and not check(picture):
-            sink.log(f"picture {number + 1} did not pass the check of what it shows: left out")
+            sink.log(f"image {number + 1} did not pass the safety check and is omitted")
             continue
         words = parameters(values, manager.slot(plan.role).name, seed + number, picture.size)
         told = {"parameters": words, "Software": "polymux"}
@@ -110,7 +110,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     if not files:
         raise status_error(
             errors.UnprocessableEntityError,
-            "no picture passed the check of what it shows: describe something else",
+            "no image passed the safety check. Change the prompt",
             code="content_filtered",
         )
     return Output(files, manager.slot(plan.role).version, steps.metrics)
@@ -120,16 +120,16 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values, role = request.values, f"picture:{request.variant}"
     slot = manager.slot(role)
     if slot.instead_of:
-        sink.log(f"{slot.name} paints in the place of {slot.instead_of}")
+        sink.log(f"using model {slot.name} instead of {slot.instead_of}")
     kind = folders.kind_of(slot.path)
     if kind not in _KINDS:
         raise status_error(
-            errors.NoBackendError, f"the model {slot.name} ({kind}) makes no pictures"
+            errors.NoBackendError, f"model {slot.name} ({kind}) cannot generate images"
         )
     image, mask = picture_of(request, "image"), picture_of(request, "mask")
     asked = int(values["num_inference_steps"])
     if request.variant == _DISTILLED and asked != _DISTILLED_STEPS and not slot.instead_of:
-        sink.log(f"num_inference_steps={asked}: the model is made for {_DISTILLED_STEPS}")
+        sink.log(f"num_inference_steps={asked}: this model works best with {_DISTILLED_STEPS}")
     size = int(values["width"]), int(values["height"])
     mode = 0 if image is None else 1 if mask is None else 2
     if image is not None:
@@ -139,8 +139,8 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     refiner = refiner_of(manager, values, sink, is_xl=kind == _XL)
     share = 1.0 if refiner is None or refiner.share is None else refiner.share
     if mode > 0 and share < 1 and refiner and int(asked * strength) <= refiner.steps:
-        # The model would not have begun yet where the refiner takes over.
-        sink.log(f"prompt_strength={strength:g} leaves no step to the refiner: it is left out")
+        # The refiner would take over before the model's first step.
+        sink.log(f"prompt_strength={strength:g}: no steps are left for the refiner")
         refiner = None
     passes = schedulers.passes_of_pictures(str(values["scheduler"]))
     steps = int(asked * strength * (share if mode == 0 else 1.0)) * passes
@@ -151,21 +151,21 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
 def _fitted(
     image: Image, size: tuple[int, int], sink: EngineSink, *, keep_size: bool
 ) -> tuple[Image, tuple[int, int]]:
-    """The picture that is begun with, and the size of what is made."""
+    """Resize the initial image, and return it with the output size."""
     from PIL import Image as Pictures
 
     if min(image.size) < _SMALLEST_PX:
         raise bad_request(
-            f"image: {image.width} x {image.height} pixels are too few, {_SMALLEST_PX} are the "
-            "least on each side",
+            f"image: too small (got {image.width} x {image.height} pixels, minimum "
+            f"{_SMALLEST_PX} on each side)",
             param="image",
         )
     if keep_size:
         size = on_grid(image.size)
         if size != image.size:
             sink.log(
-                f"image: {image.width} x {image.height} became {size[0]} x {size[1]}, as sides "
-                "must be multiples of 8"
+                f"image: resized from {image.width} x {image.height} to {size[0]} x {size[1]}, "
+                "because sides must be multiples of 8"
             )
     if size != image.size:
         image = image.resize(size, Pictures.Resampling.LANCZOS)
@@ -176,9 +176,7 @@ def _painted(
     manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
     if plan.image is not None and plan.steps == 0:
-        sink.log(
-            f"prompt_strength={plan.strength:g} leaves no step to do: the picture is as it was"
-        )
+        sink.log(f"prompt_strength={plan.strength:g}: no steps are left, the image is not changed")
         made: Any = plan.image
     else:
         made = _based(manager, plan, values, seed, steps, sink)
@@ -193,13 +191,13 @@ def _painted(
 def _based(
     manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Any:
-    """What the model makes: a picture, or latents for the refiner."""
+    """Run the model. The result is an image, or latents for the refiner."""
     parts = manager.parts(plan.role)
     spacing = {"timestep_spacing": "trailing"} if plan.role.endswith(_DISTILLED) else {}
     name, config = str(values["scheduler"]), parts["scheduler"].config
     scheduler = schedulers.of_pictures(name, config, **spacing)
     if schedulers.is_foreign(name, config):
-        sink.log(f"scheduler={name}: this model was made for DPMSolver++ and K_EULER")
+        sink.log(f"scheduler={name}: this model works best with DPMSolver++ and K_EULER")
     others = {}
     if plan.kind == _XL and manager.options.get("tiny_vae") and manager.has("picture:decoder"):
         others["vae"] = manager.part("picture:decoder", "AutoencoderTiny")
@@ -211,7 +209,7 @@ def _based(
         manager.prepare_decoder(pipeline.vae, plan.size)
         made = pipeline(**_arguments(plan, values, manager.generator(seed), steps)).images
         if plan.refiner is not None:
-            return made[0]  # Latents: what the refiner makes of them is looked at.
+            return made[0]  # Latents: the refiner's output is checked.
         loras.check_finite(made, manager.slot(plan.role).name, values)
         return pipeline.image_processor.numpy_to_pil(made)[0]
 
@@ -238,7 +236,7 @@ def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[st
 
 
 def _kept(made: Image, image: Image, mask: Image) -> Image:
-    """What is black in the mask is as it was, to the last bit: the decoder changes all a little."""
+    """Restore the mask's black area exactly, because the decoder changes all pixels slightly."""
     from PIL import Image as Pictures
 
     return Pictures.composite(made, image.convert("RGB"), mask)

@@ -1,7 +1,7 @@
-"""LoRA weights: laid over a model for one request, and taken off after it. Never made part of it.
+"""LoRA weights, applied to a model for one request and removed afterwards. They are never merged.
 
-Weights that are damaged, or too strong, come to numbers that are none. Pictures of those are black,
-and music is silent: so they are looked for before there is a picture.
+Damaged or too strong weights produce NaN or infinite values. Such images would be black, and such
+music silent, so the values are checked before the output is created.
 
 Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink
     from polymux.service.model import Upload
 
-#: What peft and diffusers raise at weights of another kind, each place in its own way.
+#: Exceptions of peft and diffusers for weights of another kind.
 _UNFIT = (OSError, ValueError, KeyError, RuntimeError, TypeError, IndexError, AttributeError)
-#: What was fetched from the address of a request's weights, beside the field's name.
+#: Suffix of a field name: the file downloaded from the field's URL.
 FILE = "_file"
 _REQUESTED = "replicate_weights"
-#: Fields whose weights a request has brought itself.
+#: Fields with weights that the request provides.
 _BROUGHT = (_REQUESTED, "lora_links", "custom_sd_model")
-#: The two halves of a layer's weights, as each of the programs that write them calls them.
+#: Names of the two halves of a layer's weights, as written by different programs.
 _HALF = re.compile(
     r"(?P<first>lora_A|lora_down|lora(?:_linear_layer)?\.down)"
     r"|(?P<second>lora_B|lora_up|lora(?:_linear_layer)?\.up)"
@@ -38,7 +38,7 @@ _HALF = re.compile(
 
 @contextmanager
 def applied(pipeline: Any, values: Mapping[str, Any], sink: EngineSink) -> Iterator[None]:
-    """While a request is worked on: its weights, by the weight ``lora_scale``."""
+    """Apply the request's LoRA weights with the weight ``lora_scale`` inside the block."""
     file: Upload | None = values.get(_REQUESTED + FILE)
     if file is None:
         yield
@@ -52,14 +52,16 @@ def applied(pipeline: Any, values: Mapping[str, Any], sink: EngineSink) -> Itera
 def laid_over(
     pipeline: Any, weights: Mapping[str, tuple[Path, float]], param: str
 ) -> Iterator[None]:
-    """While something is worked on: weights by their names, with how much of each.
+    """Apply LoRA weights inside the block.
 
     Args:
-        weights: Name to file, safetensors, and scale.
+        pipeline: The pipeline.
+        weights: Name to safetensors file and scale.
+        param: Request field for errors.
 
     Raises:
-        BadRequestError: A file is no LoRA, or one for another model.
-        NoBackendError: The package that it takes is missing.
+        BadRequestError: A file is not a LoRA, or does not fit the model.
+        NoBackendError: The package peft is missing.
     """
     try:
         import peft  # noqa: F401 - diffusers needs it
@@ -83,27 +85,25 @@ def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
     try:
         state = load_file(path)
         _check(state, param)
-        # Otherwise what a file lacks would be what lay in memory before.
+        # low_cpu_mem_usage would leave uninitialized memory where the file has no weights.
         pipeline.load_lora_weights(state, adapter_name=name, low_cpu_mem_usage=False)
     except (SafetensorError, *_UNFIT) as error:
         raise bad_request(
-            f"{param}: these are no LoRA weights for this model, as safetensors "
+            f"{param}: not LoRA weights for this model in safetensors format "
             f"({type(error).__name__})",
             param=param,
         ) from error
     if not any(name in known for known in pipeline.get_list_adapters().values()):
         raise bad_request(
-            f"{param}: nothing in these weights fits the model",
+            f"{param}: LoRA weights do not fit this model",
             param=param,
         )
 
 
 def _check(state: Mapping[str, Any], param: str) -> None:
-    """Refuses what diffusers takes without a word: numbers that are none, layers by halves."""
+    """Reject weights that diffusers would silently accept: NaN, integers, incomplete layers."""
     if not all(one.is_floating_point() and is_finite(one.float()) for one in state.values()):
-        raise bad_request(
-            f"{param}: these are no LoRA weights: some are infinite, or no fractions", param=param
-        )
+        raise bad_request(f"{param}: invalid LoRA weights: infinite or integer values", param=param)
     halves: dict[str, set[str]] = {"first": set(), "second": set()}
     for name in state:
         found = _HALF.search(name)
@@ -112,36 +112,36 @@ def _check(state: Mapping[str, Any], param: str) -> None:
     lacking = halves["first"] ^ halves["second"]
     if lacking:
         raise bad_request(
-            f"{param}: these are no LoRA weights: of some layers ({len(lacking)}) there is "
-            "one half alone",
+            f"{param}: invalid LoRA weights: {len(lacking)} layers are incomplete",
             param=param,
         )
 
 
 def check_finite(made: Any, model: str, values: Mapping[str, Any]) -> None:
-    """Refuses to make a picture of what a decoder gave.
+    """Reject a decoder output with NaN or infinite values.
 
     Args:
-        made: A tensor, or an array of numpy.
-        values: Of the request: what it brought may be the reason.
+        made: A torch tensor or NumPy array.
+        model: Name of the model.
+        values: Request fields, because weights from the request may be the cause.
 
     Raises:
-        BadRequestError: Some of it is no number, and weights that the request brought were at work.
-        InternalServerError: Some of it is no number (code ``engine_failed``).
+        BadRequestError: Values are not finite, and weights from the request were used.
+        InternalServerError: Values are not finite (code ``engine_failed``).
     """
     if is_finite(made):
         return
     for name in _BROUGHT:
         if values.get(name + FILE) is not None:
             raise bad_request(
-                f"{name}: with these weights {model} comes to numbers beyond all bounds, and to no "
-                "picture: they are damaged, or too strong",
+                f"{name}: with these weights, {model} produced NaN or infinite values; nothing was "
+                "generated. The weights are damaged or too strong",
                 param=name,
             )
     raise engine_failed(
-        f"{model} comes to numbers beyond all bounds, and to no picture: less guidance, or weaker "
-        "LoRA weights, may help; else its weights are damaged ('polymux models info NAME --verify' "
-        "tells), or too large for the option dtype"
+        f"{model} produced NaN or infinite values; nothing was generated. Try lower guidance or "
+        "weaker LoRA weights. If that fails, the model is damaged (check it with "
+        "'polymux models info NAME --verify') or does not support the configured dtype"
     )
 
 

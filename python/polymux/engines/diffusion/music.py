@@ -1,9 +1,9 @@
-"""Music by Riffusion's method: a picture of sound is painted anew, and played.
+"""Music generation with Riffusion's method: a spectrogram image is generated and played.
 
-The picture that it begins with is changed as far as ``denoising`` says. What it becomes lies
-between two descriptions: their embeddings are mixed linearly, the noises of two seeds spherically.
-S. Forsgren and H. Martiros, "Riffusion: Stable diffusion for real-time music generation", 2022,
-https://www.riffusion.com/about; img2img is that of C. Meng et al., "SDEdit", 2022.
+``denoising`` sets how much the seed image changes. The result is interpolated between two prompts:
+their embeddings linearly, the noise of two seeds spherically. S. Forsgren and H. Martiros,
+"Riffusion: Stable diffusion for real-time music generation", 2022, https://www.riffusion.com/about;
+image to image follows C. Meng et al., "SDEdit", 2022.
 """
 
 from __future__ import annotations
@@ -36,38 +36,42 @@ ROLE = "music"
 _KIND = "StableDiffusionImg2ImgPipeline"
 _KINDS = ("StableDiffusionPipeline", _KIND)
 _GUIDANCE = 7.0
-#: Noises so alike are mixed linearly: the way over the sphere would be lost in rounding.
+#: Noise with a higher cosine is mixed linearly, because the spherical formula loses precision.
 _ALIKE = 0.9995
-#: Progress when the picture is there; the rest is playing it.
+#: Progress when the image is generated; the rest is its conversion to sound.
 _PAINTED = 0.95
 _JPEG_QUALITY = 92
 
 
 def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
-    """Makes the music of a request.
+    """Generate the music of a request.
 
     Args:
-        manager: Has a model of the shape of Stable Diffusion 1.5 in the role ``music``.
-        token: Looked at at each step, and ten times a second while the picture is played.
+        manager: Has a model with the architecture of Stable Diffusion 1.5 in the role ``music``.
+        request: The request.
+        sink: Receives progress.
+        token: Checked at each step, and ten times a second during the conversion to sound.
 
     Returns:
-        ``audio``, WAV of 16 bits, mono, 44.1 kHz, 10 ms for each column of the picture; and
-        ``spectrogram``, that picture as JPEG.
+        ``audio``, a WAV file (16 bits, mono, 44.1 kHz, 10 ms per column of the image), and
+            ``spectrogram``, the image as JPEG.
 
     Raises:
-        BadRequestError: There is no such seed image.
-        NoBackendError: There is no model, or one of another shape.
+        BadRequestError: The seed image is unknown.
+        NoBackendError: The model is missing or has another architecture.
     """
     values = request.values
     slot = manager.slot(ROLE)
     kind = folders.kind_of(slot.path)
     if kind not in _KINDS:
-        raise status_error(errors.NoBackendError, f"the model {slot.name} ({kind}) makes no music")
+        raise status_error(
+            errors.NoBackendError, f"model {slot.name} ({kind}) cannot generate music"
+        )
     name = str(values["seed_image_id"])
     begun, is_stand_in = seed_image(name, slot.path)
     if is_stand_in:
         sink.log(
-            f"seed_image_id={name}: a stand-in was drawn, as the model's folder has no "
+            f"seed_image_id={name}: using a generated image, because the model's directory has no "
             f"{FOLDER}/{name}.png"
         )
     seed = seed_of(values, sink)
@@ -81,12 +85,12 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
 
 
 def _alpha(values: Mapping[str, Any]) -> float:
-    """How far towards the second description: not at all where there is none."""
+    """Return the weight of the second prompt; 0 if it is empty."""
     return float(values["alpha"]) if str(values.get("prompt_b") or "").strip() else 0.0
 
 
 def _wanted_steps(values: Mapping[str, Any], scheduler: Any) -> int:
-    """Of those that were asked for, the last ones, as Riffusion counts them."""
+    """Return how many of the requested steps run, counted like Riffusion."""
     asked, denoising = int(values["num_inference_steps"]), float(values["denoising"])
     if denoising == 0:
         return 0
@@ -108,7 +112,7 @@ def _painted(
     asked = int(values["num_inference_steps"])
     wanted = _wanted_steps(values, scheduler)
     if wanted == 0:
-        sink.log("denoising leaves no step to do: the seed image is played as it is")
+        sink.log("denoising: no steps are left, the seed image is played unchanged")
         return begun, Steps(sink, token, 0).metrics
     scheduler.set_timesteps(asked, device=manager.device)
     first = (asked - wanted) * scheduler.order
@@ -131,7 +135,7 @@ def _painted(
 
 
 def _words(manager: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -> Any:
-    """What the network is told: first nothing, then the mixed descriptions."""
+    """Return the text embeddings: the empty prompt, and the mixed prompts."""
     import torch
 
     alpha = _alpha(values)
@@ -149,13 +153,13 @@ def _words(manager: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -
 def _begun(
     manager: PipelineManager, pipeline: Any, begun: Image, timesteps: Any, alpha: float, seed: int
 ) -> Any:
-    """The seed image's latents under as much noise as the first step expects."""
+    """Return the seed image's latents with the noise of the first step."""
     import torch
 
     pixels = pipeline.image_processor.preprocess(begun).to(manager.device, pipeline.vae.dtype)
     source = manager.generator(seed)
     coded = pipeline.vae.encode(pixels).latent_dist
-    # Drawn on the processor, so that all devices begin alike.
+    # Drawn on the CPU, because devices have different generators.
     spread = torch.randn(coded.mean.shape, generator=source).to(coded.mean)
     latents = (coded.mean + coded.std * spread) * pipeline.vae.config.scaling_factor
     noises = [
@@ -166,13 +170,15 @@ def _begun(
 
 
 def spherical(one: Any, other: Any, alpha: float) -> Any:
-    """What lies between two noises on the great circle through them.
+    """Interpolate two noise tensors on the great circle through them.
 
-    A straight line between them would lead through weaker noise, which a network is not used to.
-    K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985.
+    Linear interpolation would give weaker noise than the network was trained with. K. Shoemake,
+    "Animating rotation with quaternion curves", SIGGRAPH 1985.
 
     Args:
-        alpha: 0 for the first, 1 for the other.
+        one: Noise for alpha 0.
+        other: Noise for alpha 1.
+        alpha: Position between them, from 0 to 1.
 
     Example:
         >>> import torch

@@ -1,7 +1,7 @@
-"""The models of diffusion, loaded once and shared, and the device that they are on.
+"""Loading and sharing of diffusion models, and their placement on the device.
 
-A request gets a pipeline of its own over the shared parts, with its own scheduler: two with
-different ones do not mix. One piece of work at a time has the device.
+Each request gets a pipeline with its own scheduler over the shared components, because schedulers
+have state. One request at a time uses the device.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink
 
-#: Beside the weights, so much of them again is used while it works.
+#: Memory during execution relative to the size of the weights.
 _WORKING_SHARE = 1.3
-#: The part of a model that is one by itself.
+#: Key of a model that is a single component.
 _WHOLE = "whole"
 _MAX_PIXELS = 2048 * 2048
 _OFFLOADS = ("auto", "none", "model", "sequential")
 _ATTENTIONS = ("auto", "whole", "sliced")
-#: The first of NVIDIA's GPUs for which torch has attention that keeps no matrix of all with all.
+#: Minimum compute capability of NVIDIA GPUs for torch's memory-efficient attention.
 _SPARING_GPUS = (5, 0)
-#: Above that, a decoder works in tiles: its memory grows with the pixels.
+#: Decoders process larger images in tiles, because their memory use grows with the pixels.
 _UNTILED_PIXELS = 1280 * 1280
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSlot:
-    """A model in its role.
+    """A model assigned to a role.
 
     Attributes:
-        role: As `polymux.models.roles` calls it.
-        name: Of the model.
-        path: Its folder.
-        instead_of: The model that belongs there, where this is a substitute; else empty.
-        known_version: SHA-256 of its largest file, where a manifest has it; else empty.
+        role: Role, as in `polymux.models.roles`.
+        name: Name of the model.
+        path: Its directory.
+        instead_of: The role's default model if this is another one, else empty.
+        known_version: SHA-256 of its largest file from the manifest; empty if unknown.
     """
 
     role: str
@@ -60,29 +60,29 @@ class ModelSlot:
 
     @property
     def version(self) -> str:
-        """SHA-256 of its largest file: read through once, where no manifest has it."""
+        """SHA-256 of the largest file. It is computed once if the manifest does not have it."""
         return self.known_version or folders.version(self.path)
 
 
 class PipelineManager:
-    """Models and a device.
+    """The models and the device of the engine.
 
     Args:
-        options: ``models`` (role to ``path``, ``name``, and perhaps ``instead_of``, ``version``),
-            ``device`` (``"auto"``: CUDA where there is one), ``dtype`` (``"auto"``: bfloat16 or
-            float16 on CUDA, float32 on a processor), ``offload`` (``"auto"``: where the device is
-            short of memory; ``"none"``, ``"model"``, ``"sequential"``), ``attention`` (``"auto"``:
-            one head after the other where torch has nothing that is as sparing; ``"whole"``,
-            ``"sliced"``), ``max_pixels`` of a picture that is made (2048 x 2048),
-            ``untiled_pixels``, above which it is decoded in tiles (1280 x 1280), ``loras`` (name to
-            path of its weights),
-            ``non_commercial`` (whether such weights may be used: false), ``tiny_vae`` (whether
-            the role ``picture:decoder`` decodes: false), ``previews`` (true), ``upscaler`` (path of
-            a network of ncnn, a .param file, by which detail begins; Lanczos' filter without) and
-            ``upscaler_factor`` (its own), ``max_detail_pixels`` of what detail makes (64 million).
+        options: ``models`` (role to ``path``, ``name``, and optionally ``instead_of``,
+            ``version``), ``device`` (``"auto"``: CUDA if available), ``dtype`` (``"auto"``:
+            bfloat16 or float16 on CUDA, float32 on a CPU), ``offload`` (``"auto"``: if device
+            memory is low; ``"none"``, ``"model"``, ``"sequential"``), ``attention`` (``"auto"``:
+            one head at a time if torch has no memory-efficient attention; ``"whole"``,
+            ``"sliced"``), ``max_pixels`` of an output image (2048 x 2048), ``untiled_pixels``,
+            above which images are decoded in tiles (1280 x 1280), ``loras`` (name to path of the
+            weights), ``non_commercial`` (whether non-commercial models may be used: false),
+            ``tiny_vae`` (whether the role ``picture:decoder`` decodes: false), ``previews`` (true),
+            ``upscaler`` (path of an ncnn network, a .param file, that upscales before detail is
+            added; Lanczos if not set) and ``upscaler_factor`` (its factor), ``max_detail_pixels``
+            of an upscaled image (64 million).
 
     Raises:
-        NoBackendError: A package is missing, or the device is not there.
+        NoBackendError: A package is missing, or the device is not available.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -114,29 +114,29 @@ class PipelineManager:
             )
             for role, one in dict(options.get("models", {})).items()
         }
-        #: Folder to its parts, the longest unused first.
+        #: Directory to its loaded components, least recently used first.
         self._loaded: dict[Path, dict[str, Any]] = {}
-        #: Held by whoever works with the device.
+        #: Held by the request that uses the device.
         self.lock = threading.Lock()
 
     def slot(self, role: str) -> ModelSlot:
-        """The model in a role.
+        """Return the model of a role.
 
         Raises:
-            NoBackendError: There is none.
+            NoBackendError: No model is assigned to the role.
         """
         found = self._slots.get(role)
         if found is None:
-            raise status_error(errors.NoBackendError, f"no model here has the role {role}")
+            raise status_error(errors.NoBackendError, f"no model is assigned to role {role}")
         return found
 
     def has(self, role: str) -> bool:
         return role in self._slots
 
     def weight_bytes(self, role: str) -> int:
-        """What the weights of the model in a role take in memory, whatever they take on disk.
+        """Return the memory in bytes of a role's weights, independent of their format on disk.
 
-        What cannot be read counts for nothing: loading it says what is wrong.
+        Unreadable files count as 0, because loading will report the error.
         """
         try:
             return weight_bytes(self.slot(role).path, self.dtype.itemsize)
@@ -147,28 +147,28 @@ class PipelineManager:
         return role in self._slots and self._slots[role].path in self._loaded
 
     def parts(self, role: str) -> dict[str, Any]:
-        """The parts of a model by their names, loaded where they are not: unet, vae, and so on.
+        """Return the components of a model by name (unet, vae, ...), and load them if needed.
 
         Raises:
-            NoBackendError: The folder is no model, or holds pickles instead of safetensors.
+            NoBackendError: The directory is not a model, or its weights are pickles.
         """
         return self._kept(role, lambda path: folders.loaded(path, self.dtype))
 
     def part(self, role: str, kind: str | type) -> Any:
-        """A model that is a part by itself, such as a ControlNet, loaded where it is not.
+        """Return a model that is a single component, such as a ControlNet, and load it if needed.
 
         Args:
-            role: Of the model.
-            kind: Its class in diffusers by its name, or any class.
+            role: Role of the model.
+            kind: Name of a class in diffusers, or any class.
 
         Raises:
-            NoBackendError: The folder holds none, or holds pickles.
+            NoBackendError: The directory is not such a component, or its weights are pickles.
         """
         load = folders.loaded_one
         return self._kept(role, lambda path: {_WHOLE: load(path, kind, self.dtype)})[_WHOLE]
 
     def _kept(self, role: str, load: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-        """What is in memory for a role; where it is not, what loading gives. Now the last used."""
+        """Return the components of a role, load them if needed, and mark them as recently used."""
         path = self.slot(role).path
         parts = self._loaded.pop(path, None)
         if parts is None:
@@ -178,7 +178,7 @@ class PipelineManager:
         return parts
 
     def prepare_decoder(self, decoder: Any, size: tuple[int, int]) -> None:
-        """Has it work on one picture at a time, and in tiles where that is large."""
+        """Let the decoder process one image at a time, and large images in tiles."""
         if hasattr(decoder, "enable_slicing"):
             decoder.enable_slicing()
         if not hasattr(decoder, "enable_tiling"):
@@ -206,11 +206,13 @@ class PipelineManager:
 
     @contextmanager
     def pipeline(self, kind: str, role: str, scheduler: Any, **others: Any) -> Iterator[Any]:
-        """A pipeline over a model's parts, on the device, for one request.
+        """Provide a pipeline with a model's components on the device for one request.
 
         Args:
-            kind: Class of diffusers, such as ``"StableDiffusionXLPipeline"``.
-            others: Parts in the place of the model's, or beside them.
+            kind: Name of a class in diffusers, such as ``"StableDiffusionXLPipeline"``.
+            role: Role of the model.
+            scheduler: The scheduler.
+            others: Components that replace or complement the model's.
         """
         import diffusers
 
@@ -229,7 +231,7 @@ class PipelineManager:
                 made.remove_all_hooks()
                 made.to("cpu")
             for module, dtype in dtypes:
-                # Decoders are widened while they work, and stay so where that was cut short.
+                # Pipelines upcast decoders while they run; an exception leaves them in that dtype.
                 if module.dtype != dtype:
                     module.to(dtype)
             del made, dtypes
@@ -237,10 +239,10 @@ class PipelineManager:
                 self._free()
 
     def _slices_attention(self) -> bool:
-        """Whether attention is computed one head after the other.
+        """Whether attention is computed one head at a time.
 
-        Torch's own kernels need memory for what goes in and comes out alone, and slicing would only
-        cost time; where a GPU has none of them, a matrix of all with all is kept for each head.
+        Torch's efficient kernels only need memory for input and output, so slicing would only cost
+        time. GPUs without them need a matrix of all pairs of positions for each head.
         """
         if self._attention != "auto":
             return self._attention == "sliced"
@@ -249,7 +251,7 @@ class PipelineManager:
         return bool(self._torch.cuda.get_device_capability(self.device) < _SPARING_GPUS)
 
     def _place(self, pipeline: Any) -> str:
-        """Puts its parts on the device: all, or one after the other where that is short."""
+        """Move components to the device: all, or one at a time if its memory is too small."""
         if self.device.type == "cpu":
             return "none"
         how = self._offload if self._offload != "auto" else self._fitting(pipeline)
@@ -262,7 +264,7 @@ class PipelineManager:
         return how
 
     def _fitting(self, pipeline: Any) -> str:
-        """How its parts fit the device; models that are not at work leave it first."""
+        """Return the offload mode that fits. Unused models are removed from the device first."""
         sizes = [_size_bytes(one) for one in _modules(pipeline) if one.device.type == "cpu"]
         if sum(sizes) * _WORKING_SHARE > self._free_bytes():
             self._clear_of_others(pipeline)
@@ -275,7 +277,7 @@ class PipelineManager:
         return int(self._torch.cuda.mem_get_info(self.device)[0])
 
     def _clear_of_others(self, pipeline: Any) -> None:
-        """Takes the models off the device that this pipeline has no part of."""
+        """Move models that this pipeline does not use to the CPU."""
         at_work = {id(one) for one in _modules(pipeline)}
         for parts in self._loaded.values():
             for one in parts.values():
@@ -284,26 +286,26 @@ class PipelineManager:
         self._free()
 
     def check_size(self, size: tuple[int, int]) -> None:
-        """Refuses a width and height that come to more pixels than are made.
+        """Reject an output size with too many pixels.
 
         Raises:
-            RequestTooLargeError: They do.
+            RequestTooLargeError: The size has too many pixels.
         """
         pixels = size[0] * size[1]
         if pixels > self.max_pixels:
             raise status_error(
                 errors.RequestTooLargeError,
-                f"{size[0]} x {size[1]}: that are {pixels / 1e6:.1f} megapixels, and "
-                f"{self.max_pixels / 1e6:.1f} are the most",
+                f"{size[0]} x {size[1]} is too large (got {pixels / 1e6:.1f} megapixels, maximum "
+                f"{self.max_pixels / 1e6:.1f})",
             )
 
     def generator(self, seed: int) -> torch.Generator:
-        """The source of noise for a seed: the processor's, so that all devices begin alike."""
+        """Return a noise generator for a seed, on the CPU for equal results on all devices."""
         return self._torch.Generator("cpu").manual_seed(seed % (1 << 63))
 
 
 def seed_of(values: Mapping[str, Any], sink: EngineSink) -> int:
-    """The seed of a request, told in its log; any where it names none."""
+    """Return the request's seed or a random one, and log it."""
     given = values.get("seed")
     seed = random.SystemRandom().randrange(1 << 32) if given is None else int(given)
     sink.log(f"seed: {seed}")
@@ -311,7 +313,7 @@ def seed_of(values: Mapping[str, Any], sink: EngineSink) -> int:
 
 
 def _hush(*libraries: Any) -> None:
-    """What libraries say is nobody's business unless something is wrong."""
+    """Hide the libraries' messages and progress bars, except errors."""
     for library in libraries:
         library.utils.logging.set_verbosity_error()
         library.utils.logging.disable_progress_bar()
@@ -326,12 +328,10 @@ def _device(torch: Any, wanted: str) -> Any:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
         raise status_error(
-            errors.NoBackendError, f"device={wanted!r}: must be auto, cpu, cuda or cuda:N"
+            errors.NoBackendError, f"unknown device {wanted!r} (allowed: auto, cpu, cuda, cuda:N)"
         )
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise status_error(
-            errors.NoBackendError, f"device={wanted!r}: torch finds no CUDA device here"
-        )
+        raise status_error(errors.NoBackendError, f"device={wanted!r}: torch finds no CUDA device")
     return device
 
 
@@ -344,13 +344,13 @@ def _dtype(torch: Any, device: Any, wanted: str) -> Any:
     if wanted not in ("float32", "float16", "bfloat16"):
         raise status_error(
             errors.NoBackendError,
-            f"dtype={wanted!r}: must be auto, float32, float16 or bfloat16",
+            f"unknown dtype {wanted!r} (allowed: auto, float32, float16, bfloat16)",
         )
     return getattr(torch, wanted)
 
 
 def _one_of(known: tuple[str, ...], options: Mapping[str, Any], name: str) -> str:
-    """An option's value, the first where there is none."""
+    """Return an option's value; the first known value is the default."""
     wanted = str(options.get(name, known[0]))
     if wanted not in known:
         words = f"{', '.join(known[:-1])} or {known[-1]}"

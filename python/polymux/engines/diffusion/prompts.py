@@ -1,9 +1,9 @@
-"""Prompts as AUTOMATIC1111's web page has them: weights in brackets, networks in angles, BREAK.
+"""Prompts in the syntax of AUTOMATIC1111's web UI: weights, LoRA networks, and BREAK.
 
-https://github.com/AUTOMATIC1111/stable-diffusion-webui/wiki/Features#attentionemphasis is the
-description: ``(words)`` weigh 1.1 times as much, ``[words]`` 1.1 times less, ``(words:1.5)`` 1.5
-times; brackets that are meant as such have a backslash. Words that change from step to step
-(``[from:to:when]``, ``[one|other]``) are not known here: they are words with brackets.
+See https://github.com/AUTOMATIC1111/stable-diffusion-webui/wiki/Features#attentionemphasis.
+``(words)`` multiplies the weight by 1.1, ``[words]`` divides it by 1.1, ``(words:1.5)`` multiplies
+it by 1.5. A backslash escapes a literal bracket. Prompt editing (``[from:to:when]``,
+``[one|other]``) is not supported and is read as text in brackets.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink
 
-    #: Numbers of tokens and their weights.
+    #: Token IDs and their weights.
     Chunk = tuple[list[int], list[float]]
 
-#: Of a prompt; what lies beyond them is not read.
+#: Maximum length of a prompt; the rest is ignored.
 _MAX_CHARACTERS = 50_000
-#: Brackets of a kind that may be open at once; further ones are words.
+#: Maximum nesting of each kind of bracket; deeper brackets are text.
 _MAX_OPEN = 16
-#: Beyond it what comes of the words is no number any more.
+#: Larger weights overflow.
 _MAX_WEIGHT = 100.0
 _MORE, _LESS = 1.1, 1 / 1.1
 _NETWORK = re.compile(r"<(\w+):([^:<>]+)((?::[^:<>]*)*)>")
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BREAK = re.compile(r"\bBREAK\b")
-#: Words that were trained for one model each, and are files of their own.
+#: Names of textual inversion embeddings, which would need separate files for each model.
 _EMBEDDINGS = (
     "JuggernautNegative-neg", "verybadimagenegative_v1.3", "FastNegativeV2", "UnrealisticDream",
     "ng_deepnegative_v1_75t", "EasyNegative", "bad-hands-5", "badhandv4", "BadDream",
@@ -48,11 +48,11 @@ _EMBEDDING = re.compile(
 
 
 class Words(NamedTuple):
-    """Words of one weight.
+    """Text with one weight.
 
     Attributes:
-        text: As the model is to read them.
-        weight: How much they count, from -100 to 100; 1 is usual.
+        text: The text for the model.
+        weight: From -100 to 100; 1 is normal.
     """
 
     text: str
@@ -60,12 +60,13 @@ class Words(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What a prompt says.
+    """A parsed prompt.
 
     Attributes:
-        parts: What lies between BREAKs: each is read by itself. At least one; each may be empty.
-        loras: Names of LoRA weights with how much of each, in order.
-        left_out: What is not done, for people.
+        parts: The sections between BREAKs, which are encoded separately. There is at least one;
+            sections may be empty.
+        loras: Names of LoRA weights with their scales, in order.
+        left_out: Messages about ignored parts, for users.
     """
 
     parts: tuple[tuple[Words, ...], ...]
@@ -74,9 +75,9 @@ class Prompt(NamedTuple):
 
 
 def parsed(text: str) -> Prompt:
-    """Reads a prompt. None is wrong: what has no meaning is words.
+    """Parse a prompt. Any text is valid: invalid syntax is read as text.
 
-    Of a longer one the first 50,000 characters are read.
+    Only the first 50,000 characters are read.
 
     Example:
         >>> from polymux.engines.diffusion.prompts import parsed
@@ -89,19 +90,19 @@ def parsed(text: str) -> Prompt:
     loras: list[tuple[str, float]] = []
     left_out: list[str] = []
     if len(text) > _MAX_CHARACTERS:
-        left_out.append(f"of a prompt the first {_MAX_CHARACTERS} characters are read")
+        left_out.append(f"prompt too long: only the first {_MAX_CHARACTERS} characters are used")
         text = text[:_MAX_CHARACTERS]
 
     def network(match: re.Match[str]) -> str:
         kind, name, numbers = match.groups()
         if kind.lower() not in ("lora", "lyco"):
-            left_out.append(f"{match[0]}: only LoRA weights are known")
+            left_out.append(f"{match[0]}: not supported (only LoRA weights are), ignored")
             return ""
         loras.append((name.strip(), _number(numbers)))
         return ""
 
     def embedding(match: re.Match[str]) -> str:
-        left_out.append(f"{match[0]}: a trained word, which nothing here has")
+        left_out.append(f"{match[0]}: textual inversion embeddings are not supported, ignored")
         return ""
 
     plain = _EMBEDDING.sub(embedding, _NETWORK.sub(network, text))
@@ -109,7 +110,7 @@ def parsed(text: str) -> Prompt:
 
 
 def _number(numbers: str) -> float:
-    """The first of them; they follow colons."""
+    """Parse the first of several numbers, each after a colon."""
     first = numbers.removeprefix(":").partition(":")[0]
     try:
         found = float(first)
@@ -124,7 +125,7 @@ def _bounded(weight: float) -> float:
 
 def _weighed(text: str) -> list[Words]:
     found: list[Words] = []
-    # Where brackets that are still open began, by their kind.
+    # Start positions of the open brackets by kind.
     opened: dict[str, list[int]] = {"(": [], "[": []}
 
     def weigh(kind: str, weight: float) -> None:
@@ -141,7 +142,7 @@ def _weighed(text: str) -> list[Words]:
             weigh(*(("(", _MORE) if said == ")" else ("[", _LESS)))
         else:
             found.append(Words(match["escaped"] or said, 1.0))
-    # What is never closed counts to the end.
+    # Unclosed brackets extend to the end.
     for kind, weight in (("(", _MORE), ("[", _LESS)):
         while opened[kind]:
             weigh(kind, weight)
@@ -164,7 +165,7 @@ def _parts(words: list[Words]) -> tuple[tuple[Words, ...], ...]:
         first, *others = _BREAK.split(one.text)
         parts[-1].append(Words(first.rstrip() if others else first, one.weight))
         for number, text in enumerate(others, 1):
-            # Of the spaces those beside BREAK alone are its own.
+            # Only the spaces next to BREAK belong to it.
             inner = text.lstrip() if number == len(others) else text.strip()
             parts.append([Words(inner, one.weight)])
     return tuple(tuple(one for one in part if one.text) for part in parts)
@@ -173,20 +174,20 @@ def _parts(words: list[Words]) -> tuple[tuple[Words, ...], ...]:
 def tell_of_length(
     parts: Mapping[str, Any], values: Mapping[str, Any], names: Sequence[str], sink: EngineSink
 ) -> None:
-    """Says so where words are more than the model reads."""
+    """Log a message if a prompt is longer than the model reads."""
     tokenizer: Any = parts.get("tokenizer") or parts.get("tokenizer_2")
-    # What stands for the beginning and the end.
+    # Tokens for the beginning and the end.
     around = len(tokenizer("").input_ids)
     most = tokenizer.model_max_length - around
     for name in names:
         count = len(tokenizer(str(values.get(name) or "")).input_ids) - around
         if count > most:
-            sink.log(f"{name}: of its {count} tokens the model reads the first {most}")
+            sink.log(f"{name}: too long ({count} tokens), the model only reads the first {most}")
 
 
-#: Of a prompt; what lies beyond them is not read.
+#: Maximum chunks of a prompt; the rest is ignored.
 MAX_CHUNKS = 20
-#: Below it an average is none to go by.
+#: A mean closer to zero is not used for scaling.
 _TINY = 1e-6
 
 
@@ -197,20 +198,25 @@ def encoded(
     device: Any,
     tell: Callable[[str], object] | None = None,
 ) -> Any:
-    """What the network is told of some prompts.
+    """Encode prompts with weights for the network.
 
     Args:
-        tell: Told of prompts that are longer than what is read. Default: nobody is.
+        prompts: The prompts.
+        tokenizer: The model's tokenizer.
+        encoder: The model's text encoder.
+        device: The device.
+        tell: Called with a message if a prompt is too long. Default: None.
 
     Returns:
-        A tensor of prompts, tokens (77 for each chunk; as many for all), width.
+        A tensor of shape (prompts, tokens, width), with 77 tokens per chunk and the same number of
+            chunks for all prompts.
     """
     import torch
 
     chunked = [_chunks(one, tokenizer) for one in prompts]
     if tell is not None and any(len(one) > MAX_CHUNKS for one in chunked):
         room = tokenizer.model_max_length - 2
-        tell(f"a prompt is longer than {MAX_CHUNKS} chunks of {room} tokens: the rest is not read")
+        tell(f"prompt too long: only {MAX_CHUNKS} chunks of {room} tokens are used")
     chunked = [one[:MAX_CHUNKS] for one in chunked]
     most = max(map(len, chunked))
     empty = _chunk([], [], tokenizer)
@@ -237,7 +243,7 @@ def _read(chunks: Sequence[Chunk], encoder: Any, device: Any) -> Any:
 
 
 def _chunks(prompt: Prompt, tokenizer: Any) -> list[Chunk]:
-    """Those of a prompt: one more than are read, at least, where there are more."""
+    """Split a prompt into chunks. At least one too many is returned if the prompt is too long."""
     found: list[Chunk] = []
     room = tokenizer.model_max_length - 2
     for part in prompt.parts[: MAX_CHUNKS + 1]:
@@ -256,7 +262,7 @@ def _chunks(prompt: Prompt, tokenizer: Any) -> list[Chunk]:
 
 
 def _chunk(numbers: list[int], weights: list[float], tokenizer: Any) -> Chunk:
-    """Begin and end around it, and so many paddings that all are of a length."""
+    """Add begin and end tokens, and pad to the full length."""
     missing = tokenizer.model_max_length - 2 - len(numbers)
     padding = tokenizer.pad_token_id
     begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id

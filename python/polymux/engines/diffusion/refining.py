@@ -1,4 +1,4 @@
-"""SDXL's refiner: over the last steps of a picture's making, or over the finished picture.
+"""SDXL's refiner, applied to the last steps of generation or to the finished image.
 
 Podell et al., "SDXL: Improving Latent Diffusion Models for High-Resolution Image Synthesis", 2023.
 """
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from polymux.engines.diffusion.steps import Steps
 
 _ROLE = "picture:refiner"
-#: Dimensions of the latents of one picture, where they are no batch.
+#: Dimensions of the latents of a single image without a batch dimension.
 _OF_ONE = 3
-#: Of a refiner that goes over a finished picture, where no number of steps is given.
+#: Strength of a refiner on a finished image.
 _STRENGTH = 0.3
-#: Of a whole denoising: the networks were trained with 1000, and some solvers divide by what lies
-#: between two of them.
+#: Maximum steps of a complete denoising. Networks were trained with 1000 steps, and some solvers
+#: divide by the distance between two of them.
 _MAX_STEPS = 999
 
 
 class Refiner(NamedTuple):
-    """What goes over a picture.
+    """The use of the refiner for an image.
 
     Attributes:
-        share: Of the steps, that are the base's; None where the base does them all.
-        told_steps: What the refiner's pipeline is told to do.
-        steps: How many of them it does.
+        share: Fraction of the steps that the base model runs; None if it runs all of them.
+        told_steps: Number of steps given to the refiner's pipeline.
+        steps: How many of them it runs.
     """
 
     share: float | None
@@ -45,7 +45,7 @@ class Refiner(NamedTuple):
 
     @property
     def base_arguments(self) -> dict[str, Any]:
-        """What the base's pipeline is told beside the others."""
+        """Additional arguments for the base model's pipeline."""
         ends = {} if self.share is None else {"denoising_end": self.share}
         return {"output_type": "latent", **ends}
 
@@ -53,34 +53,31 @@ class Refiner(NamedTuple):
 def refiner_of(
     manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink, *, is_xl: bool
 ) -> Refiner | None:
-    """What the request wants; None for none.
+    """Return the refiner that a request needs; None if it needs none.
 
     Raises:
-        NoBackendError: It wants one that is not there, or the model takes none.
+        NoBackendError: The refiner is not installed, or the model does not support it.
     """
     wanted = values.get("refine", "no_refiner")
     if wanted == "no_refiner":
         return None
     if not is_xl or not manager.has(_ROLE):
-        why = why_missing(_ROLE) if is_xl else "the model takes no refiner"
+        why = why_missing(_ROLE) if is_xl else "this model does not support a refiner"
         raise status_error(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
     found = refiner_steps(values)
     if found is not None and found.steps < _given_steps(values):
-        sink.log(
-            f"refine_steps={values['refine_steps']}: {found.steps} are the most that a refiner can "
-            "do"
-        )
+        sink.log(f"refine_steps={values['refine_steps']}: too many, {found.steps} steps are used")
     return found
 
 
 def _given_steps(values: Mapping[str, Any]) -> int:
-    """How many the request names; 0 where it leaves that open."""
+    """Return the number of refiner steps in the request; 0 if not given."""
     is_over = values["refine"] == "base_image_refiner"
     return int(values.get("refine_steps") or 0) if is_over else 0
 
 
 def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
-    """What goes over the pictures of a request that wants a refiner; None where it has no step."""
+    """Return the refiner's steps for a request that needs one; None if it has no steps."""
     count = int(values["num_inference_steps"])
     if values["refine"] == "expert_ensemble_refiner":
         share = float(values.get("high_noise_frac", 0.8))
@@ -88,7 +85,7 @@ def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
         return None if share == 1.0 else Refiner(share, count, count - int(count * share))
     given = values.get("refine_steps")
     wanted_steps = max(1, int(count * _STRENGTH)) if given is None else int(given)
-    # So many steps of a picture's third: img2img does that share of what it is told.
+    # Image to image only runs `_STRENGTH` of the steps that it gets.
     told = count if given is None else round(wanted_steps / _STRENGTH)
     while int(told * _STRENGTH) < wanted_steps:
         told += 1
@@ -105,7 +102,7 @@ def refined(
     generator: Any,
     steps: Steps,
 ) -> Any:
-    """The picture that comes of the base's latents, or of a finished picture."""
+    """Run the refiner on the base model's latents or on a finished image."""
     scheduler = schedulers.of_pictures(
         str(values["scheduler"]), manager.parts(_ROLE)["scheduler"].config
     )
@@ -114,7 +111,7 @@ def refined(
         how = {"denoising_start": refiner.share}
     kind = "StableDiffusionXLImg2ImgPipeline"
     with manager.pipeline(kind, _ROLE, scheduler) as pipeline, steps.watching(pipeline):
-        # Of the base, there is a batch of one left to do.
+        # The base model's latents lack the batch dimension.
         batch = begun[None] if getattr(begun, "ndim", 0) == _OF_ONE else begun
         made = pipeline(
             prompt=str(values["prompt"]),

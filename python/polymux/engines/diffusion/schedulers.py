@@ -1,7 +1,7 @@
-"""The schedulers of the interface, by their names there, as classes of diffusers with options.
+"""The schedulers of the API as classes of diffusers with options.
 
-The names are those of the Replicate models' ``scheduler`` fields.
-https://huggingface.co/docs/diffusers/api/schedulers/overview has the classes.
+The names are the values of the Replicate models' ``scheduler`` fields. The classes are documented
+at https://huggingface.co/docs/diffusers/api/schedulers/overview.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Scheduler(NamedTuple):
-    """A class of diffusers.
+    """A scheduler class of diffusers.
 
     Attributes:
-        kind: Its name.
-        options: Beside what the model's own configuration says.
-        passes: How often a step asks the model.
+        kind: Name of the class.
+        options: Options in addition to the model's configuration.
+        passes: Evaluations of the model per step.
     """
 
     kind: str
@@ -34,7 +34,7 @@ _PICTURES = {
     "K_EULER": Scheduler("EulerDiscreteScheduler"),
     "K_EULER_ANCESTRAL": Scheduler("EulerAncestralDiscreteScheduler"),
     "DDIM": Scheduler("DDIMScheduler"),
-    # Without its first steps by Runge-Kutta's method, as Stable Diffusion was published with it.
+    # Without the first Runge-Kutta steps, as in the original Stable Diffusion.
     "PNDM": Scheduler("PNDMScheduler", {"skip_prk_steps": True}),
     "HeunDiscrete": Scheduler("HeunDiscreteScheduler", passes=2),
     "DPMSolverMultistep": Scheduler("DPMSolverMultistepScheduler"),
@@ -43,13 +43,14 @@ _PICTURES = {
     "DPM++2MSDE": Scheduler("DPMSolverMultistepScheduler", _SDE),
     "DPMSolver++": Scheduler("DPMSolverMultistepScheduler"),
 }
-#: The same solvers for networks that are told noise as Karras et al. have it, such as Playground's:
-#: "Elucidating the Design Space of Diffusion-Based Generative Models", 2022. Of no use for others.
+#: Variants of the solvers for networks with the noise parametrization of Karras et al.,
+#: "Elucidating the Design Space of Diffusion-Based Generative Models", 2022, such as Playground.
+#: They do not work for other networks.
 _ELUCIDATED = {
     "EulerDiscreteScheduler": "EDMEulerScheduler",
     "DPMSolverMultistepScheduler": "EDMDPMSolverMultistepScheduler",
 }
-#: What Stable Diffusion was trained with, for configurations that do not say it.
+#: Training settings of Stable Diffusion, for configurations without them.
 _TRAINED = {
     "beta_start": 0.00085,
     "beta_end": 0.012,
@@ -61,13 +62,15 @@ _TRAINED = {
 
 
 def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
-    """A new scheduler for pictures.
+    """Create a scheduler for images.
 
     Args:
-        options: Beside both.
+        name: Name of the scheduler in the API.
+        config: Configuration of the model's scheduler.
+        options: Options that override the others.
 
     Raises:
-        BadRequestError: There is none of that name.
+        BadRequestError: The name is unknown.
     """
     which = _named(name)
     if _is_elucidated(config):
@@ -76,10 +79,10 @@ def of_pictures(name: str, config: Mapping[str, Any], **options: Any) -> Any:
 
 
 def is_foreign(name: str, config: Mapping[str, Any]) -> bool:
-    """Whether a model was made for other solvers than that, and paints badly with it.
+    """Whether a model gives bad results with a scheduler, because it needs other solvers.
 
     Raises:
-        BadRequestError: There is none of that name.
+        BadRequestError: The name is unknown.
     """
     return _is_elucidated(config) and _named(name).kind not in _ELUCIDATED
 
@@ -89,21 +92,21 @@ def _is_elucidated(config: Mapping[str, Any]) -> bool:
 
 
 def passes_of_pictures(name: str) -> int:
-    """How often a step of that scheduler asks the model.
+    """Return how often a step of a scheduler evaluates the model.
 
     Raises:
-        BadRequestError: There is none of that name.
+        BadRequestError: The name is unknown.
     """
     return _named(name).passes
 
 
 def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
-    """A new scheduler of a class, with the model's configuration as far as it fits."""
+    """Create a scheduler with the applicable part of the model's configuration."""
     import diffusers
 
     kind = getattr(diffusers, which.kind)
     plain = {name: one for name, one in config.items() if not name.startswith("_")}
-    # What others' solvers were told is none of this one's.
+    # Settings of the model's own solver do not apply to other solvers.
     for name in ("algorithm_type", "solver_type", "solver_order"):
         plain.pop(name, None)
     plain = {**_TRAINED, **plain} if "beta_start" not in plain else plain
@@ -111,21 +114,23 @@ def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
 
 
 def _named(name: str) -> Scheduler:
-    return known(_PICTURES, name, "has that name")
+    return known(_PICTURES, name, "has this name")
 
 
 def known(schedulers: Mapping[str, Scheduler], name: str, lacking: str) -> Scheduler:
-    """One of some schedulers.
+    """Return a scheduler by name.
 
     Args:
-        lacking: What none of them does where it is none of them, for people.
+        schedulers: The available schedulers.
+        name: The name.
+        lacking: Verb phrase for the error if the name is unknown.
 
     Raises:
-        BadRequestError: It is none of them.
+        BadRequestError: The name is unknown.
     """
     if name not in schedulers:
         raise bad_request(
-            f"scheduler={name!r}: no solver here {lacking}; there are: {', '.join(schedulers)}",
+            f"scheduler={name!r}: no solver {lacking} (known: {', '.join(schedulers)})",
             param="scheduler",
         )
     return schedulers[name]

@@ -1,8 +1,9 @@
-"""Pictures of sound that music begins with: a model's own, and stand-ins of the same names.
+"""Seed images for music: spectrogram images of the model, and generated replacements.
 
-Riffusion's repository has eleven of them, MIT: https://github.com/riffusion/riffusion-hobby. Where
-they lie beside the model, they are taken; else pictures of the same names are drawn, always alike:
-the masks as their names say, the others of sound that is made for it.
+Riffusion's repository (MIT license) has eleven of them:
+https://github.com/riffusion/riffusion-hobby. If the model's directory has them, they are used.
+Otherwise images with the same names are generated, always with the same result: masks according to
+their names, the others from synthesized sound.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
     Sound = NDArray[np.float32]
 
-#: Of the model's folder.
+#: Subdirectory of the model's directory.
 FOLDER = "seed_images"
-#: Rows of every picture of sound, and columns of those that are drawn here.
+#: Rows of every spectrogram image, and columns of generated ones.
 SIDE_PX = 512
 _GRID_PX = 8
 _MAX_COLUMNS = 4096
@@ -34,14 +35,18 @@ _COLUMN_S = 0.01
 
 
 def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
-    """A seed image.
+    """Return a seed image.
+
+    Args:
+        name: Name of the seed image.
+        folder: Directory of the model.
 
     Returns:
-        The picture, in colours, 512 rows high, and whether it is a stand-in.
+        The image (RGB, 512 rows), and whether it was generated.
 
     Raises:
-        BadRequestError: There is none of that name.
-        NoBackendError: The model's file is no such picture.
+        BadRequestError: The name is unknown.
+        NoBackendError: The model's file is not a valid spectrogram image.
     """
     from PIL import Image
 
@@ -58,26 +63,29 @@ def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
         with Image.open(file, formats=["PNG"]) as opened:
             picture = opened.convert("RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise status_error(errors.NoBackendError, f"{file.name} is no picture: {error}") from error
+        raise status_error(
+            errors.NoBackendError, f"{file.name} is not a valid image: {error}"
+        ) from error
     fits = picture.height == SIDE_PX and picture.width % _GRID_PX == 0
     if not fits or picture.width > _MAX_COLUMNS:
         raise status_error(
             errors.NoBackendError,
-            f"{file.name} is {picture.width} x {picture.height} pixels: a picture of sound is "
-            f"{SIDE_PX} high, and a multiple of {_GRID_PX}, {_MAX_COLUMNS} at most, wide",
+            f"{file.name}: invalid size (got {picture.width} x {picture.height}). A spectrogram "
+            f"image is {SIDE_PX} pixels high; its width is a multiple of {_GRID_PX}, "
+            f"at most {_MAX_COLUMNS}",
         )
     return picture, False
 
 
 def _flat(grey: Any) -> NDArray[np.uint8]:
-    """A grey for each row, or each column, as a picture; 0 is the loudest."""
+    """Return an image from one gray value per row or column; 0 is the loudest."""
     import numpy as np
 
     return np.broadcast_to(np.rint(grey), (SIDE_PX, SIDE_PX)).astype(np.uint8)
 
 
 def _beat_lines(beats_per_minute: float) -> NDArray[np.uint8]:
-    """A line at each beat that fades within a tenth of a second."""
+    """Return an image with a line at each beat that fades within a tenth of a second."""
     import numpy as np
 
     since_s = np.arange(SIDE_PX) * _COLUMN_S % (60.0 / beats_per_minute)
@@ -85,7 +93,7 @@ def _beat_lines(beats_per_minute: float) -> NDArray[np.uint8]:
 
 
 def _rows(*stops: tuple[int, float]) -> NDArray[np.uint8]:
-    """Rows whose grey goes from one share of white, at one row, to the next at another."""
+    """Return an image whose rows are interpolated between given rows and shares of white."""
     import numpy as np
 
     places, whites = zip(*stops, strict=True)
@@ -93,7 +101,7 @@ def _rows(*stops: tuple[int, float]) -> NDArray[np.uint8]:
 
 
 def _top(count: int, white: float) -> NDArray[np.uint8]:
-    """The highest rows in one grey, below them the middle one."""
+    """Return an image with the top rows in one gray and the others in the middle gray."""
     return _rows((count - 1, white), (count, 128 / 255))
 
 
@@ -113,18 +121,21 @@ def _silence() -> Sound:
 
 
 def _hz(note: float) -> float:
-    """Of a note as MIDI counts: 69 is 440 Hz."""
+    """Return the frequency of a MIDI note number; 69 is 440 Hz."""
     return float(440.0 * 2.0 ** ((note - 69) / 12))
 
 
 def _strike(
     sound: Sound, at_s: float, hz: float, partials: dict[float, float], fading_s: float
 ) -> None:
-    """Adds a note that fades, its higher partials sooner.
+    """Add a decaying note, whose higher partials decay faster.
 
     Args:
-        partials: Times the lowest, to how strong.
-        fading_s: Until 37 % of the lowest is left.
+        sound: Samples to which the note is added.
+        at_s: Start in seconds.
+        hz: Frequency of the lowest partial.
+        partials: Multiple of the lowest frequency to amplitude.
+        fading_s: Time until the lowest partial has decayed to 37 %.
     """
     import numpy as np
 
@@ -160,7 +171,7 @@ def _og_beat() -> Sound:
 
 
 def _marim() -> Sound:
-    """A marimba's pattern: bars sound at 1, 4 and 9.2 times their pitch."""
+    """A marimba pattern. Bars have partials at 1, 4 and 9.2 times their pitch."""
     sound = _silence()
     for step, note in enumerate([57, 64, 69, 60, 67, 72, 62, 69, 74, 64, 67, 76] * 3):
         if step * 0.15 < 5:
@@ -169,7 +180,7 @@ def _marim() -> Sound:
 
 
 def _vibes() -> Sound:
-    """A vibraphone's chords, swelling with its motor."""
+    """Vibraphone chords with the tremolo of its motor."""
     import numpy as np
 
     sound = _silence()
@@ -183,7 +194,7 @@ def _vibes() -> Sound:
 
 
 def _agile() -> Sound:
-    """Plucked notes in quick steps over a bass."""
+    """Fast plucked notes over a bass."""
     sound = _silence()
     strings = {float(number): 0.5 / number for number in range(1, 13)}
     for step in range(51):
@@ -195,7 +206,7 @@ def _agile() -> Sound:
 
 
 def _motorway() -> Sound:
-    """A drone with a pulse, and noise that passes by."""
+    """A drone with a pulse, and passing noise."""
     import numpy as np
 
     sound = _silence()
@@ -210,7 +221,7 @@ def _motorway() -> Sound:
     return sound
 
 
-#: Name to what draws it.
+#: Seed images by name, with the functions that generate them.
 _DRAWN: dict[str, Callable[[], NDArray[Any]]] = {
     "agile": lambda: _drawn(_agile),
     "marim": lambda: _drawn(_marim),

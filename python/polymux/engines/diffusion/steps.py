@@ -1,4 +1,4 @@
-"""The steps of denoising: told and shown as they go, and where the work is ended."""
+"""Denoising steps: progress, previews and cancellation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink, Token
 
-#: Of the way to the end, that steps take; the rest is decoding and writing.
+#: Fraction of the progress for steps; the rest is decoding and writing.
 _SHARE = 0.95
-#: Parts of pipelines that compute for long.
+#: Components of pipelines that compute for a long time.
 _NETWORKS = ("unet", "transformer", "controlnet", "vae", "text_encoder", "text_encoder_2")
 _PARTS = ("mid_block", "encoder", "decoder")
 _LISTS = (
@@ -24,7 +24,7 @@ _LISTS = (
 
 
 class Steps:
-    """Counts steps over all parts of one piece of work."""
+    """Counts the steps of one request."""
 
     def __init__(self, sink: EngineSink, token: Token, total: int) -> None:
         self._sink = sink
@@ -40,10 +40,10 @@ class Steps:
         return {"steps": float(self.done), "steps_per_s": self.done / took_s}
 
     def step(self, latents: Any = None) -> None:
-        """One more is done.
+        """Count a step, report progress, and check for cancellation.
 
         Raises:
-            Cancelled: Somebody has asked for the end.
+            Cancelled: The request was canceled.
         """
         self.token.check()
         self.done += 1
@@ -53,7 +53,7 @@ class Steps:
 
     def __call__(
         self,
-        pipeline: Any,  # noqa: ARG002 - as diffusers calls it
+        pipeline: Any,  # noqa: ARG002 - diffusers' signature
         step: int,  # noqa: ARG002
         timestep: Any,  # noqa: ARG002
         kwargs: dict[str, Any],
@@ -62,18 +62,19 @@ class Steps:
         return {}
 
     def legacy(self, step: int, timestep: Any, latents: Any) -> None:  # noqa: ARG002
-        """As old pipelines call ``callback``."""
+        """Count a step; has the signature of ``callback`` in old pipelines."""
         self.step(latents)
 
     @contextmanager
     def watching(self, pipeline: Any, *, previews: bool = False) -> Iterator[None]:
-        """Looks at the token before each block of a pipeline's networks.
+        """Check for cancellation before each block of a pipeline's networks.
 
-        A pass of a large model takes many seconds on processors: it needs not come to its end. The
-        networks keep nothing of one that is given up.
+        On CPUs a pass of a large model takes many seconds, so it can be stopped in the middle. The
+        networks keep no state of an interrupted pass.
 
         Args:
-            previews: Whether small pictures are drawn of what its steps make. Default: False.
+            pipeline: The pipeline.
+            previews: Send preview images of the steps. Default: False.
         """
         self._previews = _Previews(pipeline, self._sink) if previews else None
         handles = [
@@ -90,7 +91,7 @@ class Steps:
 
 
 def _blocks(network: Any) -> Iterator[Any]:
-    """What a network consists of, as its classes in diffusers call it."""
+    """Yield the blocks of a network, found by the attribute names in diffusers' classes."""
     if network is None:
         return
     for name, module in network.named_modules():
@@ -99,21 +100,21 @@ def _blocks(network: Any) -> Iterator[Any]:
             yield module
 
 
-#: Longest side of what is decoded, in the latents' cells: eight pixels each.
+#: Maximum side of a preview in latent cells of eight pixels.
 _CELLS = 24
-#: Of the first, which tells what the others will cost.
+#: Maximum side of the first preview, which measures the cost of the others.
 _FIRST_CELLS = 8
 _PREVIEW_EVERY_S = 2.0
-#: Dimensions of latents, where one is time.
+#: Dimensions of video latents, which include time.
 _OF_VIDEO = 5
-#: Of the time that steps take, that previews may.
+#: Maximum fraction of the steps' time for previews.
 _PREVIEW_SHARE = 0.1
 
 
 class _Previews:
-    """Draws small pictures of what is being painted; of videos, one frame.
+    """Sends small previews of the current image, or of one frame of a video.
 
-    The latents are made small and decoded, as long as that costs little.
+    Latents are scaled down and decoded if that costs little time.
     """
 
     def __init__(self, pipeline: Any, sink: EngineSink) -> None:
@@ -139,8 +140,8 @@ class _Previews:
 
         decoder = self._pipeline.vae
         if latents.dtype == torch.float16 or getattr(decoder, "_hf_hook", None) is not None:
-            # Decoders overflow in 16 bits, and another precision would cost memory; where that is
-            # short, the decoder would drive what is at work off the device.
+            # Decoders overflow in float16, and another precision would need memory. With
+            # offloading, the decoder would remove the running network from the device.
             return None
         small = _smaller(_one_of(latents, decoder.config), cells)
         with torch.inference_mode():
@@ -155,9 +156,9 @@ class _Previews:
 
 
 def _one_of(latents: Any, config: Any) -> Any:
-    """Those of one picture; of a video, of its middle.
+    """Select the latents of one image; for a video, those of the middle frame.
 
-    Wan's decoder takes those of many frames, and understands the first of them alone.
+    Wan's decoder needs latents of consecutive frames and can only decode the first one alone.
     """
     if latents.ndim != _OF_VIDEO:
         return latents[:1]
@@ -180,7 +181,7 @@ def _smaller(latents: Any, cells: int) -> Any:
 
 
 def _scaled(latents: Any, config: Any) -> Any:
-    """As the decoder takes them; some say for each channel what they were divided by."""
+    """Scale latents for the decoder. Some models have a scale per channel."""
     import torch
 
     def each(name: str, otherwise: float) -> Any:

@@ -1,8 +1,8 @@
-"""Videos from texts, and from videos: `generate_video`.
+"""Text to video and video to video: `generate_video`.
 
-A model's folder says what pipeline it is: Wan, the text-to-video family of zeroscope, AnimateDiff.
-With `init_video` the work begins with its frames: the share `init_weight` of the steps is left out,
-so that 1 keeps the video as it is, and 0 ignores it.
+The model's directory names its pipeline: Wan, the text-to-video family of zeroscope, or
+AnimateDiff. With `init_video`, generation starts from its frames. The fraction `init_weight` of the
+steps is skipped: 1 keeps the video unchanged, and 0 ignores it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 class Family(NamedTuple):
-    """Pipelines of diffusers over the same parts.
+    """Pipelines of diffusers with the same components.
 
     Attributes:
-        text: Class for texts.
-        video: Class for videos.
+        text: Class for text to video.
+        video: Class for video to video.
         is_old: Whether it calls ``callback`` instead of ``callback_on_step_end``.
-        scheduler: What its models are used with; empty for their own.
+        scheduler: Scheduler for its models; empty for the model's own.
     """
 
     text: str
@@ -62,25 +62,25 @@ _FAMILIES = {
     for family in (_WAN, _TEXT_TO_VIDEO, _ANIMATE)
     for kind in (family.text, family.video)
 }
-#: What Wan's transformer joins to one, whatever its decoder makes of a cell.
+#: Wan's transformer and decoder need sides that are multiples of at least this.
 _WAN_GRID_PX = 16
-#: Of the size of raw frames, that an MP4 of good quality rarely has.
+#: Assumed compression of an MP4 of good quality relative to raw frames; rarely lower.
 _COMPRESSED = 20
 
 
 class Plan(NamedTuple):
-    """What is to be made, and how.
+    """The parameters of generating videos.
 
     Attributes:
-        role: Of the model.
-        family: Of its pipelines.
-        size: Width and height that were asked for.
-        frames: How many the video will have.
-        worked_size: What the model works on: on its grid, and not smaller.
-        worked_frames: The same for frames.
-        begun_with: Frames of `init_video`, as many as `frames`; None where nothing is kept of any.
-        asked_steps: Of a whole denoising.
-        steps: That are done.
+        role: Role of the model.
+        family: The pipelines.
+        size: Requested width and height.
+        frames: Number of frames of the output.
+        worked_size: Size that the model generates: `size` rounded up to its grid.
+        worked_frames: Number of frames that the model generates.
+        begun_with: `frames` frames of `init_video`; None if it is not used.
+        asked_steps: Steps of a complete denoising.
+        steps: Steps that are run.
     """
 
     role: str
@@ -95,11 +95,11 @@ class Plan(NamedTuple):
 
 
 def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
-    """Makes the videos of a request, one after the other.
+    """Generate the videos of a request, one after another.
 
     Raises:
-        BadRequestError: The model does not make so many frames.
-        RequestTooLargeError: The frames would become too large.
+        BadRequestError: The model does not support so many frames.
+        RequestTooLargeError: The frames would be too large.
         NoBackendError: A model or a package is missing.
         InternalServerError: The disk is full (code ``storage_full``).
     """
@@ -123,11 +123,13 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     role = needed_roles(request.operation, request.variant, values)[0]
     slot = manager.slot(role)
     if slot.instead_of:
-        sink.log(f"{slot.name} paints in the place of {slot.instead_of}")
+        sink.log(f"using model {slot.name} instead of {slot.instead_of}")
     kind = folders.kind_of(slot.path)
     family = _FAMILIES.get(kind)
     if family is None:
-        raise status_error(errors.NoBackendError, f"the model {slot.name} ({kind}) makes no videos")
+        raise status_error(
+            errors.NoBackendError, f"model {slot.name} ({kind}) cannot generate videos"
+        )
     size = int(values["width"]), int(values["height"])
     manager.check_size(size)
     asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
@@ -155,13 +157,13 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
 def _begun_with(
     values: Mapping[str, Any], asked: int, sink: EngineSink
 ) -> tuple[Frames | None, int]:
-    """The frames to begin with, and how many of the steps are left out for their sake."""
+    """Return the initial frames, and how many steps are skipped because of them."""
     facts = values.get("init_video" + FACTS)
     if facts is None:
         return None, 0
     left_out = round(float(values["init_weight"]) * asked)
     if left_out == 0:
-        sink.log(f"init_weight={values['init_weight']:g}: nothing is kept of init_video")
+        sink.log(f"init_weight={values['init_weight']:g}: init_video is not used")
         return None, 0
     import numpy
 
@@ -170,14 +172,14 @@ def _begun_with(
     frames = numpy.fromfile(file.path, numpy.uint8).reshape(shape)
     if len(frames) < int(values["num_frames"]):
         sink.log(
-            f"init_video has {len(frames)} frames at {facts['fps']} frames/s: the video gets as "
-            f"many, and not the {values['num_frames']} that were asked for"
+            f"init_video: only {len(frames)} frames at {facts['fps']} frames/s instead of "
+            f"{values['num_frames']}; the video gets the same number"
         )
     return frames[: int(values["num_frames"])], left_out
 
 
 def _grid(family: Family, parts: Mapping[str, Any]) -> tuple[int, int]:
-    """Of what sides are multiples, and of what the frames after the first."""
+    """Return the multiples for the sides, and for the number of frames after the first."""
     config = parts["vae"].config
     if family is not _WAN:
         return int(2 ** (len(config.block_out_channels) - 1)), 1
@@ -191,11 +193,11 @@ def _up(number: int, multiple: int) -> int:
 
 
 def _check_frames(frames: int, parts: Mapping[str, Any]) -> None:
-    """Layers of motion know so many places in time, and no more."""
+    """Reject more frames than the model's motion layers support."""
     config: Any = parts["unet"].config if "unet" in parts else {}
     most = config.get("motion_max_seq_length")
     if most is not None and frames > most:
-        raise bad_request(f"num_frames={frames}: this model makes {most} at most", "num_frames")
+        raise bad_request(f"num_frames={frames}: too large (maximum {most})", "num_frames")
 
 
 def _tell_of_grid(
@@ -207,11 +209,11 @@ def _tell_of_grid(
 ) -> None:
     if worked_size != size:
         sink.log(
-            f"the model works on {worked_size[0]} x {worked_size[1]}: what is above "
-            f"{size[0]} x {size[1]} is cut off"
+            f"the model generates {worked_size[0]} x {worked_size[1]} pixels, which are cropped to "
+            f"{size[0]} x {size[1]}"
         )
     if worked_frames != frames:
-        sink.log(f"the model makes {worked_frames} frames: those after {frames} are cut off")
+        sink.log(f"the model generates {worked_frames} frames, the first {frames} are kept")
 
 
 def _painted(
@@ -232,7 +234,7 @@ def _painted(
         manager.prepare_decoder(pipeline.vae, plan.worked_size)
         arguments = _arguments(plan, values, manager.generator(seed), steps)
         made = pipeline(**arguments).frames[0]
-    for one in made:  # Each by itself: the mask of all would be a video more.
+    for one in made:  # One at a time to save memory.
         check_finite(one, manager.slot(plan.role).name, values)
     return _cut(made, plan)
 
@@ -251,7 +253,7 @@ def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[st
     else:
         named["callback_on_step_end"] = steps
     if plan.begun_with is not None:
-        # A little above the share, which the pipelines round down to steps.
+        # Slightly more than the fraction, because pipelines round down to whole steps.
         strength = min(1.0, (plan.steps + 0.25) / plan.asked_steps)
         named |= {"video": _pictures(plan.begun_with, plan), "strength": strength}
     else:
@@ -262,7 +264,7 @@ def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[st
 
 
 def _pictures(frames: Frames, plan: Plan) -> list[Any]:
-    """As pipelines take them, on the model's grid: borders and the last frame are repeated."""
+    """Extend frames to the model's grid by repeating borders and the last frame."""
     import numpy
     from PIL import Image
 
@@ -274,7 +276,7 @@ def _pictures(frames: Frames, plan: Plan) -> list[Any]:
 
 
 def _cut(made: Any, plan: Plan) -> Iterator[Frames]:
-    """Eight bits each, of the size and number that were asked for."""
+    """Yield frames of 8 bits per color in the requested size and number."""
     import numpy
 
     width, height = plan.size
@@ -286,7 +288,7 @@ def _cut(made: Any, plan: Plan) -> Iterator[Frames]:
 def _written(
     frames: Iterator[Frames], plan: Plan, fps: int, name: str, sink: EngineSink, token: Token
 ) -> Produced:
-    """An MP4 of them; the token is looked at before each."""
+    """Write frames to an MP4 file. Cancellation is checked before each frame."""
     import numpy
 
     from polymux.engines.media.engine import native_failures

@@ -1,6 +1,6 @@
-"""The media engine's backend, and those of the engines whose files it opens for them.
+"""Backends of the media engine, and of engines whose files it opens.
 
-Engines of models get samples and pixels: strangers' files are opened by the media engine before.
+Engines with models only get samples and pixels: the media engine opens untrusted files for them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from polymux.service.temporary_files import TempFile
 
 _MAX_PAGES = 200
-#: What nothing here can do, and what does not ask for it.
-_UNABLE = {"face_enhance": (False, "no engine here does it")}
-#: Guesses until something was measured: of a small model on two processors.
+#: Unsupported fields: the value that disables each, and the error message.
+_UNABLE = {"face_enhance": (False, "not supported by this engine")}
+#: Initial guesses in seconds per unit, for small models on two CPU cores.
 _CONVERSION_S = 0.01
 _SPEECH_S = 0.5
 _PAGE_S = 3.0
@@ -44,7 +44,7 @@ _MEGAPIXEL_S = 3.0
 
 
 class MediaBackendBase(Backend):
-    """What the media engine's backends have in common, before that which does the work."""
+    """Base class of the media engine's backends, to be combined with the class that runs it."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -67,30 +67,33 @@ class MediaBackendBase(Backend):
 
 
 class MediaBackend(MediaBackendBase, EngineBackend):
-    """The media engine: of an address it would have to fetch the file first."""
+    """The media engine in a child process. It does not download URLs."""
 
 
 class MediaDelegatingBackend(DelegatingBackend):
-    """A backend that has the media engine open files for the engine that does the work."""
+    """A backend that opens files with the media engine for another engine."""
 
     def __init__(self, engine: Backend, media: Backend) -> None:
         super().__init__(engine)
         self._media = media
 
     async def close(self) -> None:
-        """Both processes end; the media engine's may have been ended already."""
+        """Stop both processes."""
         await self._inner.close()
         await self._media.close()
 
 
 class PreprocessingBackend(MediaDelegatingBackend):
-    """An engine behind the media engine.
+    """An engine with the media engine in front of it.
 
     Args:
-        media: What opens the file: a backend of the media engine.
-        field: The file's field, such as ``"audio"``.
-        step: What the media engine does: ``"decode_audio"`` or ``"load_pictures"``.
-        variant: The only variant that it does. Default: all.
+        engine: Backend of the engine.
+        media: Backend of the media engine, which opens the file.
+        field: Request field of the file, such as ``"audio"``.
+        step: Operation of the media engine: ``"decode_audio"`` or ``"load_pictures"``.
+        measure: Measures requests for estimates.
+        variant: The only supported variant. Default: all variants.
+        options: Further options of `step`.
     """
 
     def __init__(
@@ -112,12 +115,12 @@ class PreprocessingBackend(MediaDelegatingBackend):
         self._options = dict(options or {})
 
     def refuse(self, work: OperationRequest) -> None:
-        """Addresses are no files, and variants without an engine are none of this one's."""
+        """Reject URLs and unsupported variants."""
         if self._variant and work.variant != self._variant:
             steps = remedy(work.operation, work.variant, work.values)
             raise status_error(
                 errors.NoBackendError,
-                f"no engine here does {work.model}{': ' if steps else ''}{steps}",
+                f"no engine is configured for {work.model}{': ' if steps else ''}{steps}",
                 param="model",
             )
         refuse_addresses(work, self._field)
@@ -144,7 +147,7 @@ class PreprocessingBackend(MediaDelegatingBackend):
     async def _prepared(
         self, work: OperationRequest, sink: ProgressSink, drafts: list[TempFile]
     ) -> tuple[dict[str, Any], float]:
-        """What the engine gets in the place of the file, and how much work that is."""
+        """Return the fields that replace the file for the engine, and the amount of work."""
         step = work.step(self._step, {"file": work.values[self._field], **self._options})
         quiet = buffered_sink(sink.draft)
         product = await self._media.run(step, quiet)
@@ -163,33 +166,34 @@ class PreprocessingBackend(MediaDelegatingBackend):
 
 
 def refuse_addresses(work: OperationRequest, field: str) -> None:
-    """Raises where the file is an address.
+    """Reject a request with a URL instead of a file.
 
     Raises:
-        NoBackendError: Nothing here fetches it.
+        NoBackendError: This backend does not download URLs.
     """
     if field not in work.values:
         raise status_error(
             errors.NoBackendError,
-            f"this server does not fetch addresses: send the file itself as {field}",
+            f"this server does not download URLs. Upload the file as {field}",
             param="url",
         )
 
 
 def refuse_unable(work: OperationRequest, unable: Mapping[str, tuple[Any, str]]) -> None:
-    """Raises where something is asked for that nothing here can do.
+    """Reject a request that uses an unsupported field.
 
     Args:
-        unable: Field to the value that does not ask for it, and why it cannot be done.
+        work: The request.
+        unable: Field to the value that disables it, and the error message.
 
     Raises:
-        NoBackendError: It is.
+        NoBackendError: An unsupported field is used.
     """
     for name, (none, words) in unable.items():
         if work.values.get(name, none) != none:
             raise status_error(
                 errors.NoBackendError,
-                f"{name}: {words}; an upstream may ('polymux doctor' tells of those)",
+                f"{name}: {words}. An upstream may support it (see 'polymux doctor')",
                 param=name,
             )
 
@@ -202,7 +206,7 @@ def speech_backend(engine: Backend, context: BackendContext) -> PreprocessingBac
 
 
 def ocr_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
-    """Text of uploaded pictures, all their pages."""
+    """Create a backend that reads the text of all pages of uploaded images."""
     return PreprocessingBackend(
         engine,
         context.media,
@@ -214,8 +218,8 @@ def ocr_backend(engine: Backend, context: BackendContext) -> PreprocessingBacken
 
 
 def upscale_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
-    """Enlarging of uploaded pictures, with their transparency and depth."""
-    # By the network's factor, whatever was asked for; 4 is the largest that is usual.
+    """Create a backend that upscales uploaded images and keeps transparency and bit depth."""
+    # The network always uses its own factor, whatever factor is requested. 4 is the usual maximum.
     factor = int(context.options.get("factor", 4))
     return PreprocessingBackend(
         engine,
@@ -229,10 +233,10 @@ def upscale_backend(engine: Backend, context: BackendContext) -> PreprocessingBa
 
 
 def upload_of(made: OutputFile, drafts: list[TempFile]) -> Upload:
-    """What one engine has made, as what another takes; its draft is discarded with the others."""
+    """Convert an output file of one engine to an input of another, and add it to `drafts`."""
     drafts.append(made.draft)
     status = made.draft.path.lstat()
     if not stat.S_ISREG(status.st_mode):
-        raise engine_failed("an engine has made what is no file")
+        raise engine_failed("an engine's output is not a regular file")
     size = status.st_size
     return Upload(made.draft.path, made.file_name, made.content_type, size)

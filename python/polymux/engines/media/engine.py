@@ -1,7 +1,7 @@
-"""Media as an engine: conversion and decoding by the native core, pictures by Pillow.
+"""The media engine: conversion and decoding with the native core, images with Pillow.
 
-On a server this process, confined, is the only one that opens what strangers send. Others get
-samples and pixels from it.
+On a server, only this sandboxed process opens untrusted files. Other engines get samples and pixels
+from it.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ if TYPE_CHECKING:
     from polymux.media.results import Progress
     from polymux.service.model import Upload
 
-#: What other engines ask this one for; no operation of the interface has such a name.
+#: Internal operations for other engines. They are not part of the API.
 DECODE_AUDIO = "decode_audio"
 LOAD_PICTURES = "load_pictures"
 LOAD_FRAMES = "load_frames"
 REMUX = "remux"
-#: Beside a conversion's fields: what the page says that a file comes from, and its picture.
+#: Fields of a conversion with the tags and the cover image of the web page of a download.
 PAGE_TAGS, PAGE_COVER = "page_tags", "page_cover"
 MEASURE_SOUND = "measure_sound"
 MEASURE_PICTURE = "measure_picture"
 SONG_SIGNATURE = "song_signature"
 SONG_QUERY = "song_query"
-#: What speech models want.
+#: Sample rate of speech models.
 _SAMPLE_RATE_HZ = 16_000
 
 
 class MediaEngine(Engine):
-    """Converts, decodes, and loads pictures."""
+    """Converts and decodes media, and loads images."""
 
     def __init__(self) -> None:
         self._limits = Limits()
         self._max_pixels = 40_000_000
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Reads limits: ``limits`` as `polymux.Limits` has them, and ``max_pixels``."""
+        """Read the options ``limits`` (fields of `polymux.Limits`) and ``max_pixels``."""
         self.max_concurrency = int(options.get("max_concurrency", 1))
         self._limits = Limits(**options.get("limits", {}))
         self._max_pixels = int(options.get("max_pixels", self._max_pixels))
-        # Before the first request, which would wait for it; a missing FFmpeg is told at once.
+        # Load the native module now: the first request is faster, and a missing FFmpeg is reported.
         return {"build": media.build_info()["version"]}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
@@ -126,7 +126,7 @@ class MediaEngine(Engine):
         )
 
     def _told_by_page(self, source: Upload, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Tags and cover of a page, where the file has none of its own."""
+        """Return tags and cover of a web page, except those that the file already has."""
         own = probe(source.path, limits=self._limits)
         known = {name.lower() for name, value in own.tags.items() if value}
         lacking = {name: one for name, one in values[PAGE_TAGS].items() if name not in known}
@@ -137,7 +137,7 @@ class MediaEngine(Engine):
         return told
 
     def _remux(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """One file that plays, of one or two that were fetched."""
+        """Combine one or two downloaded files into one file."""
         from polymux.media.remux import remux
 
         def report(progress: Progress) -> None:
@@ -163,7 +163,7 @@ class MediaEngine(Engine):
         )
 
     def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:
-        """Samples for speech models: 16 kHz, mono, 32-bit floats, nothing else in the file."""
+        """Decode to samples for speech models: a raw file of 16 kHz mono 32-bit floats."""
         wanted = (_SAMPLE_RATE_HZ, 1, None, None, None, False)
         audio = pcm_audio_from_native(
             media.decode_pcm(
@@ -186,9 +186,9 @@ class MediaEngine(Engine):
         return Output({"duration_s": info["duration_s"]})
 
     def _frames(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Frames for models of video: ``width`` x ``height``, ``frames`` at most, ``fps``.
+        """Decode at most ``frames`` frames of ``width`` x ``height`` at ``fps`` for video models.
 
-        The file has nothing but their samples, three bytes a pixel.
+        The output file has only raw samples, 3 bytes per pixel.
         """
         from polymux.media.video import read_frames
 
@@ -221,12 +221,12 @@ class MediaEngine(Engine):
         )
 
     def _signature(self, source: Upload, token: Token) -> Output:
-        """What others' servers recognise a song by."""
+        """Return the signature with which other servers recognize a song."""
         limits = native_limits(self._limits)
         return Output(media.shazam_signature(native_source(source.path), limits, token.check))
 
     def _query(self, source: Upload, token: Token) -> Output:
-        """What the catalogue finds a song by, as text: 250 kB at most."""
+        """Return the fingerprint for the music library as Base64 text of at most 250 kB."""
         limits = native_limits(self._limits)
         made = media.song_query(native_source(source.path), limits, token.check)
         query = b64encode(made["query"]).decode()
@@ -235,39 +235,39 @@ class MediaEngine(Engine):
 
 @contextmanager
 def native_failures() -> Iterator[None]:
-    """Failures of the core that are none of the file that was sent.
+    """Convert errors of the native core that do not concern the input file.
 
     Raises:
-        Cancelled: Somebody has asked for it.
-        InternalServerError: The service's disk is full (code ``storage_full``).
-        StoreError: The service's file cannot be written.
+        Cancelled: The request was canceled.
+        InternalServerError: The server's disk is full (code ``storage_full``).
+        StoreError: The output file cannot be written.
     """
     try:
         yield
     except errors.OperationCancelledError:
         raise Cancelled from None
     except errors.OutputError as error:
-        with reported("a file cannot be written"):
+        with reported("cannot write a file"):
             raise OSError(error.errno, error.strerror) from error
 
 
 def write_new(path: Path, data: memoryview | bytes) -> None:
-    """Writes a file that is not there yet.
+    """Write a file that must not exist.
 
     Raises:
         InternalServerError: The disk is full (code ``storage_full``).
-        StoreError: It cannot be written.
+        StoreError: The file cannot be written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with (
-        reported("a file cannot be written"),
+        reported("cannot write a file"),
         os.fdopen(os.open(path, flags, 0o600), "wb") as file,
     ):
         file.write(data)
 
 
 def _named(name: str, extension: str) -> str:
-    """What people call the result of their file; a client's name is only ever a name."""
+    """Return a result's file name from the input's, without directories and control characters."""
     stem = os.path.basename(name.replace("\\", "/")).rpartition(".")  # noqa: PTH119
     kept = "".join(char for char in (stem[0] or stem[2]) if char.isprintable())[:100]
     return f"{kept or 'audio'}{extension}"

@@ -1,7 +1,7 @@
-"""Pictures, opened with limits and made plain: upright, 8 or 16 bits, no metadata. By Pillow.
+"""Opening of images with limits: upright, 8 or 16 bits, without metadata. Uses Pillow.
 
-What is refused, and by which status, is decided before a pixel is decoded: by the format's
-signature, and by the size that the header claims.
+Images are rejected before any pixel is decoded, by the format's signature and by the size in the
+header.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _MODES = ("RGB", "RGBA")
 
 
 def in_srgb(picture: Image, sink: EngineSink) -> Image:
-    """A picture of 8 bits, in colours that mean the same without its profile.
+    """Convert an 8-bit image to sRGB, if it has a color profile.
 
-    What it becomes is written over it: a copy of a large one is as large again. A profile that is
-    broken, or of other colours than the samples are, changes nothing.
+    The conversion is in place, because a copy of a large image needs as much memory again. A
+    profile that is broken or for another color space is ignored.
     """
     profile = picture.info.get("icc_profile")
     if not profile or len(profile) > _MAX_PROFILE_BYTES:
@@ -52,7 +52,7 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
     try:
         from PIL import ImageCms
     except ImportError:  # Pillow can be built without LittleCMS.
-        sink.log("the picture's colour profile is left out: this Pillow knows none")
+        sink.log("the image's color profile is ignored: this Pillow does not support profiles")
         return picture
     try:
         own = ImageCms.ImageCmsProfile(BytesIO(profile))
@@ -64,13 +64,14 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
                 renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC, inPlace=True,
             )  # fmt: skip
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        sink.log("the picture's colour profile is broken: its colours are taken for sRGB's")
+        sink.log("the image's color profile is broken, sRGB is assumed")
     return picture
 
 
-#: Pillow's names of what is taken. Decoders that are old, rare or run other programs are left out.
+#: Supported formats by Pillow's names. Old or rare decoders, and those that start programs, are
+#: excluded.
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM")
-#: What Pillow's readers raise for broken files, each in its own way.
+#: Exceptions of Pillow's readers for broken files.
 _BROKEN = (
     OSError,
     ValueError,
@@ -83,16 +84,17 @@ _BROKEN = (
     zlib.error,
 )
 _MAX_PAGES = 200
-#: Readers of PDF look no further for its first words.
+#: PDF readers search for the header in this range.
 _PDF_WITHIN_BYTES = 1024
-#: A progressive JPEG has ten or so; each costs a pass over all of it, and few bytes.
+#: Maximum scans of a progressive JPEG. About ten are usual. A scan needs a pass over the image, but
+#: few bytes.
 _MAX_SCANS = 50
 _START_OF_SCAN = b"\xff\xda"
 _MAX_TEXT_BYTES = 1 << 20
 _DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 _DEEPEST = 0xFFFF
 _ORIENTATION = 0x0112
-#: Of TIFF (6.0, section 8): what samples mean; in grey ones 0 may be white.
+#: TIFF 6.0, section 8: the meaning of samples. In grayscale images, 0 can be white.
 _PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
 _CHANNELS = 4
 
@@ -108,22 +110,25 @@ def load_pictures(
     sink: EngineSink,
     token: Token,
 ) -> list[dict[str, Any]]:
-    """Writes the pixels of a file's pictures to drafts.
+    """Write the pixels of a file's images to output files.
 
     Args:
-        wanted: ``pages``, how many pictures at most; ``mode``, ``"rgb"`` or ``"any"``: the latter
-            keeps transparency, grey and 16 bits; ``max_side_px``, to which larger ones are made
-            smaller (``"rgb"`` only; default: as they are).
-        max_pixels: Most that a picture may have; of all pages together twice as many.
+        source: The file.
+        wanted: ``pages``, the maximum number of images; ``mode``, ``"rgb"`` or ``"any"``, which
+            keeps transparency, grayscale and 16 bits; ``max_side_px``, to which larger images are
+            scaled down (only with ``"rgb"``; default: unchanged).
+        max_pixels: Maximum pixels of an image; all pages together may have twice as many.
+        sink: Provides output files.
+        token: Checked before each image.
 
     Returns:
-        For each picture ``width``, ``height``, ``channels``, ``bits`` and ``pixels``: a file of
-        nothing but samples, row by row, native byte order.
+        For each image ``width``, ``height``, ``channels``, ``bits`` and ``pixels``, a file with
+            only the samples, row by row, in native byte order.
 
     Raises:
-        UnsupportedMediaError: Not one of the formats that are taken.
-        RequestTooLargeError: Too many pixels or pages.
-        UndecodableError: Broken.
+        UnsupportedMediaError: The format is not supported.
+        RequestTooLargeError: There are too many pixels or pages.
+        UndecodableError: The file is broken.
     """
     from polymux.engines.media.engine import write_new
 
@@ -133,17 +138,17 @@ def load_pictures(
         most = int(wanted.get("pages", 1))
         pages = _pages_of(picture)
         if most > 1 and pages > _MAX_PAGES:
-            raise _too_large(f"it has more than the {_MAX_PAGES} pages that are taken")
+            raise _too_large(f"more than {_MAX_PAGES} pages")
         if pages > most == 1 or _moves(picture):
-            sink.log("it has several pictures: the first is taken")
+            sink.log("the file has several images, only the first is used")
         for number in range(min(pages, most)):
             token.check()
             picture.seek(number)
             total += picture.width * picture.height
             if picture.width * picture.height > max_pixels or total > 2 * max_pixels:
                 raise _too_large(
-                    f"{picture.width} x {picture.height} pixels are more than the "
-                    f"{max_pixels / 1e6:g} megapixels that are taken"
+                    f"got {picture.width} x {picture.height} pixels, maximum "
+                    f"{max_pixels / 1e6:g} megapixels"
                 )
             keep = wanted.get("mode") == "any"
             pixels = _deep_colours(picture, source, sink) if keep and number == 0 else None
@@ -164,11 +169,11 @@ def load_pictures(
 
 
 def measured(source: Upload) -> dict[str, int]:
-    """Width, height and channels of the first picture and the number of pages; decodes none.
+    """Return size and channels of the first image, and the number of pages, without decoding.
 
     Raises:
-        UnsupportedMediaError: Not one of the formats that are taken.
-        UndecodableError: Broken.
+        UnsupportedMediaError: The format is not supported.
+        UndecodableError: The file is broken.
     """
     with _opened(source) as picture:
         return {
@@ -185,13 +190,13 @@ def _opened(source: Upload) -> Iterator[Image]:
 
     PngImagePlugin.MAX_TEXT_CHUNK = _MAX_TEXT_BYTES
     PngImagePlugin.MAX_TEXT_MEMORY = 4 * _MAX_TEXT_BYTES
-    # The own limit is looked at before anything is decoded; Pillow's would only warn.
+    # Our limit is checked before anything is decoded; Pillow's limit would only warn.
     Image.MAX_IMAGE_PIXELS = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # By a file and not by its name: what Pillow maps into memory by a name, uncompressed
-            # grey, it takes for as wide as it will be once turned, and scrambles.
+            # Pass a file instead of its name: Pillow memory-maps uncompressed grayscale images by
+            # name, with the width after rotation, which scrambles them.
             with source.path.open("rb") as file, Image.open(file, formats=FORMATS) as picture:
                 if picture.format in ("JPEG", "MPO"):
                     _check_scans(source)
@@ -201,44 +206,44 @@ def _opened(source: Upload) -> Iterator[Image]:
             head = file.read(_PDF_WITHIN_BYTES)
         if PICTURE.match(head):
             raise UndecodableError(
-                "the picture is broken, or has samples that are not read here, such as floats for "
-                "colours: its header cannot be read; make a PNG of it",
+                "the image's header is broken, or it has unsupported samples such as floating "
+                "point colors. Convert it to PNG",
                 input_name=source.file_name,
             ) from None
         if b"%PDF-" in head:
             raise UnsupportedMediaError(
-                "this is a PDF, and pictures are read here: make pictures of its pages first, as "
-                "`pdftoppm -r 200 -png` does",
+                "PDF is not supported. Convert its pages to images first, for example with "
+                "`pdftoppm -r 200 -png`",
                 input_name=source.file_name,
             ) from None
         raise UnsupportedMediaError(
-            "this is no picture of a kind that is read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM",
+            "unsupported image format (allowed: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM)",
             input_name=source.file_name,
         ) from None
     except errors.PolymuxError:
         raise
     except _BROKEN as error:
-        # Their words name no path.
+        # Pillow's messages do not contain paths.
         raise UndecodableError(
-            f"the picture is broken: {error}", input_name=source.file_name
+            f"the image is broken: {error}", input_name=source.file_name
         ) from error
 
 
 def _check_scans(source: Upload) -> None:
     scans = source.path.read_bytes().count(_START_OF_SCAN)
     if scans > _MAX_SCANS:
-        raise _too_large(f"it comes in {scans} passes, and {_MAX_SCANS} are taken")
+        raise _too_large(f"got {scans} scans, maximum {_MAX_SCANS}")
 
 
 def _pages_of(picture: Image) -> int:
-    """How many there are; of a TIFF that has more than are taken, one more than that.
+    """Return the number of pages of a TIFF, at most one more than the limit; 1 for other formats.
 
-    Others have no pages: what moves has frames, and a JPEG has smaller ones of itself, or depths
-    (CIPA DC-007).
+    The frames of an animation, and the previews or depth images in a JPEG (CIPA DC-007), are not
+    pages.
     """
     if picture.format != "TIFF":
         return 1
-    # Pillow would look for the last of them, however many there are.
+    # Pillow's own count would read all pages, however many there are.
     pages = 1
     with suppress(EOFError):
         while pages <= _MAX_PAGES:
@@ -249,29 +254,29 @@ def _pages_of(picture: Image) -> int:
 
 
 def _too_large(words: str) -> errors.RequestTooLargeError:
-    return status_error(errors.RequestTooLargeError, f"the picture is too large: {words}")
+    return status_error(errors.RequestTooLargeError, f"image too large: {words}")
 
 
 def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | None:
-    """Colours of 16 bits, which Pillow would make 8, by OpenCV; None where there are none."""
+    """Read 16-bit colors with OpenCV, because Pillow reduces them to 8 bits; else None."""
     most = _largest_sample(picture)
     if most <= _DEEPEST >> 8 or picture.mode not in ("RGB", "RGBA", "LA"):
-        return None  # Grey ones keep their bits.
+        return None  # Grayscale keeps its bits in Pillow.
     try:
         import cv2
     except ImportError:
-        sink.log("16 bits of each colour become 8: OpenCV, which keeps them, is not installed")
+        sink.log("16-bit colors are reduced to 8 bits: OpenCV is not installed")
         return None
     import numpy as np
 
     data = np.fromfile(source.path, np.uint8)
     found: Any = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
     if found is None or found.dtype != np.uint16 or found.shape[:2] != picture.size[::-1]:
-        sink.log("16 bits of each colour become 8: OpenCV does not read this picture")
+        sink.log("16-bit colors are reduced to 8 bits: OpenCV cannot read this image")
         return None
     if most != _DEEPEST:
         found = np.round(np.minimum(found, most) * (_DEEPEST / most)).astype(np.uint16)
-    # OpenCV turns a TIFF as its tag says, and nothing else where it is to change nothing.
+    # With IMREAD_UNCHANGED, OpenCV still rotates TIFF files, but no other formats.
     lies = 1 if picture.format == "TIFF" else picture.getexif().get(_ORIENTATION, 1)
     turned = _turned(found, lies)
     order = cv2.COLOR_BGRA2RGBA if turned.shape[2] == _CHANNELS else cv2.COLOR_BGR2RGB
@@ -280,7 +285,7 @@ def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | 
 
 
 def _largest_sample(picture: Image) -> int:
-    """The sample of most light, as the file has it: 255 for all that Pillow reads as it is."""
+    """Return the maximum sample value in the file; 255 for formats that Pillow reads unchanged."""
     for tile in getattr(picture, "tile", ()):
         told = tile[3] if isinstance(tile[3], tuple) else (tile[3],)
         if isinstance(told[0], str) and ";16" in told[0]:
@@ -291,7 +296,7 @@ def _largest_sample(picture: Image) -> int:
 
 
 def _turned(pixels: Any, orientation: int) -> Any:
-    """Upright, as EXIF's tag says that a picture lies (EXIF 2.32, 4.6.4)."""
+    """Rotate an image upright according to its EXIF orientation (EXIF 2.32, 4.6.4)."""
     import numpy as np
 
     upright = {
@@ -311,7 +316,7 @@ def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None
     import numpy as np
     from PIL import Image, ImageOps
 
-    # A copy of a large picture is as large again: there is none where nothing changes.
+    # Avoid copies if nothing changes: they need as much memory as the image.
     lies = picture.getexif().get(_ORIENTATION, 1) != 1
     upright = ImageOps.exif_transpose(picture) if lies else picture
     if upright.mode in _DEEP_MODES:
@@ -325,7 +330,7 @@ def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None
         pixels = np.asarray(upright if upright.mode == mode else upright.convert(mode))
         return np.ascontiguousarray(pixels if pixels.ndim == 3 else pixels[:, :, None])
     if upright.has_transparency_data:
-        # Text on nothing is text on white.
+        # Put transparent images on white, so dark text remains readable.
         white = Image.new("RGBA", upright.size, "white")
         upright = Image.alpha_composite(white, upright.convert("RGBA"))
     plain = upright if upright.mode == "RGB" else upright.convert("RGB")
@@ -335,13 +340,13 @@ def _pixels(picture: Image, sink: EngineSink, *, keep: bool, longest: int | None
 
 
 def _is_white_zero(picture: Image) -> bool:
-    """Whether 0 is white: of 8 bits Pillow makes it black, of more it leaves the negative."""
+    """Whether 0 is white. Pillow inverts such 8-bit images itself, but not deeper ones."""
     tags = getattr(picture, "tag_v2", {}) if picture.format == "TIFF" else {}
     return bool(tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO)
 
 
 def _deep_grey(picture: Image, sink: EngineSink, *, negative: bool) -> NDArray[np.uint16]:
-    """Grey of more than 8 bits in 16; with transparency it becomes colours, which may have it."""
+    """Convert deep grayscale to 16 bits, or to 16-bit RGBA if it has transparency."""
     import numpy as np
 
     values: NDArray[Any] = np.asarray(picture)
@@ -356,10 +361,10 @@ def _deep_grey(picture: Image, sink: EngineSink, *, negative: bool) -> NDArray[n
 
 
 def _in_16_bits(values: NDArray[Any], sink: EngineSink, *, negative: bool) -> NDArray[np.uint16]:
-    """Samples of 16 bits as they are; of 32 so that the largest is not beyond them.
+    """Scale samples to 16 bits; 16-bit samples are unchanged.
 
-    Nothing in a file says which value is white: of floats it is the least of 1, 255 and 65,535 that
-    none is above, else the largest that there is; of whole numbers 65,535 or the largest.
+    Files do not state which value is white. For floats it is the smallest of 1, 255 and 65,535 that
+    no sample exceeds, else the largest sample. For integers it is 65,535 or the largest sample.
     """
     import numpy as np
 
@@ -373,8 +378,8 @@ def _in_16_bits(values: NDArray[Any], sink: EngineSink, *, negative: bool) -> ND
     tops = (_DEEPEST,) if is_whole else (1, _DEEPEST >> 8, _DEEPEST)
     white = next((one for one in tops if largest <= one), largest)
     top, bottom = ("black", "white") if negative else ("white", "black")
-    below = f" and what is below 0 {bottom}" if lowest < 0 else ""
-    sink.log(f"samples of 32 bits become 16: {white:g} is {top}{below}")
+    below = f" and values below 0 are {bottom}" if lowest < 0 else ""
+    sink.log(f"32-bit samples are reduced to 16 bits: {white:g} is {top}{below}")
     shares = np.nan_to_num(values / white, nan=0.0, posinf=1.0, neginf=0.0)
     made: NDArray[np.uint16] = np.round(np.clip(shares, 0, 1) * _DEEPEST).astype(np.uint16)
     return made

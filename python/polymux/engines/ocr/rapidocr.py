@@ -1,4 +1,4 @@
-"""Text from pictures by RapidOCR: its models lie in its package."""
+"""OCR with RapidOCR, whose package contains the models."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     Page = NDArray[np.uint8]
 
 _TURNS = (0, 1, 2, 3)
-#: A page that reads as well as this stands upright: the other ways are not tried.
+#: A page read with this quality is upright: other rotations are not tried.
 _GOOD = 0.9
 _MAX_SIDE_PX = 2500
-#: How many times as high as wide, and as wide as high, pages are at most as the models see them.
-#: The shorter side is made 736 pixels long: one beside 400 would be more memory than there is.
+#: Maximum ratios of height to width, and of width to height, of pages for the models. The shorter
+#: side is scaled to 736 pixels, so longer pages could need too much memory.
 _HIGHEST, _WIDEST = 10, 64
-#: How many times as long as wide a strip is at least, and how far around a cut is looked.
+#: Minimum ratio of a strip's sides, and the range around a cut that is searched.
 _STRIP, _AROUND = 4, 25
-#: Of pixels: nothing that is lower has letters, and what is longer would take minutes.
+#: In pixels. Lower images have no readable letters; longer ones would take minutes.
 _LOWEST, _MAX_STRIP = 10, 50_000
-#: What the models in the package read.
+#: Languages of the models in the package.
 _LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "jpn")
 
 
 class RapidOcrEngine(Engine):
-    """One set of models; one picture at a time."""
+    """An OCR engine with one set of models; it reads one image at a time."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads the models of the package.
+        """Load the models of the package.
 
         Raises:
             NoBackendError: The package is missing.
@@ -56,7 +56,7 @@ class RapidOcrEngine(Engine):
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
                 "Global.log_level": "error",
                 "Global.max_side_len": _MAX_SIDE_PX,
-                # It would turn each line by itself, and leave the last one first.
+                # It would rotate single lines, and process the last one first.
                 "Global.use_cls": False,
             }
         )
@@ -68,29 +68,29 @@ class RapidOcrEngine(Engine):
         if unknown:
             raise status_error(
                 errors.BadRequestError,
-                f"lang={'+'.join(wanted)[:100]}: this engine reads {', '.join(_LANGUAGES)}; "
-                "tesseract reads what is installed for it",
+                f"lang={'+'.join(wanted)[:100]}: unsupported language (allowed: "
+                f"{', '.join(_LANGUAGES)}). The engine tesseract supports all installed languages",
                 code="invalid_request",
                 param="lang",
             )
         pages = pages_of(request.values)
         texts = []
         for number, page in enumerate(pages):
-            # Made smaller it would have no letters left, and padded be gigabytes.
+            # Scaled down, its letters would be unreadable; padded, it would need gigabytes.
             if max(page.shape) > _MAX_STRIP and _is_strip(page):
                 raise too_long(number, page, _MAX_STRIP)
         for number, page in enumerate(pages):
             if max(page.shape) > _MAX_SIDE_PX and not (_is_strip(page) or _is_thread(page)):
                 sink.log(
-                    f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are made smaller, "
-                    f"to {_MAX_SIDE_PX} on the longer side, before they are read"
+                    f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are scaled down to "
+                    f"{_MAX_SIDE_PX} on the longer side"
                 )
             texts.append(self._read(page, token))
             sink.report((number + 1) / len(pages))
         return Output({"text": joined(texts)}, "rapidocr", {"pages": float(len(pages))})
 
     def _read(self, page: Page, token: Token) -> str:
-        """The text of a page that may lie on its side or its head: the way that reads best."""
+        """Read a page in the rotation that gives the best quality."""
         import numpy
 
         if _is_thread(page):
@@ -107,7 +107,7 @@ class RapidOcrEngine(Engine):
         return in_reading_order(best[1])
 
     def _lines(self, page: Page, token: Token) -> list[Line]:
-        """What stands on a page; a long strip of one is read piece by piece."""
+        """Read the lines of a page; a long strip is read in pieces."""
         found: list[Line] = []
         for across, down, piece in _cuts(page):
             token.check()
@@ -123,7 +123,7 @@ class RapidOcrEngine(Engine):
         return found
 
     def _lines_of(self, page: Page) -> list[Line]:
-        found: Any = self._engine(_padded(page)[:, :, ::-1].copy())  # It takes blue first.
+        found: Any = self._engine(_padded(page)[:, :, ::-1].copy())  # BGR order.
         if found is None or found.boxes is None or found.txts is None:
             return []
         lines = []
@@ -139,16 +139,16 @@ def _is_strip(page: Page) -> bool:
 
 
 def _is_thread(page: Page) -> bool:
-    """Whether it is too long to be read as it is, and too thin for letters."""
+    """Whether a page is too long to be read unscaled, and too narrow for letters."""
     shortest, longest = sorted(page.shape[:2])
     return bool(longest > _MAX_SIDE_PX and shortest < _LOWEST)
 
 
 def _cuts(page: Page) -> list[tuple[int, int, Page]]:
-    """A strip in pieces that need not be made smaller, each with its place on it.
+    """Cut a strip into pieces that need no scaling, each with its position.
 
-    Made as small as the models want their pages, a receipt or a panorama has no letters left. It is
-    cut where there is least to cut through: between two lines, or two words.
+    If a receipt or panorama were scaled to the size that the models need, its letters would be
+    unreadable. It is cut where the contrast is lowest: between two lines or words.
     """
     import numpy
 
@@ -159,7 +159,7 @@ def _cuts(page: Page) -> list[tuple[int, int, Page]]:
     wide = width > height
     beside = (0, 2) if wide else (1, 2)
     contrast = page.max(axis=beside).astype(numpy.int32) - page.min(axis=beside)
-    # Of the places around each as well: the middle of a gap is better than its edge.
+    # Smooth the contrast: the middle of a gap is better than its edge.
     contrast = numpy.convolve(contrast, numpy.ones(_AROUND), "same")
     edges = [0]
     while longest - edges[-1] > _MAX_SIDE_PX:
@@ -172,7 +172,7 @@ def _cuts(page: Page) -> list[tuple[int, int, Page]]:
 
 
 def _padded(page: Page) -> Page:
-    """A page that is narrow or low with more of its own colour to the right of it, or below."""
+    """Pad a narrow or low page at the right or bottom with its median color."""
     import numpy
 
     height, width = page.shape[:2]
@@ -186,7 +186,7 @@ def _padded(page: Page) -> Page:
 
 
 def _quality(lines: list[Line]) -> tuple[float, float]:
-    """How much was read how well, and how well on the whole; upright boxes are taller than wide."""
+    """Return a score for comparing rotations, and the mean quality. Upright lines are wide."""
     if not lines:
         return 0.0, 0.0
     length = sum(len(one.text) for one in lines) or 1

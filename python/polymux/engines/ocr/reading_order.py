@@ -1,4 +1,4 @@
-"""Reading order, turned pages and the languages' names: what both engines of OCR share."""
+"""Reading order, columns and errors, shared by both OCR engines."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Lines whose middles are nearer than this part of their height are one line.
+#: Lines are joined if the distance of their centers is below this part of their height.
 _SAME_LINE = 0.5
-#: A gap as wide as this many heights of a line parts columns.
+#: A gap of this many line heights separates columns.
 COLUMN_GAP = 3.0
-#: Of so many lines at most one runs across columns.
+#: At most one of this many lines may span several columns.
 _FEW = 3
 _FEWEST_IN_COLUMNS = 4
 _FEWEST_IN_COLUMN = 2
 
 
 class Line(NamedTuple):
-    """A piece of text and where it stands, in pixels.
+    """A piece of text with its bounding box in pixels.
 
     Attributes:
-        text: As it was read.
-        left: And so on: its box, upright.
+        text: The recognized text.
+        left: Left edge; the other edges follow.
         confidence: From 0 to 1.
     """
 
@@ -47,12 +47,12 @@ class Line(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """Of the box, from above."""
+        """Vertical center of the box."""
         return (self.top + self.bottom) / 2
 
 
 def in_reading_order(lines: Sequence[Line]) -> str:
-    """The text of a page: columns from left to right, lines from above, pieces of a line joined.
+    """Join the text of a page: columns from left to right, lines from top to bottom.
 
     Example:
         >>> from polymux.engines.ocr.reading_order import Line, in_reading_order
@@ -69,7 +69,7 @@ def in_reading_order(lines: Sequence[Line]) -> str:
 
 
 def _bands(lines: list[Line]) -> list[list[Line]]:
-    """Parted by lines that run across columns, such as a heading: each is a band of its own."""
+    """Split a page at lines that span several columns, such as headings; each is its own band."""
     widest = sorted(lines, key=lambda line: line.left - line.right)
     for count in range(len(lines) // _FEW + 1):
         if len(_columns(widest[count:])) > 1:
@@ -87,7 +87,7 @@ def _bands(lines: list[Line]) -> list[list[Line]]:
 
 
 def _columns(lines: list[Line]) -> list[list[Line]]:
-    """Parted where an upright gap runs through all lines that stand beside each other."""
+    """Split lines where a vertical gap separates all of them."""
     if len(lines) < _FEWEST_IN_COLUMNS:
         return [lines]
     height = sorted(one.height for one in lines)[len(lines) // 2]
@@ -101,7 +101,7 @@ def _columns(lines: list[Line]) -> list[list[Line]]:
     for one in lines:
         columns[sum(one.left > edge for edge in edges)].append(one)
     if any(len(column) < _FEWEST_IN_COLUMN for column in columns):
-        return [lines]  # A heading's number, a price: no column.
+        return [lines]  # A single number or price is not a column.
     return columns
 
 
@@ -121,7 +121,7 @@ def _middle(row: list[Line]) -> float:
 
 
 def pages_of(values: Mapping[str, Any]) -> list[NDArray[np.uint8]]:
-    """The pictures that the media engine has loaded, as height x width x 3."""
+    """Return the images from the media engine, as height x width x 3."""
     return [
         samples_of(values[f"pixels_{number}"], facts)
         for number, facts in enumerate(values["pictures"])
@@ -129,14 +129,14 @@ def pages_of(values: Mapping[str, Any]) -> list[NDArray[np.uint8]]:
 
 
 def too_long(number: int, page: NDArray[np.uint8], most: int) -> errors.RequestTooLargeError:
-    """What is told of a page (0 is the first) with a side of more pixels than are read."""
+    """Return the error for a page (counted from 0) with a side that is too long."""
     return status_error(
         errors.RequestTooLargeError,
-        f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels: what is longer than "
-        f"{most:,} is not read; cut it into shorter pictures",
+        f"page {number + 1}: image too large (got {page.shape[1]}x{page.shape[0]} pixels, "
+        f"maximum side {most:,}). Cut it into shorter images",
     )
 
 
 def joined(pages: Sequence[str]) -> str:
-    """The text of all pages, a blank line between two."""
+    """Join the text of all pages with blank lines between them."""
     return "\n\n".join(page.strip() for page in pages).strip()

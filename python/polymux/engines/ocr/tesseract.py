@@ -1,4 +1,4 @@
-"""Text from pictures by the program tesseract, with whatever languages are installed for it."""
+"""OCR with the tesseract program and its installed languages."""
 
 from __future__ import annotations
 
@@ -31,40 +31,40 @@ if TYPE_CHECKING:
     Page = NDArray[np.uint8]
 
 _MAX_RUN_S = 600.0
-#: It keeps places in 16 bits, and fails at pages with more pixels on a side.
+#: Tesseract stores positions in 16 bits and fails on longer sides.
 _MAX_SIDE_PX = 32_767
 _TURNED = re.compile(r"^Rotate: (\d+)$", re.MULTILINE)
 _SURE = re.compile(r"^Orientation confidence: ([\d.]+)$", re.MULTILINE)
 _SURE_ENOUGH = 1.0
 _ORIENTATION = "osd"
-#: Rows of its table that are words, and how many cells they have.
+#: Level of word rows in the TSV output, and the number of columns.
 _WORD, _COLUMNS = "5", 12
 
 
 class TesseractEngine(Engine):
-    """The program, once for each page; one OpenMP thread, as two are many times slower."""
+    """Runs tesseract once per page with one OpenMP thread, because two are many times slower."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Finds the program (``program``, else that of PATH) and its languages.
+        """Find the program (option ``program``, else in PATH) and its languages.
 
         Raises:
-            NoBackendError: It is not there.
+            NoBackendError: The program is not installed.
         """
         program = options.get("program") or shutil.which("tesseract")
         if program is None:
             raise status_error(
                 errors.NoBackendError,
-                "tesseract is not installed: on Debian and Ubuntu apt install tesseract-ocr",
+                "tesseract is not installed. On Debian and Ubuntu, run: apt install tesseract-ocr",
             )
         self._command = [str(program)]
         ending = shutil.which("setpriv")
         if ending is not None:
-            # Who started this process may be killed, and it with them: no page is read on then.
+            # If this process is killed, tesseract ends too instead of finishing the page.
             self._command = [ending, "--pdeathsig", "KILL", str(program)]
         self._default = str(options.get("language", "eng"))
         listed = self._output("--list-langs").splitlines()[1:]
         found = {one.strip() for one in listed if one.strip()}
-        #: It tells which way up a page is, and reads nothing.
+        #: The language "osd" only detects the orientation of a page.
         self._finds_turns = _ORIENTATION in found
         self._languages = sorted(found - {_ORIENTATION})
         return {"languages": self._languages}
@@ -75,8 +75,8 @@ class TesseractEngine(Engine):
         if missing:
             raise status_error(
                 errors.BadRequestError,
-                f"lang={wanted[:100]}: not installed: {', '.join(missing)[:100]}; there is "
-                f"{', '.join(self._languages)}",
+                f"lang={wanted[:100]}: language not installed: {', '.join(missing)[:100]} "
+                f"(installed: {', '.join(self._languages)})",
                 code="invalid_request",
                 param="lang",
             )
@@ -97,27 +97,27 @@ class TesseractEngine(Engine):
         turn = self._turn(page, token)
         if turn:
             page = numpy.ascontiguousarray(numpy.rot90(page, -turn))
-        # By where the words stand: its own text runs across columns that stand close.
+        # Positions are needed: tesseract's text output merges columns that are close.
         table = self._output("-l", languages, "--psm", "3", "tsv", page=page, token=token)
         return in_reading_order(_lines(table))
 
     def _turn(self, page: Page, token: Token) -> int:
-        """How many quarters to the right make the page upright; 0 where nobody can tell."""
+        """Return the quarter turns to the right that make the page upright; 0 if unknown."""
         if not self._finds_turns:
             return 0
         try:
             found = self._output("--psm", "0", page=page, token=token)
         except errors.APIStatusError:
-            return 0  # Too few letters to tell.
+            return 0  # Too few letters.
         turned, sure = _TURNED.search(found), _SURE.search(found)
         if turned is None or sure is None or float(sure[1]) < _SURE_ENOUGH:
             return 0
         return int(turned[1]) // 90
 
     def _output(self, *arguments: str, page: Page | None = None, token: Token | None = None) -> str:
-        # By its standard input: a file would outlive this process, where that is killed.
+        # The page is passed on standard input: a file would remain if this process is killed.
         files = () if page is None else ("stdin", "stdout")
-        process = subprocess.Popen(  # noqa: S603 - no shell; no word of a stranger
+        process = subprocess.Popen(  # noqa: S603 - no shell, no untrusted arguments
             [*self._command, *files, *arguments],
             # Two OpenMP threads are many times slower than one.
             env=os.environ | {"OMP_THREAD_LIMIT": "1", "OMP_NUM_THREADS": "1"},
@@ -133,19 +133,19 @@ class TesseractEngine(Engine):
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            raise engine_failed(f"tesseract took more than {_MAX_RUN_S:.0f} s") from None
+            raise engine_failed(f"tesseract timed out after {_MAX_RUN_S:.0f} s") from None
         if token is not None:
             token.check()
         if process.returncode != 0:
-            words = wrong.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no word of why"]
+            words = wrong.decode("utf-8", "replace").strip().splitlines()[-1:] or ["unknown error"]
             raise engine_failed(f"tesseract failed: {words[0][:300]}")
         return out.decode("utf-8", "replace")
 
 
 def _lines(table: str) -> list[Line]:
-    """Pieces of lines out of its table of words; one ends where a gap is as wide as a column's.
+    """Join the words of the TSV output to lines. A line ends at a gap as wide as between columns.
 
-    https://tesseract-ocr.github.io/tessdoc/Command-Line-Usage.html (its TSV)
+    https://tesseract-ocr.github.io/tessdoc/Command-Line-Usage.html (TSV format)
     """
     found: list[Line] = []
     last: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """The process of an engine: ``python -m polymux.engines.process.child FAMILY PARENT DESCRIPTOR``.
 
-The supervisor starts it; the descriptor is its end of a socket pair. One thread reads frames, one
-tells that the process lives, and as many as the engine has slots do the work: for one slot, that is
-the main thread, as some libraries want it.
+The supervisor starts it; the descriptor is one end of a socket pair. One thread reads frames, one
+sends heartbeats, and `max_concurrency` threads run requests. The main thread is one of them,
+because some libraries require it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 1 << 20
 _HEARTBEAT_S = 1.0
-#: A chunk in so many bytes is one whose taking the server tells of; two may be untaken.
+#: A chunk is marked after this many bytes. The server acknowledges marked chunks, of which two may
+#: be unacknowledged.
 _MARK_BYTES = 64 << 10
 _MAX_UNACKNOWLEDGED_CHUNKS = 2
 _MAX_TEMPORARY_FILE_WAIT_S = 60.0
 
 
 class _Flow:
-    """The chunks of one piece of work: no more are sent than somebody takes."""
+    """Flow control for the chunks of a request: limits unacknowledged chunks."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -49,13 +50,13 @@ class _Flow:
         self._untaken = 0
 
     def wait(self, token: Token) -> None:
-        """Until another chunk may be sent, or nobody wants one any more."""
+        """Wait until another chunk may be sent, or the request is canceled."""
         with self._changed:
             while self._untaken >= _MAX_UNACKNOWLEDGED_CHUNKS and not token.cancelled:
                 self._changed.wait()
 
     def is_marked(self, size_bytes: int) -> bool:
-        """Counts a chunk; gives whether it is one whose taking is to be told of."""
+        """Count a chunk, and return whether it must be marked for acknowledgment."""
         with self._changed:
             self._bytes += size_bytes
             if self._bytes < _MARK_BYTES:
@@ -65,30 +66,30 @@ class _Flow:
             return True
 
     def taken(self, count: int) -> None:
-        """Such a chunk was taken; with 0, whoever waits looks again."""
+        """Acknowledge marked chunks. With 0, waiting threads only check for cancellation."""
         with self._changed:
             self._untaken -= count
             self._changed.notify_all()
 
 
 class _Work:
-    """One piece of work, from when it is sent until its end is told."""
+    """One request, from its arrival until its last frame is sent."""
 
     def __init__(self) -> None:
         self.token = Token()
         self.flow = _Flow()
-        #: None is for whoever waits when the work is cancelled.
+        #: Answers to requests for output files. None wakes up waiting threads on cancellation.
         self.drafts: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
         self.has_begun = False
-        #: Cancelled before anybody took it up.
+        #: Whether it was canceled before a thread started it.
         self.is_gone = False
         self.token.on_cancel(lambda: self.flow.taken(0))
-        # The server gives no more drafts to work that nobody waits for.
+        # The server does not answer after cancellation.
         self.token.on_cancel(lambda: self.drafts.put(None))
 
 
 class Child:
-    """The process's side of the connection."""
+    """The child's side of the connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -98,7 +99,7 @@ class Child:
         self._waiting: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
-        """Sends a frame. Any thread. Without a server there is nothing left to live for."""
+        """Send a frame, from any thread. Exits if the server is gone."""
         self._send(encoded(Frame(dict(header), payload)))
 
     def _send(self, data: bytes) -> None:
@@ -109,10 +110,10 @@ class Child:
             os._exit(0)
 
     def chunk(self, number: int, data: Mapping[str, Any]) -> None:
-        """Sends a piece of a streamed answer, once there is room for it; to nobody, none."""
+        """Send a chunk when the flow control allows it. Does nothing after cancellation."""
         work = self._works.get(number)
         if work is None:
-            return  # It is over.
+            return  # The request has ended.
         work.flow.wait(work.token)
         if work.token.cancelled:
             return
@@ -154,7 +155,7 @@ class Child:
         self._work_off(engine)
 
     def _receive(self) -> list[Frame]:
-        """The next frames, which may be none yet; the process ends with its connection."""
+        """Receive the next frames, possibly none. Exits if the connection is closed."""
         piece = self._connection.recv(_PIECE_BYTES)
         if not piece:
             os._exit(0)
@@ -167,14 +168,14 @@ class Child:
             pause.wait(_HEARTBEAT_S)
 
     def _read(self, frames: list[Frame]) -> None:
-        """Never returns: the process ends with its connection."""
+        """Handle frames until the process exits."""
         try:
             while True:
                 for frame in frames:
                     self._handle(frame)
                 frames = self._receive()
         except BaseException as error:
-            print(f"the connection to the server failed: {error!r}", file=sys.stderr)  # noqa: T201
+            print(f"connection to the server failed: {error!r}", file=sys.stderr)  # noqa: T201
             os._exit(1)
 
     def _handle(self, frame: Frame) -> None:
@@ -186,16 +187,16 @@ class Child:
         elif frame.kind == "end":
             os._exit(0)
         elif work is None:
-            return  # It is over.
+            return  # The request has ended.
         elif frame.kind == "taken":
             work.flow.taken(1)
         elif frame.kind == "draft":
             work.drafts.put(frame)
         elif frame.kind == "cancel" and work.has_begun:
-            # Callbacks of an engine may take their time; other frames must not wait for them.
+            # Cancellation callbacks may take long and must not block other frames.
             threading.Thread(target=work.token.cancel, daemon=True).start()
         elif frame.kind == "cancel":
-            # Nobody has taken it up, and nobody will.
+            # No thread has started it, and none will.
             work.token.cancel()
             work.is_gone = True
             self.send({"kind": "cancelled", "id": number})
@@ -230,19 +231,19 @@ class Child:
             del self._works[number]
 
     def draft(self, number: int, expected_bytes: int) -> Path:
-        """Asks the server for a place to write to.
+        """Request an output file from the server.
 
         Raises:
-            Cancelled: Nobody waits for the work any more.
-            PolymuxError: There is no room.
+            Cancelled: The request was canceled.
+            PolymuxError: There is not enough space.
         """
         work = self._works.get(number)
         if work is None:
-            raise Cancelled  # It is over.
+            raise Cancelled  # The request has ended.
         self.send({"kind": "draft", "id": number, "bytes": expected_bytes})
         frame = work.drafts.get(timeout=_MAX_TEMPORARY_FILE_WAIT_S)
         if frame is None:
-            work.drafts.put(None)  # Other threads of the work may wait as well.
+            work.drafts.put(None)  # Wake other threads of the request too.
             raise Cancelled
         if "error" in frame.header:
             raise restored(frame.header["error"])
@@ -301,20 +302,20 @@ def _plain(value: Any) -> Any:
 def _told(error: Exception) -> dict[str, Any]:
     told = described(error)
     if told["code"] in ("internal", StoreError.code):
-        # For the server's log; a caller is told of an engine that failed, and no more.
+        # The detail is for the server's log. Clients only get a general message.
         told["detail"] = f"{type(error).__name__}: {error}"[:2000]
     if told["code"] == "internal":
-        told["code"], told["message"] = "engine_failed", "the engine failed at this"
+        told["code"], told["message"] = "engine_failed", "the engine failed on this request"
     return told
 
 
 def _without_paths(text: str, header: Mapping[str, Any]) -> str:
-    """Files as their senders call them: where they lie is nobody's business."""
+    """Replace paths of files with the client's file names: clients must not see paths."""
     for given, *rest in header["files"].values():
         path, name = Path(given), display_name(rest[0]) or "the file"
         for place in (os.fspath(path), display_name(os.fspath(path))):
             text = text.replace(place, name)
-        # A long path may have been shortened in other ways; its end is always there.
+        # A long path may have been shortened; its end is always there.
         text = name.join(re.split(rf"\S*{re.escape(path.name)}", text))
     return text
 
@@ -327,9 +328,9 @@ def _memory_bytes() -> int:
 
 
 def _confine(header: Mapping[str, Any]) -> list[str]:
-    """Takes this process's rights; gives what is in force.
+    """Restrict this process, and return the restrictions in force.
 
-    Of a process with one way out, the options get its address as ``proxy``.
+    If its network access is limited to a proxy, the options get the proxy's URL as ``proxy``.
     """
     wanted = header.get("confinement")
     if wanted is None:
@@ -358,7 +359,7 @@ def _confine(header: Mapping[str, Any]) -> list[str]:
 def main() -> None:
     sandbox.die_with_parent(int(sys.argv[2]))
     connection = socket.socket(fileno=int(sys.argv[3]))
-    connection.set_inheritable(False)  # What an engine starts has no business with it.
+    connection.set_inheritable(False)  # Programs started by engines must not get it.
     Child(connection).serve(sys.argv[1])
 
 

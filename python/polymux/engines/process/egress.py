@@ -1,7 +1,8 @@
-"""One way out of a process without a network: connections to loopback, handed on to a Unix socket.
+"""Network egress of a sandboxed process: connections to loopback are relayed to a Unix socket.
 
-In a network namespace of its own a process reaches nothing. A socket of the file system it reaches
-nevertheless: a small process beside it takes connections on its loopback and joins them to one.
+A process in its own network namespace can reach no network, but still a Unix socket in the file
+system. A small relay process accepts connections on its loopback interface and forwards them to
+that socket.
 """
 
 from __future__ import annotations
@@ -24,30 +25,30 @@ from polymux.engines.process.sandbox import (
     run_module,
 )
 
-#: Told as in force.
-ONE_WAY_OUT = "own network namespace, one way out"
+#: Name of this restriction in reports.
+ONE_WAY_OUT = "own network namespace, access only through a proxy"
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _IFF_UP = 1
 _PIECE_BYTES = 64 << 10
 
 
 def open_outlet(socket_path: str) -> int | None:
-    """Leaves the network, but for one way; to be called before threads are started.
+    """Leave the network except for a relay to a socket. Call it before starting threads.
 
     Args:
-        socket_path: A Unix socket that is listened on.
+        socket_path: A listening Unix socket.
 
     Returns:
-        The port on loopback whose connections come out there; None where the kernel does not let
-        this process leave the network: then nothing has changed.
+        The port on loopback that is relayed to the socket. None if the kernel does not allow
+            leaving the network; nothing has changed then.
     """
     if not leave_network():
         return None
     _raise_loopback()
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     parent = os.getpid()
-    # Closed by nobody but the end of this process. Its signal alone would not do: Landlock can keep
-    # a confined process from signalling others, and the kernel counts that one as its own.
+    # Only the end of this process closes `held`, which ends the relay. Its parent-death signal is
+    # not enough: the kernel treats it as a signal of this process, which Landlock may block.
     ended, held = os.pipe()
     if os.fork() == 0:
         os.close(held)
@@ -59,7 +60,7 @@ def open_outlet(socket_path: str) -> int | None:
 
 
 def _raise_loopback() -> None:
-    """A new namespace's loopback is down (netdevice(7))."""
+    """Bring up loopback, which is down in a new namespace (netdevice(7))."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         asked = struct.pack("16sh14x", b"lo", 0)
         answer = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, asked)
@@ -68,10 +69,10 @@ def _raise_loopback() -> None:
 
 
 def _be_relay(listener: socket.socket, socket_path: str, parent: int, ended: int) -> None:
-    """The process beside; never returns, and ends with the one that has made it."""
+    """Run the relay process. Never returns; it ends with its parent."""
     try:
         die_with_parent(parent)
-        # The connection to the server is one of them: it must end with the process that it is of.
+        # Close inherited descriptors: the connection to the server must end with the engine.
         kept = [2, *sorted((listener.fileno(), ended)), os.sysconf("SC_OPEN_MAX")]
         for before, after in pairwise(kept):
             os.closerange(before + 1, after)
@@ -106,20 +107,20 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 def tried() -> str:
-    """What bounds the way out of a process on this machine, found out by one that has tried it.
+    """Test in a process which egress restriction works on this machine.
 
     Returns:
-        `ONE_WAY_OUT`; `ONLY_PORTS` where no process may leave the network, and Landlock bounds the
-        ports of TCP; empty where nothing does.
+        `ONE_WAY_OUT`; `ONLY_PORTS` if processes cannot leave the network but Landlock can restrict
+            TCP ports; empty if neither works.
 
     Raises:
-        OSError: No process can be started.
+        OSError: A process cannot be started.
     """
     return run_module(__name__).stdout.decode()
 
 
 if __name__ == "__main__":
-    # As `polymux.engines.process.child` has it: where there is no network to leave, ports.
+    # As in `polymux.engines.process.child`: restrict ports if the network cannot be left.
     if open_outlet(os.devnull) is not None:
         sys.stdout.write(ONE_WAY_OUT)
     elif ONLY_PORTS in confine(Confinement(readable=("/",), ports=(1,))):

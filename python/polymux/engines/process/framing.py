@@ -1,14 +1,14 @@
-"""Messages between a server and its engines' processes: length-prefixed, over a socket pair.
+"""Messages between a server and its engine processes: length-prefixed frames on a socket pair.
 
 ::
 
-    4 bytes   length of all that follows, big-endian
+    4 bytes   length of the following data, big-endian
     4 bytes   length of the header
-    header    a JSON object in UTF-8; "kind" says what it is
-    payload   bytes, of what is left
+    header    a JSON object in UTF-8; "kind" is the type of the message
+    payload   the remaining bytes
 
-Neither side believes the other: a frame that is too long, cut or no JSON object ends the connection
-with `FrameError`.
+Neither side trusts the other: a frame that is too long, truncated or not a JSON object ends the
+connection with `FrameError`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 from polymux._native import core
 from polymux.errors import InvalidRequestError
 
-#: Six times the longest chat: JSON escapes letters that are not ASCII.
+#: Six times the longest chat, because JSON escapes non-ASCII characters.
 MAX_HEADER_BYTES = 192 << 20
 MAX_PAYLOAD_BYTES = 64 << 20
 _LENGTHS = struct.Struct(">II")
 
 
 class FrameError(Exception):
-    """What came is no frame; nothing that follows can be read."""
+    """Invalid data was received; the connection cannot be used any more."""
 
 
 class Frame(NamedTuple):
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
     Attributes:
         header: The JSON object.
-        payload: Bytes beside it; mostly none.
+        payload: Binary data; usually empty.
     """
 
     header: dict[str, Any]
@@ -47,14 +47,14 @@ class Frame(NamedTuple):
 
 
 def encoded(frame: Frame) -> bytes:
-    """A frame as bytes.
+    """Encode a frame.
 
     Raises:
-        ValueError: The header is no JSON, or one part is too long.
+        ValueError: The header is not valid JSON, or a part is too long.
     """
     header = _written(frame.header)
     if len(header) > MAX_HEADER_BYTES or len(frame.payload) > MAX_PAYLOAD_BYTES:
-        raise ValueError(f"a frame of {len(header)} and {len(frame.payload)} bytes is too long")
+        raise ValueError(f"frame too large ({len(header)} and {len(frame.payload)} bytes)")
     total = _LENGTHS.size - 4 + len(header) + len(frame.payload)
     return b"".join((_LENGTHS.pack(total, len(header)), header, frame.payload))
 
@@ -63,12 +63,12 @@ def _written(header: dict[str, Any]) -> bytes:
     try:
         return core.write_json(header)
     except InvalidRequestError:
-        # Halves of characters, and names that are no text: what others have sent may hold them.
+        # Untrusted text may have lone surrogates, for example in file names.
         return json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
 
 
 class FrameReader:
-    """Frames out of bytes that come in any pieces.
+    """Decodes frames from a stream of bytes.
 
     Example:
         >>> from polymux.engines.process.framing import Frame, FrameReader, encoded
@@ -86,10 +86,10 @@ class FrameReader:
         return len(self._data)
 
     def feed(self, piece: bytes) -> list[Frame]:
-        """The frames that these bytes complete.
+        """Return the frames that are complete after adding these bytes.
 
         Raises:
-            FrameError: They are none.
+            FrameError: The data is invalid.
         """
         self._data += piece
         frames = []
@@ -103,7 +103,7 @@ class FrameReader:
         total, header_bytes = _LENGTHS.unpack_from(self._data)
         payload_bytes = total - 4 - header_bytes
         if header_bytes > MAX_HEADER_BYTES or not 0 <= payload_bytes <= MAX_PAYLOAD_BYTES:
-            raise FrameError(f"a frame of {total} bytes with a header of {header_bytes}")
+            raise FrameError(f"frame too large ({total} bytes, header {header_bytes} bytes)")
         end = total + 4
         if len(self._data) < end:
             return None
@@ -118,9 +118,9 @@ def _object(text: bytes) -> dict[str, Any]:
     try:
         found = _DECODER.decode(text.decode())
     except (ValueError, RecursionError) as error:
-        raise FrameError(f"a header that is no JSON: {type(error).__name__}") from None
+        raise FrameError(f"header is not valid JSON: {type(error).__name__}") from None
     if not isinstance(found, dict):
-        raise FrameError("a header that is no object")
+        raise FrameError("header is not an object")
     return found
 
 

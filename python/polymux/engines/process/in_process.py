@@ -1,4 +1,4 @@
-"""Engines in this process: for `polymux.Local`, where nobody's files but one's own are opened."""
+"""Engines in this process: for `polymux.Local`, which opens only the user's own files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 
 
 class InProcessBackend(Backend):
-    """An engine that works on threads of this process, one piece of work on each.
+    """An engine that runs on threads of this process, one request per thread.
 
     Args:
-        family: As `polymux.engines.registry` knows it.
-        options: What its `load` gets.
-        threads: For its libraries. Default: those of the process.
+        name: Name of the backend.
+        family: Name of the engine in `polymux.engines.registry`.
+        operations: Operations that the engine supports.
+        options: Options for its `load`.
+        max_concurrency: Maximum concurrent requests.
+        threads: Number of library threads. Default: those of the process.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class InProcessBackend(Backend):
         self._loading = asyncio.Lock()
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it on a thread; a task that is cancelled waits until the thread has stopped."""
+        """Run a request on a thread. On cancellation, wait until the thread has stopped."""
         async with self._loading:
             if self._engine is None:
                 engine = engine_of(self._family)
@@ -80,14 +83,14 @@ class InProcessBackend(Backend):
         try:
             return engine.run(request, sink, token)
         except Cancelled:
-            raise RuntimeError("cancelled") from None
+            raise RuntimeError("canceled") from None
         except PolymuxError as error:
             _call_by_name(error, request)
             raise
 
 
 def _call_by_name(error: PolymuxError, request: Request) -> None:
-    """Of what came without a file, a copy is worked on: where that lies says nothing to anybody."""
+    """Show the name of an input instead of the path of its temporary copy."""
     for one in request.values.values():
         if isinstance(one, Upload) and one.file_name != one.path.name:
             place = os.fspath(one.path)
@@ -96,7 +99,7 @@ def _call_by_name(error: PolymuxError, request: Request) -> None:
 
 
 class _Sink(EngineSink):
-    """Hands on to the service's event loop."""
+    """Forwards progress to the service's event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sink: ProgressSink) -> None:
         self._loop = loop
@@ -110,7 +113,7 @@ class _Sink(EngineSink):
         self._loop.call_soon_threadsafe(self._sink.report, progress)
 
     def chunk(self, data: Mapping[str, Any]) -> None:
-        raise NotImplementedError("engines that stream have a process of their own")
+        raise NotImplementedError("streaming engines need a child process")
 
     def draft(self, expected_bytes: int = 0) -> Path:
         made = self._sink.draft(expected_bytes)

@@ -1,4 +1,4 @@
-"""One process of an engine, as the server sees it: started, spoken to, and gone."""
+"""One process of an engine from the server's side: start, messages, and end."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 _KEPT_LINES = 50
 _MAX_LINE_CHARACTERS = 500
-#: Of lines, that are logged in so many seconds: a library that warns of each frame fills a disk.
+#: Maximum lines logged in `_WITHIN_S`: a library that warns for each frame could fill the disk.
 _LOGGED_LINES = 500
 _WITHIN_S = 10.0
 
 
 class StderrCapture:
-    """Takes what comes through the pipe, however much that is.
+    """Receives standard error, of which only a limited amount is kept and logged.
 
     Attributes:
-        lines: The last ones, for people.
+        lines: The last lines.
     """
 
     def __init__(self, name: str) -> None:
@@ -47,11 +47,12 @@ class StderrCapture:
         self._left_out = 0
 
     def take(self, piece: bytes, now: float) -> None:
-        """A piece of any length.
+        """Receive data.
 
         Args:
-            piece: Bytes; empty at the end, when what has no end of a line is one too.
-            now: By any clock that only goes forward, in seconds.
+            piece: Bytes of any number; empty at the end of the stream, which completes the last
+                line.
+            now: Time of a monotonic clock in seconds.
         """
         if now - self._since >= _WITHIN_S or not piece:
             self._tell_left_out()
@@ -78,13 +79,13 @@ class StderrCapture:
 
     def _tell_left_out(self) -> None:
         if self._left_out:
-            _log.info("%s: %d more lines", self._name, self._left_out)
+            _log.info("%s: %d more lines omitted", self._name, self._left_out)
         self._left_out = 0
 
 
 _log = logging.getLogger("polymux.engines")
 _PIECE_BYTES = 64 << 10
-#: Of this process, that engines need; keys and proxies stay here.
+#: Environment variables for engines; secrets such as API keys and proxies are not passed.
 _ENVIRONMENT = (
     "PATH",
     "HOME",
@@ -109,7 +110,7 @@ _ENVIRONMENT = (
 
 
 class CrashError(Exception):
-    """The process ended, or had to be ended; `words` says how."""
+    """The process ended unexpectedly or was killed; `words` describes how."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -117,7 +118,7 @@ class CrashError(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """Frames in and out; a stream's reader would wake a task for each of them."""
+    """Sends and receives frames without waking a task for each of them, unlike asyncio streams."""
 
     def __init__(self, take: Callable[[list[Frame]], None]) -> None:
         self._take = take
@@ -125,19 +126,19 @@ class Connection(asyncio.Protocol):
         self._words = ""
         self._writable = asyncio.Event()
         self._writable.set()
-        #: What was wrong with what came, once the connection has ended; empty for nothing.
+        #: Error in the received data after the connection has ended; empty for no error.
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Other event loops' are no subclasses.
+        # Transports of other event loops are not subclasses of asyncio.Transport.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Gives its frames on; what is no message ends the connection."""
+        """Handle received frames; invalid data ends the connection."""
         try:
             self._take(self._frames.feed(data))
-        except Exception as error:  # Whatever it sends, those who wait must be told.
-            self._words = f"sent what is no message ({error!r:.200})"
+        except Exception as error:  # All errors must end waiting requests.
+            self._words = f"sent an invalid message ({error!r:.200})"
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -146,36 +147,37 @@ class Connection(asyncio.Protocol):
             self.lost.set_result(self._words)
 
     def pause_writing(self) -> None:
-        """The process has enough to read."""
+        """The process does not read fast enough: pause writing."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """It has read most of it."""
+        """The process has read most of the data: resume writing."""
         self._writable.set()
 
     def write(self, data: bytes) -> None:
-        """Sends; to a process that is gone, nothing."""
+        """Send data. Ignored if the process has ended."""
         if not self._transport.is_closing():
             self._transport.write(data)
 
     async def drain(self) -> None:
-        """Waits until the process has taken most of what was sent."""
+        """Wait until the process has read most of the data."""
         if not self._writable.is_set():
             await self._writable.wait()
 
     def close(self) -> None:
-        """The process is told by it that nobody is there any more."""
+        """Close the connection, which ends the process."""
         self._transport.close()
 
 
 class EngineProcess:
-    """A child process. Belongs to one event loop.
+    """A child process of an engine. It belongs to one event loop.
 
     Args:
-        family: As `polymux.engines.registry` knows it.
-        options: What its `load` gets.
-        confinement: What it may still do; None for everything.
-        silence_s: After how long without a sign of life it is ended.
+        family: Name of the engine in `polymux.engines.registry`.
+        options: Options for its `load`.
+        threads: Number of library threads.
+        confinement: Restrictions of the process; None for no restrictions.
+        silence_s: The process is killed after this time without a message.
     """
 
     def __init__(
@@ -193,11 +195,11 @@ class EngineProcess:
         self._confinement = confinement
         self._silence_s = silence_s
         self._requests: dict[int, asyncio.Queue[Frame | CrashError]] = {}
-        #: Work that has not ended there, in the order in which it came; and that of which nobody
-        #: waits any more but for it to stop.
+        #: Requests that have not ended in the process, in order; and those that were canceled and
+        #: only need to stop.
         self._outstanding: dict[int, None] = {}
         self._leaving: set[int] = set()
-        #: When it last told anything of work, by the event loop's clock.
+        #: Time of the last message about a request, by the event loop's clock.
         self.told_at = 0.0
         self._number = 0
         self._ready: asyncio.Future[Frame] | None = None
@@ -207,18 +209,18 @@ class EngineProcess:
         self._connection: Connection | None = None
         self._heard_at = 0.0
         self._wanted_end = False
-        #: What it told when it was ready.
+        #: Facts that the engine reported when it was ready.
         self.facts: dict[str, Any] = {}
         self.max_concurrency = 1
         self.in_force: list[str] = []
         self.memory_bytes = 0
-        #: Set once it is gone.
+        #: Set after the process has ended.
         self.gone = asyncio.Event()
         self.crash: CrashError | None = None
 
     @property
     def pid(self) -> int | None:
-        """Of the process; None before it is started."""
+        """Process ID; None before the start."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -226,33 +228,33 @@ class EngineProcess:
         return len(self._requests)
 
     def _begun(self) -> list[int]:
-        """The work that was taken up; the rest waits in the process."""
+        """Return the requests that are running; later ones wait in the process."""
         return list(islice(self._outstanding, self.max_concurrency))
 
     @property
     def wanted(self) -> int:
-        """How many it has begun for somebody who waits: others lose nothing by its end."""
+        """Number of running requests that were not canceled. Only these are lost by killing it."""
         return sum(one not in self._leaving for one in self._begun())
 
     def has_begun(self, number: int) -> bool:
-        """Whether it works on this, or did when it ended."""
+        """Whether a request is running, or was when the process ended."""
         return number in self._begun()
 
     def leave(self, number: int) -> None:
-        """Nobody waits for the end of this work any more, but for it to stop."""
+        """Mark a request as canceled: it only needs to stop."""
         if number in self._outstanding:
             self._leaving.add(number)
 
     async def start(self) -> None:
-        """Starts it and waits until it has loaded.
+        """Start the process and wait until the engine is loaded.
 
         Raises:
-            PolymuxError: It cannot load what it needs, or ended before it had.
+            PolymuxError: The engine cannot be loaded, or its process ended while loading.
         """
         try:
             ours = await self._spawn()
         except OSError as error:
-            self._wanted_end = True  # Nothing of it has crashed.
+            self._wanted_end = True  # Not a crash.
             raise _not_started(error) from error
         try:
             loop = asyncio.get_running_loop()
@@ -265,15 +267,15 @@ class EngineProcess:
             self.in_force = list(frame.header["in_force"])
         except BaseException:
             self.kill()
-            if not self._tasks:  # Which would close it.
+            if not self._tasks:  # Otherwise the tasks close it.
                 (self._connection or ours).close()
-            # Killed, it is gone in no time; what watches it must not outlive the event loop.
+            # A killed process ends quickly. Its tasks must end before the event loop.
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(self._until_gone())
             raise
 
     async def _until_gone(self) -> None:
-        """Once it was killed. Whoever ends the event loop cancels also what would tell of it."""
+        """Wait for the end after `kill`. Also works if the tasks were canceled with the loop."""
         if self._tasks:
             await asyncio.wait(self._tasks[:1])
         if self._process is not None:
@@ -285,7 +287,7 @@ class EngineProcess:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-P",  # Nothing out of the current folder.
+                "-P",  # No imports from the current directory.
                 "-m",
                 "polymux.engines.process.child",
                 self._family,
@@ -308,7 +310,7 @@ class EngineProcess:
 
     async def _load(self) -> Frame:
         if self._wanted_end:
-            raise engine_failed("an engine was given up before it was loaded")
+            raise engine_failed("the engine was stopped before it was loaded")
         self._heard_at = asyncio.get_running_loop().time()
         self._ready = asyncio.get_running_loop().create_future()
         self._tasks = [
@@ -336,7 +338,7 @@ class EngineProcess:
         }
 
     async def send(self, header: Mapping[str, Any]) -> None:
-        """Sends a frame; to a process that is gone, nothing."""
+        """Send a frame. Ignored if the process has ended."""
         if self._connection is None:
             return
         self._connection.write(encoded(Frame(dict(header))))
@@ -345,7 +347,7 @@ class EngineProcess:
     async def begin(
         self, header: Mapping[str, Any]
     ) -> tuple[int, asyncio.Queue[Frame | CrashError]]:
-        """Sends work; gives its number, and where its frames come."""
+        """Send a request; return its number and the queue of its frames."""
         self._number += 1
         number = self._number
         frames: asyncio.Queue[Frame | CrashError] = asyncio.Queue()
@@ -353,11 +355,11 @@ class EngineProcess:
             data = encoded(Frame({"kind": "run", "id": number, **header}))
         except ValueError:
             raise status_error(
-                errors.RequestTooLargeError, "this is more than an engine takes at once"
+                errors.RequestTooLargeError, "request too large for an engine"
             ) from None
         self._requests[number] = frames
         if self.crash is not None or self._connection is None:
-            frames.put_nowait(self.crash or CrashError("was never started"))
+            frames.put_nowait(self.crash or CrashError("was not started"))
             return number, frames
         self._outstanding[number] = None
         try:
@@ -415,7 +417,7 @@ class EngineProcess:
     def _note_detail(self, error: Mapping[str, Any]) -> None:
         if error.get("detail"):
             words = printable(str(error["detail"]))
-            _log.error("the engine %s failed: %s", self._family, words)
+            _log.error("engine %s failed: %s", self._family, words)
 
     async def _read_lines(self) -> None:
         assert self._process is not None  # noqa: S101
@@ -428,14 +430,14 @@ class EngineProcess:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         assert self._ready is not None  # noqa: S101
-        # Libraries may hold the interpreter's lock while they load: that has its own deadline.
+        # Loading may hold the GIL for long, which prevents heartbeats. It has its own time limit.
         with suppress(Exception):
             await asyncio.shield(self._ready)
         self._heard_at = loop.time()
         while True:
             silent_s = loop.time() - self._heard_at
             if silent_s > self._silence_s:
-                self._stderr.lines.append(f"no sign of life for {silent_s:.0f} s")
+                self._stderr.lines.append(f"no message for {silent_s:.0f} s")
                 self.kill()
                 return
             await asyncio.sleep(max(0.05, self._silence_s - silent_s))
@@ -444,14 +446,14 @@ class EngineProcess:
         assert self._process is not None  # noqa: S101
         status = await self._process.wait()
         with suppress(Exception):
-            await asyncio.wait_for(self._tasks[1], 1)  # What it said last.
+            await asyncio.wait_for(self._tasks[1], 1)  # Its last output.
         how = f"ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
         last = f": {self._stderr.lines[-1]}" if self._stderr.lines else ""
         self.crash = CrashError(f"{words or how}{last}")
         if self._ready is not None and not self._ready.done():
-            self._ready.set_exception(engine_failed("an engine ended while it was loaded"))
-            self._ready.exception()  # Retrieved here, where nobody may wait for it any more.
-            _log.error("the engine %s %s while it was loaded", self._family, self.crash.words)
+            self._ready.set_exception(engine_failed("the engine's process ended while loading"))
+            self._ready.exception()  # Avoids a warning if nothing waits for it.
+            _log.error("engine %s %s while loading", self._family, self.crash.words)
         for frames in self._requests.values():
             frames.put_nowait(self.crash)
         self._tasks[2].cancel()
@@ -463,7 +465,7 @@ class EngineProcess:
 
     @property
     def was_wanted(self) -> bool:
-        """Whether its end was asked for, and so is no crash."""
+        """Whether the end was intended, so it is not a crash."""
         return self._wanted_end
 
     def kill(self) -> None:
@@ -472,27 +474,27 @@ class EngineProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def stop(self) -> None:
-        """Ends it and what it started; its memory is free when this returns."""
-        # Asked to end, it would leave behind what it started, and has nothing else to put away.
+        """Kill the process and its children. Their memory is free when this returns."""
+        # Only killing the process group also ends its children. The engine needs no cleanup.
         self.discard()
         if self._process is not None:
             await self._until_gone()
 
     def discard(self) -> None:
-        """Ends it because nobody wants it any more: no crash."""
+        """Kill the process intentionally; this is not a crash."""
         self._wanted_end = True
         self.kill()
 
 
 def _not_started(error: OSError) -> errors.APIStatusError:
-    """Why there is no process: for now, or because something is wrong with this installation."""
+    """Return the error for a process that could not start: temporary or permanent."""
     if error.errno in EXHAUSTED:
         return status_error(
             errors.OverloadedError,
-            f"this machine has no room for an engine's process now: {error.strerror}",
+            f"cannot start an engine process now: {error.strerror}",
             retry_after_s=5,
         )
-    return engine_failed(f"an engine's process cannot be started: {error.strerror}")
+    return engine_failed(f"cannot start an engine process: {error.strerror}")
 
 
 def _signal_name(number: int) -> str:
@@ -506,20 +508,20 @@ _MAX_END_S = 2.0
 _PAUSE_S = 0.005
 
 _RUNNING: WeakKeyDictionary[EngineProcess, asyncio.AbstractEventLoop] = WeakKeyDictionary()
-# A forked process has none of them; they are its parent's.
+# The processes belong to the parent, not to a forked child.
 os.register_at_fork(after_in_child=_RUNNING.clear)
 
 
 def register(process: EngineProcess) -> None:
-    """Keeps in mind a process that was started, and the event loop that it belongs to."""
+    """Register a started process and its event loop for `kill_all`."""
     _RUNNING[process] = asyncio.get_running_loop()
 
 
 def kill_all() -> None:
-    """Ends all that may be at work when this program ends; no event loop takes part.
+    """Kill the running processes when the program exits, without an event loop.
 
-    Those of a closed loop have no work, and the system ends them with this process: asyncio would
-    complain of each that ends before.
+    Processes of closed loops are idle, and the kernel kills them with this process. Killing them
+    here would make asyncio log warnings.
     """
     found = [one for one, loop in list(_RUNNING.items()) if not loop.is_closed()]
     running = [(one, one.pid) for one in found if _is_there(one.pid)]
@@ -532,7 +534,7 @@ def kill_all() -> None:
 
 
 def _is_there(number: int | None) -> bool:
-    """Whether a child of that number runs. Its status is left to whoever waits for it."""
+    """Whether a child process runs. Its exit status is not consumed."""
     if number is None:
         return False
     with suppress(ChildProcessError):

@@ -1,6 +1,6 @@
-"""What takes rights from an engine's process, where the kernel can: limits, Landlock, namespaces.
+"""Sandboxing of engine processes on Linux: resource limits, Landlock, network namespaces.
 
-Everything is tried and what is in force is told; nothing here fails an engine. Linux: see
+Restrictions that the kernel does not support are skipped, and those in force are reported. See
 landlock(7), prctl(2), unshare(2), setrlimit(2).
 """
 
@@ -31,7 +31,7 @@ _LANDLOCK_RESTRICT_SELF = 446
 _LANDLOCK_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
-# landlock(7), "Access rights": what each version of the interface knows.
+# landlock(7), "Access rights": the rights that each ABI version supports.
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _FIRST_RIGHTS = (1 << 13) - 1
 _RIGHTS_SINCE = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
@@ -42,25 +42,25 @@ _RULE_NET_PORT = 2
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 
 
-#: Told as in force where a process can connect to some ports alone.
-ONLY_PORTS = "connects to allowed ports alone"
-#: Told as in force where a process reaches nothing.
+#: Name of the restriction to some TCP ports in reports.
+ONLY_PORTS = "TCP connections to allowed ports only"
+#: Name of the restriction to no network in reports.
 NO_NETWORK = "own network namespace"
-#: Told as in force where it stays in the network and has nothing of TCP there.
+#: Name of the restriction in reports if only TCP is blocked.
 NO_TCP = "no TCP"
 
 
 class Confinement(NamedTuple):
-    """What a process may still do.
+    """Restrictions of a process.
 
     Attributes:
-        readable: Folders and files that it may read and execute from, with all beneath.
-        writable: Folders that it may read, and write files in.
-        network: Whether it may open connections. Where it can be taken out of the network by no
-            namespace, Landlock denies it TCP, and nothing else; older kernels cannot do that.
-        ports: The only ports of TCP that it may connect to; empty for all. Kernels that cannot
-            bound it so leave it free.
-        limits: Name of a limit of `resource`, such as ``"AS"``, to its value.
+        readable: Directories and files that it may read and execute, including subdirectories.
+        writable: Directories in which it may read and write files.
+        network: Whether it may use the network. If a network namespace is not possible, Landlock
+            blocks only TCP; older kernels block nothing.
+        ports: The only TCP ports that it may connect to; empty for all. Kernels without support for
+            this allow all ports.
+        limits: Names of `resource` limits, such as ``"AS"``, with their values.
     """
 
     readable: tuple[str, ...] = ()
@@ -71,22 +71,22 @@ class Confinement(NamedTuple):
 
 
 def tried() -> list[str]:
-    """What can be taken from processes on this machine, by a process that has tried it.
+    """Test in a process which restrictions work on this machine.
 
     Raises:
-        OSError: No process can be started.
-        ValueError: It says nothing that can be understood.
+        OSError: A process cannot be started.
+        ValueError: Its output is invalid.
     """
     found: list[str] = json.loads(run_module(__name__).stdout)
     return found
 
 
 def run_module(name: str) -> subprocess.CompletedProcess[bytes]:
-    """Runs a module of this package as a program, in a process that gives up rights by trying to.
+    """Run a module of this package in a process that tests restrictions on itself.
 
     Raises:
-        OSError: No process can be started.
-        subprocess.TimeoutExpired: It takes longer than trying can.
+        OSError: A process cannot be started.
+        subprocess.TimeoutExpired: It takes too long.
     """
     return subprocess.run(  # noqa: S603 - this interpreter and a module of ours
         [sys.executable, "-P", "-m", name],
@@ -98,17 +98,17 @@ def run_module(name: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def die_with_parent(parent: int) -> None:
-    """Ends this process when the one that started it ends, however that comes about."""
+    """Make the kernel kill this process when its parent ends for any reason."""
     _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        os._exit(1)  # It has ended already.
+        os._exit(1)  # The parent has already ended.
 
 
 def confine(wanted: Confinement) -> list[str]:
-    """Takes rights from this process, for good; gives what is in force, for people.
+    """Permanently restrict this process, and return the restrictions in force.
 
-    To be called before threads are started: Landlock and namespaces bind the calling thread, and
-    those that it starts.
+    Call this before starting threads: Landlock and namespaces only apply to the calling thread and
+    threads started by it.
     """
     in_force = []
     for name, value in wanted.limits.items():
@@ -144,7 +144,7 @@ def _limit(name: str, value: int) -> bool:
 
 
 def leave_network() -> bool:
-    """Into a namespace with nothing but a loopback interface that is down."""
+    """Enter a network namespace with only a loopback interface, which is down."""
     libc = _libc()
     if os.geteuid() == 0 and libc.unshare(_CLONE_NEWNET) == 0:
         return True
@@ -152,9 +152,9 @@ def leave_network() -> bool:
 
 
 def _landlock(wanted: Confinement, *, files: bool) -> int:
-    """Restricts this thread; gives the interface's version, 0 where the kernel has none.
+    """Restrict this thread. Return the Landlock ABI version; 0 if it is not supported.
 
-    Without `files`, what it may do with those stays as it is.
+    Without `files`, file access is not restricted.
     """
     version = _syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_VERSION)
     if version < 1 or sys.byteorder != "little" or platform.machine() not in _MACHINES:
@@ -163,10 +163,10 @@ def _landlock(wanted: Confinement, *, files: bool) -> int:
     network = _network_rights(wanted) if version >= _NETWORK_SINCE else 0
     scopes = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= _SCOPES_SINCE else 0
     attributes = struct.pack("=QQQ", rights, network, scopes)
-    # Older kernels know a shorter structure, and refuse what they do not know unless it is zero.
+    # Older kernels have a shorter structure, and reject a longer one unless the rest is zero.
     size = 8 if version < _NETWORK_SINCE else 16 if version < _SCOPES_SINCE else 24
     ruleset = _syscall(_LANDLOCK_CREATE_RULESET, attributes, size, 0)
-    if ruleset < 0:  # As where there is nothing to deny: a kernel without rules for networks.
+    if ruleset < 0:  # Also if nothing can be denied: no network support.
         return 0
     try:
         reading = _EXECUTE | _READ_FILE | _READ_DIR
@@ -189,13 +189,13 @@ def _rights_of_files(version: int) -> int:
 
 
 def _network_rights(wanted: Confinement) -> int:
-    """What is taken of TCP, but for ports that are allowed."""
+    """Return the TCP rights to deny, except for allowed ports."""
     if not wanted.network:
         return _BIND | _CONNECT
     return _BIND | _CONNECT if wanted.ports else 0
 
 
-#: Read, write, list, remove, make plain files, shorten: no links, pipes, sockets or devices.
+#: Read, write, list, remove, create regular files, truncate. No links, pipes, sockets or devices.
 _WRITING = _READ_FILE | _WRITE_FILE | _READ_DIR | 1 << 5 | 1 << 8 | 1 << 13 | 1 << 14
 _MACHINES = ("x86_64", "aarch64", "riscv64")
 _RIGHTS_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15
@@ -206,7 +206,7 @@ def _allow(ruleset: int, paths: Iterable[str], rights: int) -> None:
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            continue  # What is not there need not be reached.
+            continue  # A missing path needs no rule.
         try:
             allowed = rights if os.path.isdir(path) else rights & _RIGHTS_OF_FILES  # noqa: PTH112
             rule = struct.pack("=Qi", allowed, descriptor)
@@ -227,6 +227,6 @@ def _syscall(number: int, *arguments: int | bytes | None) -> int:
 
 
 if __name__ == "__main__":
-    # All that `media` gives up; `tried` reads it.
+    # The restrictions of the media engine; `tried` reads the output.
     everything = Confinement(("/usr",), (), network=False, limits={"CORE": 0})
     sys.stdout.write(json.dumps(confine(everything)))

@@ -1,4 +1,4 @@
-"""Engines as backends: their processes started when wanted, watched, ended, and started again."""
+"""Backends of engines in child processes: started on demand, supervised, stopped, restarted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIRST_PAUSE_S = 0.2
 
 
 class CrashLoopBackoff:
-    """The latest crashes of one engine; times are those of `time.monotonic`, as any thread has."""
+    """The last crashes of an engine. Times are from `time.monotonic`. Thread-safe."""
 
     def __init__(self) -> None:
         self._noted: deque[float] = deque(maxlen=MAX_CRASHES)
@@ -47,7 +47,7 @@ class CrashLoopBackoff:
         return sum(now - one < CRASHES_WITHIN_S for one in self._noted)
 
     def blocked_s(self, now: float) -> float:
-        """For how long no process is started, after so many; 0 where one may be."""
+        """Return for how long starting is blocked after too many crashes; 0 if it is allowed."""
         if self.count(now) < MAX_CRASHES:
             return 0.0
         return self._noted[0] + CRASHES_WITHIN_S - now
@@ -56,49 +56,49 @@ class CrashLoopBackoff:
         return f"{MAX_CRASHES} crashes in {CRASHES_WITHIN_S:.0f} s"
 
     def check(self, name: str, now: float) -> None:
-        """Refuses work for an engine that is left alone.
+        """Reject requests while starting is blocked.
 
         Raises:
-            OverloadedError: It is.
+            OverloadedError: Starting is blocked.
         """
         blocked_s = self.blocked_s(now)
         if blocked_s > 0:
             raise status_error(
                 errors.OverloadedError,
-                f"the engine {name} has crashed {MAX_CRASHES} times in "
-                f"{CRASHES_WITHIN_S / 60:.0f} minutes and is left alone for a while",
+                f"engine {name} has crashed {MAX_CRASHES} times in "
+                f"{CRASHES_WITHIN_S / 60:.0f} minutes and is disabled for a while. Try again later",
                 code="engine_broken",
                 retry_after_s=blocked_s,
             )
 
     def pause_s(self, now: float) -> float:
-        """How long the next start has to wait: twice as long after each crash."""
+        """Return the delay before the next start, which doubles with each crash."""
         count = self.count(now)
         return _FIRST_PAUSE_S * 2 ** (count - 1) if count else 0.0
 
 
 _log = logging.getLogger("polymux.engines")
-#: How often work that has begun is begun anew, because its process ended and nothing was told yet.
+#: Maximum attempts for a request whose process ends before the first output.
 _MAX_TRIES = 2
-#: For /readyz, which anybody may ask: paths are for the log.
-_NOT_LOADED = "it could not be loaded: the log says why"
+#: Message for /readyz, which is public: paths are only in the log.
+_NOT_LOADED = "loading failed (see the log)"
 
 
 class Supervision(NamedTuple):
-    """How an engine's process is looked after.
+    """Supervision of an engine's process.
 
     Attributes:
-        threads: How many threads its libraries may use. Default: one for each processor.
-        idle_s: After how long without work it is ended, and its memory free. Default: 300.
-        load_s: How long loading may take. Default: 300.
-        silence_s: After how long without a sign of life it is ended. Default: 30.
-        cancel_timeout_s: How long canceled work may take to stop by itself, before its process is
-            ended. Default: 1.5.
-        stalled_s: How long work may neither tell nor write anything before its process is ended,
-            though it lives; of files a second more for each megabyte. Default: for ever, as models
-            may think for long.
-        confinement: What the process may still do: ``readable`` and ``writable`` paths,
-            ``network``, ``limits``; None for everything.
+        threads: Number of library threads. Default: the number of CPUs.
+        idle_s: Idle time after which the process is stopped to free its memory. Default: 300.
+        load_s: Time limit for loading. Default: 300.
+        silence_s: Time without any message after which the process is killed. Default: 30.
+        cancel_timeout_s: Time that a canceled request has to stop before its process is killed.
+            Default: 1.5.
+        stalled_s: Time without progress or output of a request after which its process is killed.
+            Each megabyte of input files adds a second. Default: unlimited, because models may
+            compute for long.
+        confinement: Restrictions of the process: ``readable`` and ``writable`` paths, ``network``,
+            ``limits``; None for no restrictions.
     """
 
     threads: int = max(1, os.cpu_count() or 1)
@@ -111,14 +111,17 @@ class Supervision(NamedTuple):
 
 
 class EngineBackend(Backend):
-    """An engine in a process of its own.
+    """An engine in a child process.
 
     Args:
-        family: As `polymux.engines.registry` knows it.
-        options: What its `load` gets.
-        max_concurrency: How much of it can be done at once; the engine must have as many.
-        before_load: Awaited before a process is started, such as to make room in memory.
-        needed_bytes: Memory that it takes once it is loaded, about; None where nobody knows.
+        name: Name of the backend.
+        family: Name of the engine in `polymux.engines.registry`.
+        operations: Operations that the engine supports.
+        options: Options for its `load`.
+        max_concurrency: Maximum concurrent requests, which the engine must support.
+        supervision: Supervision of the process.
+        before_load: Awaited before a process starts, for example to free memory.
+        needed_bytes: Approximate memory after loading; None if unknown.
     """
 
     def __init__(
@@ -140,7 +143,7 @@ class EngineBackend(Backend):
         self._options = dict(options or {})
         self._supervision = supervision or Supervision()
         self.needed_bytes = needed_bytes
-        #: When it last had nothing to do any more, by the event loop's clock.
+        #: Time when it last became idle, by the event loop's clock.
         self.rested_at = 0.0
         self._before_load = before_load
         self._process: EngineProcess | None = None
@@ -162,14 +165,14 @@ class EngineBackend(Backend):
 
     @property
     def loading(self) -> EngineProcess | None:
-        """The process that is being loaded, from before there is room for it; None for none."""
+        """The process that is being loaded, also while it waits for memory; else None."""
         return self._loading
 
-    def refuse(self, work: OperationRequest) -> None:  # noqa: ARG002 - it is the same for all work
-        """Nothing is begun while it is left alone.
+    def refuse(self, work: OperationRequest) -> None:  # noqa: ARG002 - the same for all requests
+        """Reject requests while the engine is disabled.
 
         Raises:
-            OverloadedError: It has crashed too often of late (code ``engine_broken``).
+            OverloadedError: The engine has crashed too often (code ``engine_broken``).
         """
         self._crash_backoff.check(self.name, time.monotonic())
 
@@ -179,7 +182,7 @@ class EngineBackend(Backend):
         return Health(self._state, _NOT_LOADED if self._state == "failed" else "")
 
     def _living(self) -> EngineProcess | None:
-        """The process, where it can do work; a crash is noted before anybody starts another."""
+        """Return the process if it is usable. A crash is recorded before another process starts."""
         process = self._process
         if process is None or process.was_wanted:
             return None
@@ -193,11 +196,11 @@ class EngineBackend(Backend):
             raise status_error(errors.OverloadedError, f"{self.name} is closed", code="draining")
 
     async def _ready(self) -> EngineProcess:
-        """The process, loaded.
+        """Return the loaded process, and start it if needed.
 
         Raises:
-            OverloadedError: It has crashed too often of late.
-            PolymuxError: It cannot be loaded.
+            OverloadedError: The engine has crashed too often.
+            PolymuxError: The engine cannot be loaded.
         """
         process = self._living()
         if process is not None and not self._closed:
@@ -207,7 +210,7 @@ class EngineBackend(Backend):
             process = self._living()
             if process is not None:
                 return process
-            if self._process is not None:  # It is being ended: two would take twice the memory.
+            if self._process is not None:  # Two processes would need twice the memory.
                 await self._process.gone.wait()
             self._crash_backoff.check(self.name, time.monotonic())
             await asyncio.sleep(self._crash_backoff.pause_s(time.monotonic()))
@@ -243,16 +246,16 @@ class EngineBackend(Backend):
         return process
 
     async def _loaded(self, process: EngineProcess) -> None:
-        """Waits until it has loaded.
+        """Wait until the engine is loaded.
 
         Raises:
-            PolymuxError: It cannot, or not in time.
+            PolymuxError: Loading failed or timed out.
         """
         load_s = self._supervision.load_s
         try:
             await asyncio.wait_for(process.start(), load_s)
         except TimeoutError:
-            late = engine_failed(f"the engine {self.name} was not loaded within {load_s:.0f} s")
+            late = engine_failed(f"engine {self.name}: loading timed out after {load_s:.0f} s")
             self._note_not_loaded(late)
             raise late from None
         except errors.PolymuxError as error:
@@ -266,7 +269,7 @@ class EngineBackend(Backend):
 
     def _note_not_loaded(self, error: errors.PolymuxError) -> None:
         self._state = "failed"
-        _log.error("the engine %s could not be loaded: %s", self.name, error)
+        _log.error("cannot load engine %s: %s", self.name, error)
 
     def _keep(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -274,19 +277,19 @@ class EngineBackend(Backend):
         task.add_done_callback(self._closing.discard)
 
     async def _mourn(self, process: EngineProcess) -> None:
-        """Notes how a process went, where nobody asks for another."""
+        """Record the end of a process even if no request follows."""
         await process.gone.wait()
         self._note_end(process)
 
     def _note_end(self, process: EngineProcess) -> None:
-        """Once of each process, whoever comes first."""
+        """Record the end of a process once."""
         if self._process is not process:
             return
         self._process = None
         self._state = "idle"
         if not process.was_wanted and process.crash is not None:
             self._crash_backoff.record(time.monotonic())
-            _log.error("the engine %s %s", self.name, process.crash.words)
+            _log.error("engine %s %s", self.name, process.crash.words)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         results: list[OperationResult] = []
@@ -301,7 +304,7 @@ class EngineBackend(Backend):
     async def _chunks(
         self, work: OperationRequest, sink: ProgressSink, results: list[OperationResult]
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Its pieces; the result is appended. If the process ends before, it is tried again."""
+        """Yield chunks, and append the result to `results`. Retry a crash before any output."""
         tries = 0
         begun = False
         while True:
@@ -317,7 +320,7 @@ class EngineBackend(Backend):
                         ended = True
                         tries += self._counts(process, engine_task.number)
                         if begun or tries == _MAX_TRIES:
-                            raise engine_failed(f"the engine {self.name} ended at this")
+                            raise engine_failed(f"engine {self.name} crashed during this request")
                         break
                     ended = frame.kind in LAST_KINDS
                     found = await engine_task.handled(frame)
@@ -334,10 +337,11 @@ class EngineBackend(Backend):
                     self._rest()
 
     def _counts(self, process: EngineProcess, number: int) -> int:
-        """How many tries of work a process's end has cost.
+        """Return how many attempts of a request the end of its process has used up.
 
-        None of work that it had not begun when it was ended for another's sake. All where it has
-        crashed once too often: who sees that is told of it, and others that it is left alone.
+        The result is 0 if the process was killed for another request before this one had started.
+        It is the maximum if the engine is now disabled: this request fails with the crash, later
+        ones are rejected.
         """
         if process.was_wanted:
             return int(process.has_begun(number))
@@ -345,7 +349,7 @@ class EngineBackend(Backend):
         return _MAX_TRIES if self._crash_backoff.blocked_s(time.monotonic()) > 0 else 1
 
     def _rest(self) -> None:
-        """Where nothing is left to do, the process is ended after a while."""
+        """Schedule stopping of an idle process."""
         process = self._process
         if process is None or process.busy:
             return
@@ -355,7 +359,7 @@ class EngineBackend(Backend):
             self._idle = loop.call_later(self._supervision.idle_s, self._unload_idle)
 
     def _unload_idle(self) -> None:
-        """One timer for all requests: it looks how long ago the last was when it is over."""
+        """Stop the process if it was idle long enough; one timer serves all requests."""
         loop = asyncio.get_running_loop()
         left_s = self.rested_at + self._supervision.idle_s - loop.time()
         self._idle = loop.call_later(left_s, self._unload_idle) if left_s > 0 else None
@@ -365,7 +369,7 @@ class EngineBackend(Backend):
             self._keep(self.unload())
 
     async def unload(self) -> bool:
-        """Ends the process, unless it works; gives whether its memory is free now."""
+        """Stop the process unless it is busy. Return whether its memory is free."""
         async with self._starting:
             process = self._process
             if process is None:
@@ -385,7 +389,7 @@ class EngineBackend(Backend):
             if process is not None:
                 await process.stop()
         async with self._starting:
-            pass  # Whoever was loading it knows.
+            pass  # Wait until loading has stopped.
         for task in list(self._closing):
             with suppress(asyncio.CancelledError):
                 await task

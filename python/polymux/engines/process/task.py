@@ -1,4 +1,4 @@
-"""One piece of work in an engine's process, from when it is sent until nothing of it goes on."""
+"""One request in an engine's process, from sending it until everything has stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def encode_request(work: OperationRequest) -> dict[str, Any]:
-    """Work as a frame's header; files by their paths."""
+    """Encode a request as a frame header, with files as paths."""
     values: dict[str, Any] = {}
     files: dict[str, Any] = {}
     for name, value in work.values.items():
@@ -39,41 +39,41 @@ def encode_request(work: OperationRequest) -> dict[str, Any]:
         "variant": work.variant,
         "model": work.model,
         "values": values,
-        # Apart: what a caller gives as an object must never pass for a file.
+        # Files are separate: an object from a client must never be read as a file.
         "files": files,
         "given": sorted(work.given),
     }
 
 
 def decode_result(value: Any, drafts: Mapping[str, TempFile]) -> Any:
-    """The output with drafts in the place of the paths that the process names.
+    """Replace the paths in a process's output with their output files.
 
     Raises:
-        InternalServerError: It names a file that it was not given.
+        InternalServerError: It names a file that was not created for it.
     """
     if isinstance(value, list):
         return [decode_result(one, drafts) for one in value]
     if not isinstance(value, dict):
         return value
     if value.get("polymux") == "made":
-        # Only what it was given: another path could be anybody's file.
+        # Only files created for this request: another path could name any file.
         draft = drafts.get(os.fspath(Path(value["path"])))
         if draft is None:
-            raise engine_failed("an engine names a file that is not its own")
+            raise engine_failed("the engine returned an unknown file")
         return OutputFile(draft, *value["rest"])
     return {name: decode_result(one, drafts) for name, one in value.items()}
 
 
-#: Slower than anything is read and decoded that can be.
+#: A speed below that of reading and decoding any file.
 _READ_BYTES_PER_S = 1e6
 
 
 def _written_bytes(drafts: Sequence[TempFile]) -> int:
-    """What is in drafts so far, and beside them in what becomes them."""
+    """Return the bytes in output files, and in temporary files from which they are created."""
     found = 0
     for draft in drafts:
         paths = [draft.path]
-        with suppress(OSError):  # Its folder cannot be looked into, for now or for ever.
+        with suppress(OSError):  # The directory may be unreadable.
             paths += draft.path.parent.glob(f".{draft.path.name[:32]}*")
         for path in paths:
             with suppress(OSError):
@@ -82,15 +82,18 @@ def _written_bytes(drafts: Sequence[TempFile]) -> int:
 
 
 _log = logging.getLogger("polymux.engines")
-#: The frames after which no more comes of a piece of work.
+#: The kinds of the last frame of a request.
 LAST_KINDS = ("done", "failed", "cancelled")
 
 
 class EngineTask:
-    """One piece of work in one process. Belongs to the event loop of that.
+    """One request in one process. It belongs to the process's event loop.
 
     Args:
-        process: Which has loaded.
+        engine: Name of the engine.
+        supervision: Time limits.
+        process: A loaded process.
+        sink: Receives progress.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class EngineTask:
         self._process = process
         self._sink = sink
         self._drafts: list[TempFile] = []
-        #: Of the work, in its process; 0 before it is sent.
+        #: Number of the request in its process; 0 before it is sent.
         self.number = 0
 
     async def begin(self, work: OperationRequest) -> None:
@@ -109,12 +112,12 @@ class EngineTask:
         self.number, self._frames = await self._process.begin(encode_request(work))
 
     async def next(self) -> Frame | CrashError:
-        """The next frame; work that never comes to its end is ended with its process.
+        """Return the next frame. If the request has stalled, kill its process.
 
-        That is work which neither tells nor writes anything for too long, once it is its turn. Each
-        megabyte that it was given is a second more: what reads a file to its end tells nothing
-        before. It is not tried once more, and was no crash: whoever sends such a file shall not
-        have the engine left alone for others.
+        A running request has stalled if it sends and writes nothing for too long. Each megabyte of
+        input adds a second, because reading a file to its end reports no progress. A stalled
+        request is not retried and does not count as a crash: one client's file must not disable the
+        engine.
         """
         stalled_s = self._supervision.stalled_s
         if stalled_s is None or not self._frames.empty():
@@ -132,21 +135,21 @@ class EngineTask:
                 async with asyncio.timeout(max_s):
                     return await self._frames.get()
         name = self._engine
-        _log.error("the engine %s: nothing for %.0f s; its process is ended", name, max_s)
+        _log.error("engine %s: no progress for %.0f s, killing its process", name, max_s)
         self._process.discard()
-        raise engine_failed(f"the engine {name} came to no end with this")
+        raise engine_failed(f"engine {name} timed out: no progress")
 
     async def handled(self, frame: Frame) -> dict[str, Any] | OperationResult | None:
-        """What a frame says; a process that talks nonsense is ended.
+        """Handle a frame; a process that sends invalid data is killed.
 
-        The files of a product belong to whoever gets it, and nobody may come back for more.
+        The caller owns the files of a returned result.
         """
         try:
             found = await self._handle(frame)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            _log.error("the engine %s sent nonsense: %.200r", self._engine, error)
+            _log.error("engine %s sent an invalid message: %.200r", self._engine, error)
             self._process.kill()
-            raise engine_failed(f"the engine {self._engine} failed at this") from error
+            raise engine_failed(f"engine {self._engine} failed on this request") from error
         if isinstance(found, OperationResult):
             self._drafts.clear()
         return found
@@ -168,7 +171,7 @@ class EngineTask:
                 answer["error"] = described(error)
             await self._process.send(answer)
         elif frame.kind == "chunk":
-            if header.get("mark"):  # It goes on when this one is on its way, and not before.
+            if header.get("mark"):  # Flow control: lets the process continue.
                 await self._process.send({"kind": "taken", "id": header["id"]})
             data: dict[str, Any] = header["data"]
             return data
@@ -178,28 +181,28 @@ class EngineTask:
         elif frame.kind == "failed":
             raise restored(header["error"])
         elif frame.kind == "cancelled":
-            raise engine_failed(f"the engine {self._engine} gave this up")
+            raise engine_failed(f"engine {self._engine} canceled this request")
         return None
 
     async def close(self, *, ended: bool) -> None:
-        """Nobody waits for it any more: what has not ended is stopped, what it made is removed."""
+        """Stop the request if it has not ended, and delete its output files."""
         try:
             if self.number == 0:
-                return  # Nothing of it was sent, or the process was told to leave it.
+                return  # It was not sent, or was already canceled.
             if ended:
                 self._process.forget(self.number)
             else:
                 await self._abandon()
         finally:
-            # Not before: until it has stopped it may make them anew.
+            # Not before: a running request could create them again.
             for draft in self._drafts:
                 draft.discard(beside=self._process.crash is not None)
 
     async def _abandon(self) -> None:
-        """Stops work that nobody waits for; by the end of the process, where it does not stop.
+        """Cancel the request, and kill the process if it does not stop.
 
-        Others that work in the process are left alone: it is ended when they are through, or when
-        it has told nothing to anybody for too long.
+        If the process runs other requests, it is killed only after they have ended, or if it has
+        sent no messages about any of them for too long.
         """
         process = self._process
         process.leave(self.number)
@@ -207,12 +210,12 @@ class EngineTask:
         waiting = asyncio.ensure_future(self._ended())
         since = asyncio.get_running_loop().time()
         try:
-            # Cancelled a second time, it is waited for all the same: the place is given on after.
+            # Wait even after another cancellation, because the slot is reused afterwards.
             await wait_for_all(waiting, self._supervision.cancel_timeout_s)
             while not waiting.done() and self._is_of_use(since):
                 await wait_for_all(waiting, 0.05)
             if not waiting.done():
-                _log.warning("the engine %s does not stop: its process is ended", self._engine)
+                _log.warning("killing engine %s: a canceled request does not stop", self._engine)
                 process.discard()
                 await wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
         finally:
@@ -226,14 +229,14 @@ class EngineTask:
                 return
 
     def _is_of_use(self, since: float) -> bool:
-        """Whether others are served by a process in which something does not stop."""
+        """Whether the process still works on other requests."""
         now = asyncio.get_running_loop().time()
         mute_s = now - max(since, self._process.told_at)
         return self._process.wanted > 0 and mute_s < self._supervision.silence_s
 
 
 async def wait_for_all(waiting: asyncio.Future[Any], max_s: float | None) -> None:
-    """Waits whatever happens to whoever waits: the task is being cancelled already."""
+    """Wait without being interrupted by cancellation of the calling task."""
     loop = asyncio.get_running_loop()
     until = None if max_s is None else loop.time() + max_s
     while not waiting.done():

@@ -1,4 +1,4 @@
-"""Speech to text by faster-whisper, on samples that the core has decoded."""
+"""Speech to text with faster-whisper, from samples that the media engine has decoded."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _SAMPLE_RATE_HZ = 16_000
 _CPU_BATCH = 8
 _NEEDED = ("config.json", "model.bin", "tokenizer.json")
 _DIGITS = 3
-#: What Whisper hears at once.
+#: Length of Whisper's input.
 _WINDOW_S = 30.0
 
 
 class SpeechEngine(Engine):
-    """One Whisper model; one recording at a time, as its batches are not safe on two threads."""
+    """One Whisper model; one recording at a time, because its batches are not thread-safe."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads ``model``, a folder in CTranslate2's form.
+        """Load ``model``, a directory in CTranslate2 format.
 
-        Also ``device`` (``"auto"``, ``"cpu"``, ``"cuda"``), ``compute`` (``"int8"`` and so on),
-        ``batch`` (most stretches at once) and ``beam``.
+        Further options: ``device`` (``"auto"``, ``"cpu"``, ``"cuda"``), ``compute`` (such as
+        ``"int8"``), ``batch`` (maximum segments in parallel) and ``beam``.
 
         Raises:
             NoBackendError: The package or the model is missing.
@@ -47,8 +47,8 @@ class SpeechEngine(Engine):
         if missing:
             raise status_error(
                 errors.NoBackendError,
-                f"the speech model {folder.name!r} lacks {', '.join(missing)}: give a folder in "
-                "CTranslate2's form as `model` in the engine's options",
+                f"speech model {folder.name!r}: missing {', '.join(missing)}. Set the engine's "
+                "option `model` to a directory in CTranslate2 format",
             )
         self._device = str(options.get("device", "auto"))
         model = faster_whisper.WhisperModel(
@@ -74,8 +74,8 @@ class SpeechEngine(Engine):
         wanted = int(request.values.get("batch_size") or 1)
         at_once = min(wanted, self._max_concurrency)
         if at_once < wanted:
-            sink.log(f"batch_size {wanted}: {at_once} at once is what this machine does")
-        # Left over from one that was cancelled, it would move this one's words.
+            sink.log(f"batch_size={wanted}: reduced to {at_once}, the maximum of this engine")
+        # A canceled request leaves this set, which would shift the words of the next one.
         self._batched.last_speech_timestamp = 0.0
         segments, info = self._batched.transcribe(
             heard.samples,
@@ -100,29 +100,29 @@ class SpeechEngine(Engine):
 
 
 def _samples(file: Upload, sink: EngineSink) -> Any:
-    """What the media engine has decoded: 32-bit floats, mono.
+    """Return the decoded samples: 32-bit floats, mono.
 
     Raises:
-        UnprocessableEntityError: There are none.
+        UnprocessableEntityError: There are no samples.
     """
     import numpy
 
     if not file.size_bytes:
-        # One or two samples at a higher rate than Whisper's are none at its own.
+        # One or two samples at a higher rate become none at Whisper's rate.
         raise status_error(
-            errors.UnprocessableEntityError, "this recording holds no sound", code="no_audio"
+            errors.UnprocessableEntityError, "the recording has no audio", code="no_audio"
         )
     samples: Any = numpy.memmap(file.path, numpy.float32, "r")
     wrong = numpy.count_nonzero(~numpy.isfinite(samples))
     if wrong:
-        # One is enough to make everything that the model computes of them none, too.
-        sink.log(f"{wrong} samples are no numbers, and are taken as silence")
+        # A single NaN would make all results of the model NaN.
+        sink.log(f"{wrong} samples are NaN or infinite, replaced by silence")
         samples = numpy.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
     return samples
 
 
 def _checked(segments: Any, token: Token) -> Iterator[Any]:
-    """The segments as they come; between two it can be stopped."""
+    """Yield segments, and check for cancellation between them."""
     token.check()
     for segment in segments:
         token.check()
@@ -130,14 +130,14 @@ def _checked(segments: Any, token: Token) -> Iterator[Any]:
 
 
 def _without_pauses(samples: Any) -> SilenceTrimmer:
-    """The recording as the model is to hear it.
+    """Shorten the pauses of a recording for the model.
 
     Raises:
-        UnprocessableEntityError: Nobody speaks.
+        UnprocessableEntityError: The recording has no speech.
     """
     from faster_whisper.vad import VadOptions, get_speech_timestamps
 
-    # As the library has it for what it hears in windows.
+    # The same options as in the library's batched mode.
     options = VadOptions(max_speech_duration_s=_WINDOW_S, min_silence_duration_ms=160)
     speech = [(one["start"], one["end"]) for one in get_speech_timestamps(samples, options)]
     if not speech:
@@ -146,7 +146,7 @@ def _without_pauses(samples: Any) -> SilenceTrimmer:
 
 
 def _nobody_speaks() -> errors.APIStatusError:
-    words = "nobody speaks in this recording"
+    words = "no speech found in the recording"
     return status_error(errors.UnprocessableEntityError, words, code="no_speech")
 
 
@@ -158,16 +158,16 @@ def _chunks(segment: Any, heard: SilenceTrimmer, *, words: bool) -> list[dict[st
 
 
 def _chunk(text: str, start_s: float, end_s: float) -> dict[str, Any]:
-    # A word may be found to begin before the recording does.
+    # A word may be reported to start before the recording.
     times = [round(max(0.0, float(one)), _DIGITS) for one in (start_s, end_s)]
     return {"text": text, "timestamp": times}
 
 
 def _language_of(given: str | None) -> str | None:
-    """Whisper's code of a language, which may be given by its name.
+    """Return Whisper's code of a language, given as code or English name.
 
     Raises:
-        BadRequestError: Whisper knows no such language.
+        BadRequestError: Whisper does not support the language.
     """
     if given is None or given.lower() in ("", "none", "auto"):
         return None
@@ -177,8 +177,8 @@ def _language_of(given: str | None) -> str | None:
     if code not in _LANGUAGE_CODES:
         raise status_error(
             errors.BadRequestError,
-            f"language={given[:50]!r}: Whisper knows no such language; give a code such as 'en' or "
-            "'de', or its English name",
+            f"language={given[:50]!r}: unsupported language. Use a code such as 'en' or 'de', or "
+            "an English name",
             code="invalid_request",
             param="language",
         )

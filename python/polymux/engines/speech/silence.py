@@ -1,7 +1,7 @@
-"""Where in a recording somebody speaks, and its long pauses made short for a model.
+"""Shortening of long pauses in a recording for a speech model.
 
-A model that hears whole pauses invents words for them, and one that hears none takes what was said
-before and after for one sentence: so a part of each is left, and times are told as they were.
+A model invents words for long pauses. Without pauses it merges the sentences before and after.
+Therefore a part of each pause is kept. Reported times refer to the original recording.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Of a pause, that is left at most.
+#: Maximum length of a pause that is kept.
 _PAUSE_S = 2.0
-#: After a longer one, the model hears nothing of what was before: it takes what is said again for
-#: what it has written already.
+#: After a longer pause the model gets no earlier audio, because it skips repeated sentences.
 _NEW_WINDOW_S = 5.0
-#: What is as near to an edge of speech as this may lie on the other side of it by mistake.
+#: Tolerance for speech boundaries.
 _NEAR_S = 0.4
 
 
 class Stretch(NamedTuple):
-    """A part of a recording, in samples: as it was, and where it begins once pauses are short."""
+    """A part of a recording in samples: its bounds, and its start after shortening."""
 
     start: int
     end: int
@@ -34,11 +33,12 @@ class Stretch(NamedTuple):
 
 
 class SilenceTrimmer:
-    """A recording with short pauses.
+    """A recording with shortened pauses.
 
     Args:
-        samples: Mono.
-        speech: Where somebody speaks, in samples, in order.
+        samples: Mono samples.
+        rate_hz: Sample rate.
+        speech: Bounds of speech in samples, in order.
 
     Example:
         >>> import numpy
@@ -65,10 +65,10 @@ class SilenceTrimmer:
             self.samples = numpy.concatenate([samples[a:b] for a, b, _ in self._stretches])
 
     def windows(self, max_s: float) -> list[tuple[float, float]]:
-        """What to give to a model at a time: whole stretches of speech, in short time, in seconds.
+        """Return the windows for the model: groups of whole speech segments, in shortened seconds.
 
         Args:
-            max_s: Of a window; no stretch is longer.
+            max_s: Maximum length of a window; no segment is longer.
         """
         found: list[tuple[int, int]] = []
         longest, before = max_s * self._rate_hz, 0
@@ -89,17 +89,17 @@ class SilenceTrimmer:
         return len(self.samples)
 
     def time_of(self, short_s: float) -> float:
-        """When that is in the recording, in seconds."""
+        """Convert a time in the shortened recording to the original one, in seconds."""
         at = max(0, bisect.bisect_right(self._starts, short_s * self._rate_hz) - 1)
         one = self._stretches[at]
         return short_s + (one.start - one.shortened) / self._rate_hz
 
     def spoken(self, start_s: float, end_s: float) -> tuple[float, float]:
-        """A sentence's times in the recording, without pauses before and after it.
+        """Return a sentence's original times, without pauses before and after it.
 
         Args:
-            start_s: As the model has told it, in short time.
-            end_s: And its end.
+            start_s: Start in the shortened recording, as reported by the model.
+            end_s: End in the shortened recording.
         """
         start, end = self.time_of(start_s), self.time_of(end_s)
         edges = [(a / self._rate_hz, b / self._rate_hz) for a, b in self._speech]

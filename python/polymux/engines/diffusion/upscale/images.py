@@ -1,4 +1,4 @@
-"""What happens to pictures around the painting: making them larger or smaller, sharper, files."""
+"""Image processing around upscaling: resizing, sharpening and writing of files."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
     Pixels = NDArray[np.uint8]
 
 _QUALITY = 95
-#: How far a filter looks beyond the edge of a pattern, in pixels of the source.
+#: Pixels beyond the edge of a seamless pattern that a filter uses.
 _MARGIN_PX = 16
-#: More than a network's own enlargement may have is made by the filter alone.
+#: Larger outputs of the network are not created; Lanczos upscales instead.
 _MAX_ENLARGED_PIXELS = 100_000_000
-#: Rows that are sharpened at once: they are floats for that long.
+#: Rows that are sharpened at once, which limits memory for floats.
 _ROWS = 256
 
 
 def resized(pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
-    """A picture in another size, by Lanczos' filter.
+    """Resize an image with the Lanczos filter.
 
     Args:
-        pixels: Rows, columns, colours.
-        around: Whether the edges meet their opposite ones.
+        pixels: Rows, columns, colors.
+        size: New width and height.
+        around: Whether opposite edges are connected (a seamless pattern).
     """
     height, width = pixels.shape[:2]
     if (width, height) == size:
@@ -45,15 +46,17 @@ def resized(pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
 
 
 class Enlarger:
-    """Makes pictures larger before they are painted on.
+    """Upscales images before detail is added.
 
     Args:
-        options: The manager's: ``upscaler``, path of the ``.param`` file of one of Real-ESRGAN's
-            networks for ncnn, its ``.bin`` beside it (default: Lanczos' filter enlarges), and
-            ``upscaler_factor``, the network's own, which is learned where it is not given.
+        options: Options of the manager: ``upscaler``, path of the ``.param`` file of a Real-ESRGAN
+            network for ncnn with its ``.bin`` file next to it (default: Lanczos filter), and
+            ``upscaler_factor``, the network's factor (default: detected).
+        sink: Receives progress.
+        token: Cancellation.
 
     Raises:
-        NoBackendError: The network or its package is missing, or the factor is another one.
+        NoBackendError: The network or its package is missing, or the factor is wrong.
     """
 
     def __init__(self, options: Mapping[str, Any], sink: EngineSink, token: Token) -> None:
@@ -65,17 +68,18 @@ class Enlarger:
             self._network = _Network()
             told = {"model": str(path), "factor": options.get("upscaler_factor")}
             self._factor = self._network.load(told)["factor"]
-            sink.log(f"{Path(str(path)).stem} enlarges before detail is painted")
+            sink.log(f"upscaling with {Path(str(path)).stem} before adding detail")
 
     def enlarged(self, pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
-        """A picture in a larger size, or a smaller one.
+        """Resize an image with the network, or with Lanczos if it does not get larger.
 
         Args:
-            pixels: Rows, columns, colours.
-            around: Whether the edges meet their opposite ones.
+            pixels: Rows, columns, colors.
+            size: New width and height.
+            around: Whether opposite edges are connected (a seamless pattern).
 
         Raises:
-            Cancelled: Somebody has asked for the end.
+            Cancelled: The request was canceled.
         """
         height, width = pixels.shape[:2]
         if self._network is None or (size[0] <= width and size[1] <= height):
@@ -84,7 +88,7 @@ class Enlarger:
         wide = _with_margin(pixels, margin)
         if wide.shape[0] * wide.shape[1] * self._factor**2 > _MAX_ENLARGED_PIXELS:
             self._sink.log(
-                f"{width} x {height} pixels are too many for the network: a filter enlarges them"
+                f"{width} x {height} pixels are too large for the network, using the Lanczos filter"
             )
             return resized(pixels, size, around=around)
         larger = self._network.enlarged(wide, self._token)
@@ -93,10 +97,10 @@ class Enlarger:
 
 
 class _Network(UpscaleEngine):
-    """The engine of plain enlargement, for samples."""
+    """The upscaling engine with samples as input and output."""
 
     def enlarged(self, pixels: Pixels, token: Token) -> Pixels:
-        """Its own factor larger, tile by tile."""
+        """Upscale by the network's factor, tile by tile."""
         import numpy
 
         colours = pixels.astype(numpy.float32) / numpy.float32(255)
@@ -105,14 +109,14 @@ class _Network(UpscaleEngine):
 
 
 def sharpened(pixels: Pixels, amount: float, *, around: bool = False) -> Pixels:
-    """A picture with harder edges.
+    """Sharpen an image with a 3 x 3 kernel.
 
-    By a kernel of 3 x 3 whose centre is ``1 + 0.8 amount``, and whose others are ``-amount / 10``.
+    The center of the kernel is ``1 + 0.8 amount``, the others are ``-amount / 10``.
 
     Args:
-        pixels: Rows, columns, colours.
-        amount: From 0, which changes nothing, to 10.
-        around: Whether the edges meet their opposite ones; else they are continued.
+        pixels: Rows, columns, colors.
+        amount: From 0 (no change) to 10.
+        around: Whether opposite edges are connected; else edges are extended.
     """
     import numpy
 
@@ -123,7 +127,7 @@ def sharpened(pixels: Pixels, amount: float, *, around: bool = False) -> Pixels:
     for top in range(0, len(pixels), _ROWS):
         piece = wide[top : top + _ROWS + 2].astype(numpy.float32)
         rows, columns = len(piece) - 2, pixels.shape[1]
-        # All nine of them; the centre's share of it is given back.
+        # The sum includes the center, so its share is added back.
         total = sum(
             piece[down : down + rows, right : right + columns]
             for down in range(3)
@@ -135,11 +139,12 @@ def sharpened(pixels: Pixels, amount: float, *, around: bool = False) -> Pixels:
 
 
 def kept(painted: Pixels, before: Pixels, mask: Image) -> Pixels:
-    """What was painted, and where the mask is white what was there before.
+    """Keep the pixels from before where the mask is white.
 
     Args:
-        painted: Rows, columns, colours.
-        mask: Of any size: it is stretched over them; grey mixes both.
+        painted: The new image as rows, columns, colors.
+        before: The image before, with the same size.
+        mask: Mask of any size, which is stretched; gray values mix both images.
     """
     import numpy
     from PIL import Image as Pictures
@@ -153,10 +158,14 @@ def kept(painted: Pixels, before: Pixels, mask: Image) -> Pixels:
 def produced(
     pixels: Pixels, values: Mapping[str, Any], plan: Plan, model: str, sink: EngineSink
 ) -> Produced:
-    """The file of a picture, in the format that was asked for.
+    """Write an image to a file in the requested format.
 
     Args:
-        pixels: Rows, columns, colours.
+        pixels: Rows, columns, colors.
+        values: Request fields.
+        plan: The plan of the request.
+        model: Name of the model.
+        sink: Provides the file.
     """
     from PIL import Image as Pictures
 
@@ -170,7 +179,7 @@ def produced(
             "scheduler": values.get("scheduler"),
             "guidance_scale": values.get("dynamic"),
             "prompt_strength": values.get("creativity"),
-            # With it the strength is said.
+            # A value here makes `parameters` include the strength.
             "image_facts": True,
         }
         words = parameters(told, model, plan.passes[0].seed, plan.size)
@@ -190,7 +199,7 @@ def _with_margin(pixels: Pixels, margin: int) -> Pixels:
 
 
 def _lanczos(pixels: Pixels, size: Size, margin: int, inner: Size) -> Pixels:
-    """What lies within a margin, which the filter still looks at."""
+    """Resize the area inside a margin. The filter also uses the margin."""
     import numpy
     from PIL import Image as Pictures
 

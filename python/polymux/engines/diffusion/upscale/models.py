@@ -1,4 +1,4 @@
-"""What a request for detail is painted by: models that are installed, its own, LoRA weights."""
+"""Models for adding detail: installed models, the request's own checkpoint, and LoRA weights."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 CONTROL = "detail:controlnet"
 _KIND = "StableDiffusionControlNetImg2ImgPipeline"
 _CUSTOM, _LINKS = "custom_sd_model", "lora_links"
-#: What diffusers raises for files of another kind, each place in its own way.
+#: Exceptions of diffusers for files of another kind.
 _UNFIT = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, IndexError)
 
 
 def chosen(manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink) -> ModelSlot:
-    """The model that a request names.
+    """Return the model that a request names.
 
     Raises:
-        NoBackendError: It is not installed, or the tile ControlNet is not.
+        NoBackendError: The model or the tile ControlNet is not installed.
     """
     role, control = needed_roles("upscale_image", "A", values)
     for one in (role, control):
         if not manager.has(one):
             known = ROLES.get(one)
-            what = f"'polymux models pull {known.model}'" if known else "a model of the contract"
+            what = f"'polymux models pull {known.model}'" if known else "an installed model"
             raise status_error(
                 errors.NoBackendError,
-                f"sd_model={shown(str(values['sd_model']))}: this server has no model for {one}; "
-                f"it needs {what}",
+                f"sd_model={shown(str(values['sd_model']))}: no model is assigned to role {one}. "
+                f"Install it with {what}",
                 param="sd_model",
             )
     for slot in (manager.slot(role), manager.slot(control)):
         if slot.instead_of:
-            sink.log(f"{slot.name} takes the place of {slot.instead_of}")
+            sink.log(f"using model {slot.name} instead of {slot.instead_of}")
     return manager.slot(role)
 
 
@@ -58,13 +58,17 @@ def pipeline(
     wanted: Sequence[tuple[str, float]],
     sink: EngineSink,
 ) -> Iterator[Any]:
-    """The networks of a request on the device, with its LoRA weights, which are gone after it.
+    """Provide the request's pipeline with its LoRA weights inside the block.
 
     Args:
-        wanted: Names of LoRA weights and how much of each, as prompts say them.
+        manager: The models.
+        slot: The main model.
+        values: Request fields.
+        wanted: Names and scales of LoRA weights in the prompts.
+        sink: Receives log lines.
 
     Raises:
-        BadRequestError: What the request brought are no weights for such a model.
+        BadRequestError: Weights from the request do not fit the model.
         NoBackendError: A model cannot be used.
     """
     parts = manager.parts(slot.role)
@@ -72,7 +76,7 @@ def pipeline(
     own: Upload | None = values.get(_CUSTOM + loras.FILE)
     if own is not None:
         others |= _own(own.path, slot.path, parts, manager.dtype)
-        sink.log(f"{_CUSTOM}: {own.size_bytes} bytes of weights in the place of {slot.name}")
+        sink.log(f"{_CUSTOM}: {own.size_bytes} bytes of weights instead of {slot.name}")
     named = _named(manager, wanted, sink)
     brought: Upload | None = values.get(_LINKS + loras.FILE)
     links = {"brought": (brought.path, 1.0)} if brought is not None else {}
@@ -95,9 +99,9 @@ def _named(
     for name, weight in wanted:
         path = there.get(name)
         if path is None or not Path(str(path)).is_file():
-            sink.log(f"<lora:{name}:{weight:g}>: this server has no weights of that name")
+            sink.log(f"<lora:{name}:{weight:g}>: LoRA weights not installed, ignored")
             continue
-        # Names of adapters become those of modules, where dots are for what lies within.
+        # Adapter names become module names, in which dots separate levels.
         key = f"named_{list(there).index(name)}"
         before = found[key][1] if key in found else 0.0
         found[key] = (Path(str(path)), before + weight)
@@ -105,16 +109,16 @@ def _named(
 
 
 def _own(path: Path, folder: Path, parts: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
-    """The parts that paint, out of a single file as people share them.
+    """Load the network and text encoder from a single-file checkpoint.
 
-    The decoder stays: it is the same for all models of this kind.
+    The decoder is not loaded, because it is the same for all models of this kind.
     """
     from diffusers import StableDiffusionPipeline
     from diffusers.loaders.single_file_utils import SingleFileComponentError
 
     _check(path)
     with tempfile.TemporaryDirectory() as temporary:
-        # By the name's end it is decided what opens the file.
+        # The loader detects the file type by its extension.
         link = Path(temporary) / "model.safetensors"
         link.symlink_to(path.resolve())
         try:
@@ -146,16 +150,16 @@ def _check(path: Path) -> None:
         with safe_open(path, "pt") as opened:
             names = list(opened.keys())
             if not any(name.startswith("model.diffusion_model.") for name in names):
-                raise _no_model("it has no network of that name: model.diffusion_model")
+                raise _no_model("it has no tensors named model.diffusion_model")
             for name in names:
                 if not loras.is_finite(opened.get_tensor(name).float()):
-                    raise _no_model("some of its weights are infinite")
+                    raise _no_model("it has NaN or infinite weights")
     except (SafetensorError, OSError) as error:
-        raise _no_model("it is no safetensors file; pickles are not opened") from error
+        raise _no_model("it is not a safetensors file, and pickles are not supported") from error
 
 
 def _no_model(why: str) -> errors.BadRequestError:
     return bad_request(
-        f"{_CUSTOM}: this is no checkpoint of Stable Diffusion 1.5 as safetensors: {why}",
+        f"{_CUSTOM}: not a safetensors checkpoint of Stable Diffusion 1.5: {why}",
         param=_CUSTOM,
     )

@@ -1,7 +1,7 @@
-"""What a detailed enlargement comes to, before any of it is done: sizes, passes, steps, work.
+"""Planning of upscaling: sizes, passes, steps and amount of work.
 
-A factor above 2 is reached in passes of at most 2, the remainder last. Each pass multiplies how
-much is invented and adds 1 to the seed.
+A factor above 2 is split into passes of at most 2, with the remainder last. Each pass multiplies
+the creativity by `multistep_factor` and increments the seed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     Size = tuple[int, int]
 
-#: Side of a latent's cell, in pixels: Stable Diffusion's encoder halves three times.
+#: Side of a latent cell in pixels: Stable Diffusion's encoder halves the size three times.
 CELL_PX = 8
-#: The network halves latents three times more; sizes that are no multiple of both are awkward.
+#: The network halves latents three more times, so sizes should be multiples of this.
 _GRID_PX = 64
 MAX_PIXELS = 64_000_000
 _MAX_FACTOR = 2.0
-#: Of a tile, so much is painted by its neighbour too; never less than so many cells.
+#: Neighboring tiles overlap by this part of a tile, and by at least this many cells.
 _OVERLAP_SHARE, _MIN_OVERLAP = 8, 4
-#: Of tiles of the encoder and decoder, in cells.
+#: Tile size and overlap of the encoder and decoder, in cells.
 CODED_TILE, CODED_OVERLAP = 128, 16
-#: What the formats can say of a side, in pixels.
+#: Maximum sides of the file formats in pixels.
 _MAX_SIDE_PX = {"png": (1 << 31) - 1, "jpg": 65_500, "webp": 16_383}
 
 
@@ -37,10 +37,10 @@ class Span(NamedTuple):
     """The part of an axis that a tile covers.
 
     Attributes:
-        first: Its first cell.
-        size: How many cells it has.
-        before: How many of them the tile before has too.
-        after: How many of them the tile behind has too.
+        first: First cell.
+        size: Number of cells.
+        before: Number of cells shared with the previous tile.
+        after: Number of cells shared with the next tile.
     """
 
     first: int
@@ -54,14 +54,14 @@ class Span(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """One enlargement by 2 at most, and the detail for it.
+    """One upscaling by at most 2 with added detail.
 
     Attributes:
-        size: Width and height of what it makes, in pixels.
-        canvas: Those that are painted: ``size`` and what the network's grid adds.
-        creativity: Share of the way from noise that is gone, from 0 to 1.
-        steps: How many of the request's steps that is; 0: nothing is painted.
-        seed: Of its noise.
+        size: Width and height of the result in pixels.
+        canvas: Generated size in pixels: ``size`` rounded up to the network's grid.
+        creativity: Strength of the denoising, from 0 to 1.
+        steps: Number of steps at this strength; 0 means that no detail is added.
+        seed: Seed of the noise.
     """
 
     size: Size
@@ -72,11 +72,11 @@ class Pass(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All of a request's work.
+    """The complete work of a request.
 
     Attributes:
-        start: Width and height that the first pass begins with, in pixels.
-        passes: At least one.
+        start: Width and height of the first pass's input in pixels.
+        passes: At least one pass.
     """
 
     start: Size
@@ -84,15 +84,15 @@ class Plan(NamedTuple):
 
     @property
     def size(self) -> Size:
-        """Width and height at the end, in pixels."""
+        """Width and height of the result in pixels."""
         return self.passes[-1].size
 
 
 def factors(factor: float) -> list[float]:
-    """What each pass multiplies by.
+    """Split a scale factor into the factors of the passes.
 
     Args:
-        factor: Above 0.
+        factor: Scale factor above 0.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.plan import factors
@@ -107,15 +107,15 @@ def factors(factor: float) -> list[float]:
 
 
 def planned(values: Mapping[str, Any], width: int, height: int) -> Plan:
-    """The passes of a request.
+    """Plan the passes of a request.
 
     Args:
-        values: Of the request, by the contract's names, with its defaults.
-        width: Of its picture, in pixels.
-        height: Of its picture, in pixels.
+        values: Request fields by API name, with defaults.
+        width: Width of the input image in pixels.
+        height: Height of the input image in pixels.
 
     Raises:
-        BadRequestError: No solver has the name that it asks for.
+        BadRequestError: The scheduler is unknown.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.plan import planned
@@ -140,43 +140,44 @@ def planned(values: Mapping[str, Any], width: int, height: int) -> Plan:
 
 
 def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
-    """Refuses what would be too large.
+    """Reject an output that is too large.
 
     Args:
+        plan: The plan.
         output_format: ``"png"``, ``"jpg"`` or ``"webp"``.
+        max_pixels: Maximum pixels of the output.
 
     Raises:
-        RequestTooLargeError: The picture would have more pixels, or sides that are too long for
-            its format.
+        RequestTooLargeError: The output has too many pixels, or a side is too long for its format.
     """
     width, height = plan.size
     if width * height > max_pixels:
         raise status_error(
             errors.RequestTooLargeError,
-            f"scale_factor: {width} x {height} pixels would be made, {width * height / 1e6:.1f} "
-            f"megapixels, and {max_pixels / 1e6:g} are the most: ask for a smaller factor, or for "
-            "downscaling",
+            f"scale_factor: output too large (got {width} x {height}, "
+            f"{width * height / 1e6:.1f} megapixels, maximum {max_pixels / 1e6:g}). Use a smaller "
+            "factor, or downscaling",
             param="scale_factor",
         )
     longest = _MAX_SIDE_PX[output_format]
     if max(width, height) > longest:
         raise status_error(
             errors.RequestTooLargeError,
-            f"output_format={output_format!r}: {width} x {height} pixels would be made, and a side "
-            f"of this format has {longest} at most: ask for png, or for a smaller factor",
+            f"output_format={output_format!r}: output too large (got {width} x {height} pixels, "
+            f"maximum side {longest}). Use png or a smaller factor",
             param="output_format",
         )
 
 
 def spans(length: int, tile: int, overlap: int, *, around: bool = False) -> list[Span]:
-    """Tiles along an axis, evenly spread; with what they share with their neighbours.
+    """Distribute tiles evenly along an axis.
 
     Args:
-        length: Of the axis, in cells.
-        tile: Most cells of a tile.
-        overlap: Least cells that neighbours share; below ``tile``.
-        around: Whether the axis is a circle. It is then as if it were ``overlap`` cells longer,
-            and what lies behind ``length`` is its beginning again.
+        length: Length of the axis in cells.
+        tile: Maximum cells of a tile.
+        overlap: Minimum cells that neighbors share; below ``tile``.
+        around: Whether the axis is a circle. It is then extended by ``overlap`` cells, and cells
+            after ``length`` are those at its beginning.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.plan import spans
@@ -194,7 +195,7 @@ def spans(length: int, tile: int, overlap: int, *, around: bool = False) -> list
 
 
 def overlap_of(tile: int) -> int:
-    """How many cells neighbours share at least.
+    """Return the minimum number of cells that neighboring tiles share.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.plan import overlap_of
@@ -205,11 +206,11 @@ def overlap_of(tile: int) -> int:
 
 
 def painted_spans(values: Mapping[str, Any], canvas: Size) -> tuple[list[Span], list[Span]]:
-    """The columns and rows of tiles of a canvas, in cells, for the network.
+    """Return the columns and rows of the network's tiles on a canvas, in cells.
 
     Args:
-        values: Of the request: ``tiling_width`` (112), ``tiling_height`` (144), ``pattern``.
-        canvas: Width and height, in pixels.
+        values: Request fields: ``tiling_width`` (112), ``tiling_height`` (144), ``pattern``.
+        canvas: Width and height in pixels.
     """
     tile = int(values.get("tiling_width", 112)), int(values.get("tiling_height", 144))
     around = values.get("pattern") is True
@@ -221,7 +222,7 @@ def painted_spans(values: Mapping[str, Any], canvas: Size) -> tuple[list[Span], 
 
 
 def coded_spans(values: Mapping[str, Any], canvas: Size) -> tuple[list[Span], list[Span]]:
-    """The columns and rows of tiles of a canvas, in cells, for the encoder and the decoder."""
+    """Return the columns and rows of the tiles for encoder and decoder, in cells."""
     around = values.get("pattern") is True
     columns, rows = (
         spans(side // CELL_PX, CODED_TILE, CODED_OVERLAP, around=around) for side in canvas
@@ -230,7 +231,7 @@ def coded_spans(values: Mapping[str, Any], canvas: Size) -> tuple[list[Span], li
 
 
 def calls(values: Mapping[str, Any], plan: Plan) -> int:
-    """How many tiles go through a network in all: what progress counts."""
+    """Return how many tiles the networks process in total, for progress."""
     total = 0
     name = str(values.get("scheduler", schedulers.DEFAULT))
     for one in plan.passes:
@@ -244,18 +245,18 @@ def calls(values: Mapping[str, Any], plan: Plan) -> int:
 
 
 def units(values: Mapping[str, Any], width: int, height: int) -> float:
-    """How much work a request is: megapixels that go through the network, each time they do.
+    """Return the work of a request: megapixels that pass through the network in all steps.
 
-    What neighbouring tiles share counts for both; with guidance (``dynamic`` above 1) each pass is
-    two. Enlarging, encoding and decoding are not counted: beside it they are little.
+    Areas shared by tiles count for each tile. Guidance (``dynamic`` above 1) doubles the work.
+    Upscaling, encoding and decoding are small in comparison and not counted.
 
     Args:
-        values: Of the request, by the contract's names, with its defaults.
-        width: Of its picture, in pixels.
-        height: Of its picture, in pixels.
+        values: Request fields by API name, with defaults.
+        width: Width of the input image in pixels.
+        height: Height of the input image in pixels.
 
     Raises:
-        BadRequestError: No solver has the name that it asks for.
+        BadRequestError: The scheduler is unknown.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.plan import units
@@ -289,5 +290,5 @@ def _canvas(size: Size) -> Size:
 
 
 def _steps(steps: int, creativity: float) -> int:
-    """Of all steps, those from where the noise is no more than wanted; one at least."""
+    """Return how many of the last steps are run for a strength; at least one unless it is 0."""
     return max(1, min(steps, int(steps * creativity + 1e-9))) if creativity > 0 else 0

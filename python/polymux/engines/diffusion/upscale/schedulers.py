@@ -1,7 +1,7 @@
-"""Solvers by the names of AUTOMATIC1111's samplers, as classes of diffusers, begun on the way.
+"""AUTOMATIC1111's samplers as classes of diffusers that can start at an intermediate step.
 
-The table is that of https://huggingface.co/docs/diffusers/api/schedulers/overview, with what has
-become possible since: SDEs of the third order and with single steps.
+The table follows https://huggingface.co/docs/diffusers/api/schedulers/overview, with newer options:
+SDE solvers of third order and single-step SDE solvers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "DPM++ 3M SDE Karras"
 
-# What a model's own configuration may say otherwise is said here: its solver is another one.
+# These options override the model's configuration, which is for another solver.
 _PLAIN = {"use_karras_sigmas": False, "use_exponential_sigmas": False, "use_beta_sigmas": False}
 _KARRAS = {**_PLAIN, "use_karras_sigmas": True}
 _EXPONENTIAL = {**_PLAIN, "use_exponential_sigmas": True}
@@ -25,7 +25,7 @@ _MULTI, _SINGLE = "DPMSolverMultistepScheduler", "DPMSolverSinglestepScheduler"
 _SDE = {"algorithm_type": "sde-dpmsolver++"}
 _HEUN = {**_SDE, "solver_type": "heun"}
 _THIRD = {**_SDE, "solver_order": 3}
-# Without it a number of steps that the order does not divide has no solver for its last.
+# Without this option, the last steps fail if the order does not divide their number.
 _BY_STEPS = {**_SDE, "lower_order_final": True}
 _DPM2, _DPM2_A = "KDPM2DiscreteScheduler", "KDPM2AncestralDiscreteScheduler"
 _LMS, _PLMS = "LMSDiscreteScheduler", "PNDMScheduler"
@@ -62,27 +62,27 @@ _LMS_ORDER = 4
 
 
 def named(name: str) -> Scheduler:
-    """The class of a solver.
+    """Return a scheduler by its name in AUTOMATIC1111's web UI.
 
     Args:
-        name: As AUTOMATIC1111's web page calls it.
+        name: The name.
 
     Raises:
-        BadRequestError: Nothing here does what that name says.
+        BadRequestError: The name is unknown.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.schedulers import named
         >>> named("DPM2 a").kind
         'KDPM2AncestralDiscreteScheduler'
     """
-    return known(_NAMED, name, "does what this one does")
+    return known(_NAMED, name, "is equivalent")
 
 
 def calls(name: str, steps: int) -> int:
-    """How often that many last steps ask the model.
+    """Return how often the model is evaluated in the given number of final steps.
 
     Raises:
-        BadRequestError: There is no such solver.
+        BadRequestError: The scheduler is unknown.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.schedulers import calls
@@ -96,18 +96,21 @@ def calls(name: str, steps: int) -> int:
 
 
 class Solver:
-    """A solver that begins where only so much noise is left as was added.
+    """A solver that starts at the noise level that was added to the image.
 
     Args:
-        steps: How many steps the whole way from noise has.
-        last: How many of them are gone: the last ones; at least 1.
+        name: Name of the scheduler.
+        config: Configuration of the model's scheduler.
+        steps: Number of steps of a complete denoising.
+        last: How many of the last steps are run; at least 1.
+        device: The device.
 
     Attributes:
-        timesteps: Those that the model is asked about, the noisiest first; some solvers ask twice
-            a step.
+        timesteps: Timesteps at which the model is evaluated, noisiest first. Some solvers evaluate
+            it twice per step.
 
     Raises:
-        BadRequestError: There is no such solver.
+        BadRequestError: The scheduler is unknown.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class Solver:
     ) -> None:
         which = named(name)
         with warnings.catch_warnings():
-            # Some of diffusers' solvers hand tensors to NumPy in a way that it warns of.
+            # Some solvers of diffusers pass tensors to NumPy in a deprecated way.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._scheduler = made(which, config)
             self._scheduler.set_timesteps(steps, device=device)
@@ -131,7 +134,7 @@ class Solver:
             self._scheduler.set_begin_index(begin)
 
     def _of_plms(self, begin: int) -> Any:
-        """PLMS goes its first step twice, wherever it begins."""
+        """Repeat the first step, as PLMS requires from any start."""
         import torch
 
         plain = self._scheduler.timesteps
@@ -146,14 +149,17 @@ class Solver:
         return self._scheduler.scale_model_input(latents, timestep)
 
     def next(self, prediction: Any, timestep: Any, latents: Any, generator: Any) -> Any:
-        """Latents one step further.
+        """Return the latents after one step.
 
         Args:
-            generator: Of the noise that ancestral and stochastic solvers add.
+            prediction: Output of the network.
+            timestep: The timestep.
+            latents: The current latents.
+            generator: Generator of the noise that ancestral and stochastic solvers add.
         """
         self._done += 1
         others: dict[str, Any] = {"generator": generator} if self._takes_generator else {}
         if self._kind == _LMS:
-            # It would go by what it had seen on the whole way, which begins elsewhere.
+            # The default order would use derivatives of earlier steps, which were not run.
             others["order"] = min(self._done, _LMS_ORDER)
         return self._scheduler.step(prediction, timestep, latents, return_dict=False, **others)[0]

@@ -1,8 +1,8 @@
-"""Detail painted on a picture: out of noise that it shows through, tile by tile, at each step.
+"""Tiled diffusion: adds detail to an image by denoising overlapping tiles at each step.
 
-Zhang et al., "Adding Conditional Control to Text-to-Image Diffusion Models", 2023, is the network
-that keeps it to the picture; how tiles become one is told in
-`polymux.engines.diffusion.upscale.tiles`.
+The tile ControlNet keeps the detail consistent with the image (Zhang et al., "Adding Conditional
+Control to Text-to-Image Diffusion Models", 2023). `polymux.engines.diffusion.upscale.tiles`
+combines the tiles.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 
 
 class Painter:
-    """Paints the passes of one request. No more than a tile of it is in a network at once.
+    """Runs the passes of one request. The networks process one tile at a time.
 
     Args:
-        manager: Its device, and noise from seeds.
-        pipeline: The networks, on the device: ``unet``, ``controlnet``, ``vae``, ``scheduler``.
-        words: What the network is told: of the negative prompt, then of the prompt; the latter
-            alone where ``dynamic`` is 1.
-        steps: Counts tiles; looks at the token at each.
+        manager: Provides the device and noise generators.
+        pipeline: The networks on the device: ``unet``, ``controlnet``, ``vae``, ``scheduler``.
+        model: Name of the model.
+        values: Request fields.
+        words: Embeddings of the negative prompt and the prompt; only the prompt if ``dynamic`` is
+            1.
+        steps: Counts tiles, and checks for cancellation at each tile.
     """
 
     def __init__(
@@ -55,20 +57,20 @@ class Painter:
         self._steps = steps
         self._guidance = float(values.get("dynamic", 6))
         self._resemblance = float(values.get("resemblance", 0.6))
-        #: Of the step before, as long as nobody has looked at them.
+        #: Latents of the last step that have not been previewed yet.
         self._shown: Any = None
 
     def painted(self, canvas: Pixels, one: Pass) -> Pixels:
-        """A picture with detail.
+        """Add detail to an image.
 
         Args:
-            canvas: Rows, columns, colours; ``one.canvas`` is its size.
-            one: How far, and from which seed.
+            canvas: Rows, columns, colors; its size is ``one.canvas``.
+            one: Strength and seed of the pass.
 
         Raises:
-            BadRequestError: With weights that the request brought, it comes to no picture.
-            InternalServerError: The networks come to no picture.
-            Cancelled: Somebody has asked for the end.
+            BadRequestError: Weights from the request produce NaN or infinite values.
+            InternalServerError: The networks produce NaN or infinite values.
+            Cancelled: The request was canceled.
         """
         import torch
 
@@ -108,7 +110,7 @@ class Painter:
     def _predicted(
         self, latents: Any, timestep: Any, canvas: Pixels, axes: tuple[Axis, Axis]
     ) -> Any:
-        """The noise that the network sees in the whole, out of what it sees in tiles."""
+        """Predict the noise of the whole image from the predictions for all tiles."""
 
         def work(piece: Any, tile: Tile) -> Any:
             noise = self._noise_of(piece, timestep, cut(canvas, tile))
@@ -180,7 +182,7 @@ class Painter:
         return joiner.joined()
 
     def _tensor(self, pixels: Pixels) -> Any:
-        """Samples from 0 to 1: one picture, colours, rows, columns."""
+        """Convert to a tensor with values from 0 to 1: batch of one, colors, rows, columns."""
         import numpy
         import torch
 

@@ -1,8 +1,8 @@
-"""Tiles that overlap, and how what comes of them is put together without a seam.
+"""Overlapping tiles, and how their results are combined without visible seams.
 
-Bar-Tal et al., "MultiDiffusion: Fusing Diffusion Paths for Controlled Image Generation", 2023: at
-each step the predictions for all tiles that see a cell are averaged. The weights here rise and fall
-smoothly over what neighbours share, so no edge of a tile is a step in the picture.
+At each step, the predictions of all tiles that contain a cell are averaged; see Bar-Tal et al.,
+"MultiDiffusion: Fusing Diffusion Paths for Controlled Image Generation", 2023. The weights change
+smoothly over the area that neighbors share, so tile edges are not visible.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Axis:
     """The tiles of an axis and their weights, which add up to 1 at each cell.
 
     Args:
-        length: Of the axis, in cells.
-        spans: Its tiles, in order; those that reach behind ``length`` go on at its beginning.
-        cell: How many samples a cell has; tiles are then of samples.
+        length: Length of the axis in cells.
+        spans: The tiles in order. Tiles that extend past ``length`` continue at the beginning.
+        cell: Samples per cell; bounds and weights are then per sample.
 
     Example:
         >>> from polymux.engines.diffusion.upscale.plan import spans
@@ -44,9 +44,9 @@ class Axis:
         import numpy
 
         self.length = length * cell
-        #: Where tiles begin and end.
+        #: Start and end of each tile.
         self.bounds = [(one.first * cell, one.end * cell) for one in spans]
-        #: How far the last reaches behind the axis: that many samples are there twice.
+        #: How far the last tile extends past the end: that many samples occur twice.
         self.behind = self.bounds[-1][1] - self.length
         plain = [
             _ramp(one.size * cell, one.before * cell)
@@ -59,7 +59,7 @@ class Axis:
         if self.behind:
             total[: self.behind] += total[self.length :]
             total[self.length :] = total[: self.behind]
-        #: For each tile, its samples'.
+        #: Weights of each tile's samples.
         self.weights: list[Floats] = [
             weights / total[first:end]
             for (first, end), weights in zip(self.bounds, plain, strict=True)
@@ -67,7 +67,7 @@ class Axis:
 
 
 class Tile(NamedTuple):
-    """A tile of a plane: where it begins and ends, and its samples' weights along both axes."""
+    """A tile of an image: its bounds, and the weights of its samples along both axes."""
 
     top: int
     bottom: int
@@ -87,14 +87,17 @@ def tiles(columns: Axis, rows: Axis) -> Iterator[Tile]:
 def averaged(
     latents: Any, columns: Axis, rows: Axis, work: Callable[[Any, Tile], Any], channels: int
 ) -> Any:
-    """What work says of each tile of a plane, put together.
+    """Apply a function to each tile of an image and average the results.
 
     Args:
         latents: A tensor of batch, channels, rows, columns.
-        work: Given a tile's samples and where they are; gives as many rows and columns.
+        columns: The axis of the columns.
+        rows: The axis of the rows.
+        work: Function of a tile's samples and the tile. Its result has the same rows and columns.
+        channels: Channels of the result.
 
     Returns:
-        A tensor of rows and columns as `latents` has.
+        A tensor with the rows and columns of `latents`.
     """
     import torch
 
@@ -115,11 +118,12 @@ def averaged(
 
 
 def cut(canvas: Pixels, tile: Tile, cell: int = CELL_PX) -> Pixels:
-    """A tile of a picture.
+    """Cut a tile out of an image.
 
     Args:
-        canvas: Rows, columns, colours.
-        cell: Side of a cell, in pixels.
+        canvas: Rows, columns, colors.
+        tile: The tile.
+        cell: Side of a cell in pixels.
     """
     import numpy
 
@@ -129,11 +133,12 @@ def cut(canvas: Pixels, tile: Tile, cell: int = CELL_PX) -> Pixels:
 
 
 class Joiner:
-    """Puts a picture together of tiles that come row by row; no more than a row of them is floats.
+    """Combines tiles that arrive row by row to an image. Only one row of tiles is kept as floats.
 
     Args:
-        size: Width and height of the picture, in pixels.
-        columns: Its tiles, in pixels.
+        size: Width and height of the image in pixels.
+        columns: Axis of the columns in pixels.
+        rows: Axis of the rows in pixels.
     """
 
     def __init__(self, size: Size, columns: Axis, rows: Axis) -> None:
@@ -147,7 +152,7 @@ class Joiner:
         self._head: Floats = self._strip
 
     def add(self, made: Floats, tile: Tile) -> None:
-        """Adds a tile: rows, columns, colours from 0 to 255."""
+        """Add a tile with rows, columns and colors from 0 to 255."""
         if tile.top > self._top:
             self._flush(tile.top)
         missing = tile.bottom - self._top - len(self._strip)
@@ -164,10 +169,10 @@ class Joiner:
         return self.picture
 
     def _flush(self, end: int) -> None:
-        """Nothing more comes above this row."""
+        """Write the rows above `end`, to which no further tile contributes."""
         done = self._strip[: end - self._top]
         if self._top < self._rows.behind:
-            # The last rows are the first ones again.
+            # The last rows wrap around to the first ones.
             kept = done[: self._rows.behind - self._top]
             self._head = _joined(self._head, kept)
         self._write(self._top, done)
@@ -187,7 +192,7 @@ class Joiner:
 
 
 def _ramp(size: int, rising: int) -> Floats:
-    """Rises over so many samples, as the square of a sine: with one that falls it gives 1."""
+    """A ramp with a squared sine over `rising` samples. It adds up to 1 with a falling one."""
     import numpy
 
     ramp = numpy.ones(size, numpy.float32)

@@ -1,9 +1,9 @@
-"""Larger pictures with detail that fits: `upscale_image` in its variant A.
+"""Upscaling with added detail: variant A of `upscale_image`.
 
-Each pass enlarges by 2 at most, and paints on what came of it with Stable Diffusion 1.5 and the
-tile ControlNet, in overlapping tiles that are one picture at each step. Written from the papers
-that `tiles` and `tiled_diffusion` name, and from the interface: what its fields mean is what
-they mean to the Replicate model which the variant is named after.
+Each pass upscales by at most 2 and adds detail with Stable Diffusion 1.5 and the tile ControlNet,
+in overlapping tiles that are averaged at each step. The implementation follows the papers named in
+`tiles` and `tiled_diffusion`, and the API: its fields have the meaning of the Replicate model after
+which the variant is named.
 """
 
 from __future__ import annotations
@@ -37,35 +37,36 @@ __all__ = ["make", "units"]
 
 
 def make(manager: PipelineManager, request: Request, sink: EngineSink, token: Token) -> Output:
-    """Enlarges the picture of a request, and paints detail on it.
+    """Upscale the image of a request and add detail.
 
     Args:
-        manager: Models and a device; whoever calls holds its lock. Its options may have
-            ``max_detail_pixels``, the most that are made (64,000,000), ``loras``, name to path of
-            what ``<lora:name:weight>`` means, and what `images.Enlarger` reads.
-        sink: Told of progress at each tile of each step, and of what is left out or in the place
-            of something else.
-        token: Looked at as often.
+        manager: Models and device; the caller holds its lock. Options used here:
+            ``max_detail_pixels``, the maximum pixels of the output (64,000,000), ``loras``, name to
+            path of the weights for ``<lora:name:weight>``, and those of `images.Enlarger`.
+        request: The request.
+        sink: Receives progress at each tile of each step, and messages about ignored or replaced
+            parts.
+        token: Checked at each tile.
 
     Returns:
         A list of one file.
 
     Raises:
-        BadRequestError: No solver has that name, or the weights that it brought are none.
-        RequestTooLargeError: The picture would become too large.
-        NoBackendError: A model is missing, or it asks for what nothing here does.
-        Cancelled: `token` asked for it.
+        BadRequestError: The scheduler is unknown, or weights from the request are invalid.
+        RequestTooLargeError: The output would be too large.
+        NoBackendError: A model is missing, or the request needs an unsupported feature.
+        Cancelled: `token` was canceled.
     """
     import numpy
 
     values = request.values
     picture = picture_of(request, "image")
     if picture is None:
-        raise bad_request("image: there is none", param="image")
+        raise bad_request("image: missing", param="image")
     if values.get("handfix", "disabled") != "disabled":
         raise status_error(
             errors.NoBackendError,
-            f"handfix={values['handfix']!r}: nothing here repairs hands; ask without",
+            f"handfix={values['handfix']!r}: repairing hands is not supported. Omit this field",
             param="handfix",
         )
     plan = planned(values, *picture.size)
@@ -104,7 +105,7 @@ class _Work:
     def done(self, pixels: Pixels) -> Pixels:
         pixels = images.resized(pixels, self._plan.start, around=self._around)
         if not any(one.steps for one in self._plan.passes):
-            self._sink.log("creativity=0 leaves nothing to paint: the picture is enlarged alone")
+            self._sink.log("creativity=0: the image is upscaled without adding detail")
             for one in self._plan.passes:
                 pixels = self._passed(pixels, one, None)
         else:
@@ -115,7 +116,7 @@ class _Work:
     def _painted(self, pixels: Pixels) -> Pixels:
         values = self._values
         prompts = _prompts(values, self._sink)
-        # Weights that a negative prompt names have an effect as well: there is one model for both.
+        # LoRA weights in the negative prompt count too: one model is used for both prompts.
         wanted = [one for prompt in prompts for one in prompt.loras]
         manager, sink = self._manager, self._sink
         with (
@@ -141,7 +142,8 @@ class _Work:
         if painter is None or one.steps == 0:
             return self._enlarger.enlarged(pixels, one.size, around=self._around)
         if self._around:
-            # More of the same would not go on at the other edge: a little wider is what fits.
+            # Padding would break the pattern at the edges, so the image is stretched a little
+            # instead.
             canvas = self._enlarger.enlarged(pixels, one.canvas, around=True)
             before = images.resized(canvas, one.size, around=True)
             made = images.resized(painter.painted(canvas, one), one.size, around=True)
