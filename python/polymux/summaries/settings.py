@@ -14,15 +14,17 @@ class SummaryOptions:
     """Summaries of videos.
 
     Attributes:
-        model: The chat model that writes them. Default: the first.
-        language: Their language, such as ``"English"``. Default: that of the video.
-        words: Their approximate length. Default: 200.
-        part_characters: Maximum of a transcript that the model reads at once; a token has three to
-            four characters. A known context window of the model limits it too. Default: what that
-            window holds beside the answer, else 6000.
+        model: Chat model that writes the summary. Default: the first one.
+        language: Language of the summary, such as ``"English"``. Default: that of the video.
+        words: Approximate length of the summary. Default: 200.
+        part_characters: Maximum number of transcript characters per chat; a token has three to
+            four characters. A known context window of the model limits it too. Default: the space
+            that the window leaves beside the answer, or 6000 if the window is unknown.
         captions: Use captions of a video instead of its speech, which is faster. Default: true.
-        max_parts: Parts of one video; a longer transcript is refused. Default: 256.
-        total_s: Maximum time for one, including download, speech and chats. Default: 1800.
+        max_parts: Maximum number of parts of one video; longer transcripts are rejected.
+            Default: 256.
+        total_s: Maximum time for one summary in seconds, including download, transcription and
+            chats. Default: 1800.
 
     Raises:
         InvalidRequestError: A number is out of range.
