@@ -48,26 +48,26 @@ class Limits:
     """Limits of connections and requests.
 
     Attributes:
-        header_s: Time for the header of a request. Default: 10.
+        header_s: Maximum time for a request header in seconds. Default: 10.
         keep_alive_s: Time that a connection may stay open without a request. Default: 10.
         body_first_s: Time for a body, in addition to `body_bytes_per_s`. Default: 10.
-        body_bytes_per_s: The minimum average rate of a body. Default: 16 KiB.
-        body_idle_s: Time without any byte of a body; at least `body_first_s`. Default: 30.
-        chat_bytes: Maximum body of the two chats. Default: 32 MiB.
-        json_bytes: Maximum of other JSON bodies. Default: 1 MiB.
-        upload_bytes: Maximum form of conversions and transcriptions. Default: 2 GiB.
-        image_bytes: Maximum form of image operations. Default: 20 MiB.
-        song_bytes: Maximum form of song recognition. Default: 30 MiB.
-        form_bytes: Maximum of other forms. Default: 200 MiB.
-        queue: Requests that may wait for one engine. Default: 32.
-        connections_per_address: Connections of one IP address, or of one /64 network of IPv6.
-            Default: half of all connections; this machine may have all of them.
+        body_bytes_per_s: Minimum average rate of a body in bytes per second. Default: 16 KiB.
+        body_idle_s: Maximum time without any byte of a body; at least `body_first_s`. Default: 30.
+        chat_bytes: Maximum body of chat and free_chat. Default: 32 MiB.
+        json_bytes: Maximum size of other JSON bodies. Default: 1 MiB.
+        upload_bytes: Maximum form size for conversions and transcriptions. Default: 2 GiB.
+        image_bytes: Maximum form size for image operations. Default: 20 MiB.
+        song_bytes: Maximum form size for song recognition. Default: 30 MiB.
+        form_bytes: Maximum size of other forms. Default: 200 MiB.
+        queue: Maximum number of requests that wait for one engine. Default: 32.
+        connections_per_address: Maximum number of connections per IPv4 address or IPv6 /64
+            network. Default: half of all connections; unlimited for this machine.
         streams_keep_alive_s: Interval of keep-alive comments in a silent stream. Default: 15.
-        event_bytes: Maximum event of a stream; a longer one ends the stream. Default: 1 MiB.
-        wait_s: Maximum of ``Prefer: wait``. Default: 60.
+        event_bytes: Maximum size of a stream event; a larger one ends the stream. Default: 1 MiB.
+        wait_s: Maximum of ``Prefer: wait`` in seconds. Default: 60.
         memory_bytes: Maximum memory of one job. Default: no limit.
-        max_generation_s: Maximum estimated time of an image, its upscaling, a video or music, for
-            keys without such a limit. Default: 300; ``inf`` for no limit.
+        max_generation_s: Maximum estimated time of image, video or music generation and of
+            upscaling, for API keys without their own limit. Default: 300; ``inf`` for no limit.
         engines_memory_bytes: Maximum memory of all engines. Default: that of the machine.
         duration_s: Maximum duration of media. Default: 4 hours.
         pixels: Maximum size of an image. Default: 40 megapixels.
@@ -99,12 +99,12 @@ class Limits:
 @renamed_arguments(keep_s="retention_s")
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """Where jobs and files are kept.
+    """Where jobs and files are stored.
 
     Attributes:
-        folder: Default: ``polymux/server`` in the XDG folder for state.
-        bytes: Maximum of all files together. Default: 20 GiB.
-        retention_s: How long results are kept, in seconds. Default: 86,400, a day.
+        folder: Data directory. Default: ``polymux/server`` in the XDG state directory.
+        bytes: Maximum size of all files together. Default: 20 GiB.
+        retention_s: Retention of results in seconds. Default: 86,400, a day.
     """
 
     folder: Path = field(
@@ -125,7 +125,7 @@ _NEW_OPTIONS = {
 def _with_new_options(
     family: str, options: Mapping[str, Any], warn: Callable[[str], object], prefix: str = ""
 ) -> Mapping[str, Any]:
-    """Options under their new names; an engine of the operator's own has names of its own."""
+    """Rename deprecated options; options of custom engines stay unchanged."""
     if family not in ENGINES or not _NEW_OPTIONS.keys() & options.keys():
         return options
     return with_new_keys(options, _NEW_OPTIONS, warn, prefix)
@@ -137,12 +137,14 @@ class EngineSettings:
     """An engine.
 
     Attributes:
-        family: Its name in `polymux.engines.registry`, or ``MODULE:CLASS`` for your own engine.
-        options: What it is loaded with.
-        max_concurrency: Requests at the same time. Default: 1.
+        family: Engine family from `polymux.engines.registry`, or ``MODULE:CLASS`` for a custom
+            engine.
+        options: Options of the family, such as the model.
+        max_concurrency: Maximum number of concurrent requests. Default: 1.
         threads: Threads of its libraries. Default: one for each processor.
-        idle_s: Time without work after which its process ends. Default: 300.
-        operations: What it does. Default: all that its family can; required for your own engine.
+        idle_s: Idle time after which its process ends, in seconds. Default: 300.
+        operations: Operations that it runs. Default: all of its family; required for a custom
+            engine.
     """
 
     family: str
@@ -162,13 +164,16 @@ class EngineSettings:
     def problems(self) -> Iterator[str]:
         is_own = ":" in self.family
         if self.family not in ENGINES and not is_own:
-            yield f"family={shown(self.family)}: must be one of {', '.join(sorted(ENGINES))}"
+            yield (
+                f"family={shown(self.family)}: unknown engine family "
+                f"(known: {', '.join(sorted(ENGINES))})"
+            )
         for one in self.operations:
             if one not in _operations():
                 yield f"operations: unknown operation {shown(one)}"
         if is_own and not self.operations:
-            yield "operations is missing: list what your engine can do"
-        if self.family in ENGINES:  # The options of an operator's own engine are unknown.
+            yield "operations: missing. List the operations of your custom engine"
+        if self.family in ENGINES:  # The options of a custom engine are unknown.
             reader = TableReader()
             reader.values(ENGINES[self.family].options, self.options, "options.")
             yield from reader.problems
@@ -177,7 +182,7 @@ class EngineSettings:
 def _engine_table(
     name: str, table: dict[str, Any], warn: Callable[[str], object]
 ) -> dict[str, Any]:
-    """A table of settings with its family, and with new names of options."""
+    """Add the family to an engine's settings table, and rename deprecated options."""
     table = {"family": name, **table}
     if isinstance(table["family"], str) and isinstance(table.get("options"), dict):
         table["options"] = _with_new_options(
@@ -187,10 +192,10 @@ def _engine_table(
 
 
 def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
-    """The routes of a settings file.
+    """Read the routes of a settings file.
 
     Raises:
-        InvalidRequestError: Something in them is wrong.
+        InvalidRequestError: A route is invalid.
     """
     if not isinstance(plain, dict):
         raise InvalidRequestError("must be a table")
@@ -214,16 +219,16 @@ class ServiceSettings:
 
     Attributes:
         limits: Limits of connections and requests.
-        fetch: Which hosts beyond the public Internet may be fetched.
-        store: Where jobs and files are kept.
+        fetch: Hosts beyond the public Internet from which URL inputs may be downloaded.
+        store: Where jobs and files are stored.
         songs: The music library, which is searched first.
         song_recognition: Services that recognize songs. Default: none.
         song_search: Services that search for songs. Default: none.
-        download: Downloads from web pages. Default: on if yt-dlp is installed.
+        download: Downloads from web pages. Default: enabled if yt-dlp is installed.
         summaries: How videos are summarized.
         engines: Name to engine. Default: the installed ones.
-        upstreams: Name to another server, which is used after the engines. Default: none.
-        ray: The cluster that runs the engines. Default: this machine.
+        upstreams: Name to upstream server; engines are tried first. Default: none.
+        ray: The Ray cluster that runs the engines. Default: this machine.
         routes: Operation to its backends, in the order of trying. Default: all engines.
     """
 
@@ -248,12 +253,12 @@ class ServiceSettings:
 
     @property
     def base_url(self) -> str:
-        """What links to files begin with; empty without a server."""
+        """Base of links to files; empty without a server."""
         return ""
 
 
 def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
-    """The files of engines that are not there; others are names of the catalogue's models."""
+    """Return an error for each missing engine file; ignores names of models in the registry."""
     found = []
     for name, engine in engines.items():
         spec = ENGINES.get(engine.family)
@@ -263,13 +268,11 @@ def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
                 continue
             path = Path(named).expanduser()
             if not path.exists() and not path.with_suffix(".bin").exists():
-                found.append(
-                    f"engines.{name}.options.{option}={shown(named)}: there is no such file"
-                )
+                found.append(f"engines.{name}.options.{option}={shown(named)}: file not found")
     return found
 
 
-#: Backends that are neither engines nor upstreams; the start finds out whether they are there.
+#: Built-in backends; whether they are available is known only after the start.
 _OWN = {
     "download": ("download_video", "download_music"),
     "summaries": ("summarize_video",),
@@ -280,12 +283,13 @@ _OWN = {
 
 
 def route_problems(settings: ServiceSettings) -> list[str]:
-    """What is wrong with the routes; no engine is started for that."""
+    """Check the routes against the settings, without starting engines."""
     if not settings.routes:
         return []
     known = _operations_of(settings)
     return [
-        f"routes.{operation}: no engine or upstream of the name {shown(route.backend)} does that"
+        f"routes.{operation}: no engine or upstream named {shown(route.backend)} supports this "
+        "operation"
         for operation, wanted in settings.routes.items()
         for route in wanted
         if operation not in known.get(route.backend, ())
