@@ -13,21 +13,22 @@ SHAZAM_URL = "https://amp.shazam.com"
 
 @dataclass(frozen=True, slots=True)
 class SongRecognitionSettings:
-    """Services that `identify_song` uses.
+    """External services for `identify_song`.
 
     Attributes:
-        providers: ``"shazam"``. Default: none.
+        providers: Services to use: ``"shazam"``. Default: none.
         country: Country code of the search. Default: ``"GB"``.
         language: Language of answers. Default: ``"en-US"``.
-        deadline_s: Maximum time of a recognition, including waiting. Default: 30.
-        provider_s: Maximum time of an answer. Default: 10.
-        cache_bytes: Approximate memory for cached answers; 0 for no cache. Default: 4 MiB.
-        cache_s: How long songs are cached. Default: 6 hours.
-        cache_empty_s: How long unknown recordings are cached. Default: 10 minutes.
-        shazam_url: URL of that service.
+        deadline_s: Maximum time of a recognition in seconds, including waiting. Default: 30.
+        provider_s: Maximum time of one request in seconds. Default: 10.
+        cache_bytes: Approximate memory for cached answers in bytes; 0 for no cache.
+            Default: 4 MiB.
+        cache_s: How long songs are cached, in seconds. Default: 6 hours.
+        cache_empty_s: How long unknown recordings are cached, in seconds. Default: 10 minutes.
+        shazam_url: Base URL of Shazam. Default: ``"https://amp.shazam.com"``.
 
     Raises:
-        InvalidRequestError: A value is not accepted.
+        InvalidRequestError: A value is invalid.
 
     Example:
         >>> from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -51,8 +52,8 @@ class SongRecognitionSettings:
         check(self)
 
 
-#: What turns it on, for whoever finds it off.
+#: How to enable it, for users who find it disabled.
 REMEDY = (
-    "others' servers are asked for a song only where they are named, such as by "
-    '[song_recognition] providers = ["shazam"] in the settings; docs/song-recognition.md says how'
+    "enable an external song recognition service in the settings, for example "
+    '[song_recognition] providers = ["shazam"] (see docs/song-recognition.md)'
 )
