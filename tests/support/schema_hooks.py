@@ -92,10 +92,12 @@ _BEYOND_SCHEMAS = (
     "must be a finite number",
     "must be less than",  # That start comes before end.
     "must lie behind the start",
-    "cursor: is none that this server has given",
+    "cursor: invalid cursor",
     "this is no picture of a kind",
     "unsupported image format",
-    "name: must be a text of",  # No blank one, and none that a terminal would obey.
+    "not a supported image",
+    "name: must have 1 to",  # A blank name is invalid,
+    "name: must contain only printable",  # and control characters are.
 )
 
 

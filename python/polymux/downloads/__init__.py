@@ -1,1 +1,1 @@
-"""What comes from pages of the web: downloaders in processes of their own, behind the guard."""
+"""Downloads from web pages, in sandboxed processes behind an SSRF-checking proxy."""

@@ -1,4 +1,4 @@
-"""Videos and music out of pages, as operations."""
+"""The ``download_video`` and ``download_music`` operations."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, ProgressSink
 
 _HEIGHT = re.compile(r"([0-9]{3,4})p?", re.ASCII)
-#: Of a download's progress, what the page is; the rest is the making of one file.
+#: Share of a download's progress; building the output file is the rest.
 _SHARE = 0.9
 
 
 class DownloadBackend(Backend):
-    """``download_video`` and ``download_music`` (`contracts.md` 11 and 13).
+    """Runs ``download_video`` and ``download_music`` (`contracts.md` 11 and 13).
 
     Args:
-        pages: What fetches.
-        media: What makes one file of what came: a backend of the media engine.
+        media: Backend of the media engine; combines the downloaded files into one.
     """
 
     def __init__(self, pages: PageDownloader, media: Backend) -> None:
         self.name = "download"
         self.operations = frozenset(("download_video", "download_music"))
         self.max_concurrency = pages.settings.max_concurrency
-        #: What fetches; doors ask it for files too.
+        #: Also used by routes that accept page URLs as input files.
         self.pages = pages
         self._media = media
 
     def refuse(self, work: OperationRequest) -> None:
-        """Queries that say nothing, or too much: no job is made for them."""
+        """Reject an empty or too long query before a job is created."""
         if work.operation == "download_music":
             search_text(str(work.values["query"]), "query")
 
@@ -89,7 +88,7 @@ class DownloadBackend(Backend):
 
 
 def height_of(resolution: Any) -> int | None:
-    """Lines of a resolution; None for the best (`contracts.md` G.2.9)."""
+    """Parse a resolution into lines; None means the best (`contracts.md` G.2.9)."""
     text = str(resolution or "").strip().lower()
     if text in ("", "best"):
         return None
@@ -98,7 +97,7 @@ def height_of(resolution: Any) -> int | None:
         return int(matched[1])
     raise status_error(
         errors.BadRequestError,
-        "resolution: lines from 144 to 4320, such as 720p, or best",
+        "resolution: invalid (allowed: 144 to 4320 lines, such as 720p, or best)",
         code="invalid_request",
         param="resolution",
     )

@@ -1,4 +1,4 @@
-"""Media out of pages: for each a confined process with one way out, and the files it leaves."""
+"""Download media from web pages, each in a sandboxed process behind an SSRF-checking proxy."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 _FAMILY = "polymux.downloads.engine:DownloadEngine"
 _LOAD_S = 60.0
 _SILENCE_S = 60.0
-#: What its process may hold, and each that it starts: pages unpack to any size, and lists of parts
-#: name any number. deno has half a gigabyte before its first line.
+#: Maximum memory of the process and of each child. Pages can decompress to any size and playlists
+#: can have any number of entries. deno allocates half a gigabyte at its start.
 _DATA_BYTES = 2 << 30
-#: Of a file, more than is taken: the downloader's own watch speaks first.
+#: File size limit above `max_bytes`: yt-dlp's progress hook reports the excess first.
 _MORE_BYTES = 1 << 20
-#: Of all that comes: pages, scripts, and what was looked at and left.
+#: Traffic allowance for pages, scripts and rejected formats.
 _PAGES_BYTES = 64 << 20
-#: In yt-dlp's `smuggle_url`.
+#: Marks a smuggled fragment, see yt-dlp's `smuggle_url`.
 _OWN_WORDS = "__youtubedl_smuggle"
 _READABLE = (
     "/usr",
@@ -64,16 +64,16 @@ _READABLE = (
 
 @dataclass(frozen=True)
 class Downloaded:
-    """What a page has shown.
+    """The files and metadata downloaded from a page.
 
     Attributes:
-        files: One, or the picture's and the sound's; in a folder that goes with the download.
-        title: As the page calls it; for people.
-        duration_s: As the page says; None where it does not.
-        captions: The language of captions, where the file is those; else empty.
-        chapters: Seconds and title of each, as the page says.
-        tags: What the page says of a recording: ``title``, ``artist``, ``album``, ``date``.
-        cover: The picture that stands for it, where that was wanted and there is one; else None.
+        files: One file, or one for video and one for audio; deleted at the end of the download.
+        title: From the page; for people.
+        duration_s: From the page; None if missing.
+        captions: Language of the captions if `files` contains captions, else empty.
+        chapters: Start in seconds and title of each, from the page.
+        tags: From the page: ``title``, ``artist``, ``album``, ``date``.
+        cover: Cover image; None if not requested or not available.
     """
 
     files: tuple[Path, ...]
@@ -85,25 +85,24 @@ class Downloaded:
     cover: Path | None = None
 
     def upload(self, path: Path) -> Upload:
-        """One of its files as if it had been sent, by the page's name for it.
+        """Return one of the files as an upload named after the page's title.
 
-        That is what errors call it: where it lies for now says nothing to anybody.
+        Errors show that name, because the temporary path means nothing to clients.
         """
         name = f"{self.title or 'media'}{path.suffix}"
         return Upload(path, name, "", path.stat().st_size)
 
 
 class PageDownloader:
-    """Fetches what pages show, so many at once.
+    """Downloads media from web pages, with a limit of concurrent downloads.
 
     Args:
-        settings: The operator's.
-        policy: What may be reached beyond the public Internet.
-        folder: Where it may write: of the file system of the store's files.
-        max_s: Longest media, in seconds.
+        policy: Allowed hosts beyond the public Internet.
+        folder: Writable folder on the file system of the store, so files can be renamed into it.
+        max_s: Maximum duration of media, in seconds.
 
     Raises:
-        InvalidRequestError: The variable of the operator's proxy has no address of one.
+        InvalidRequestError: The environment variable of the operator's proxy has no valid URL.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class PageDownloader:
 
     @property
     def has_proxy(self) -> bool:
-        """Whether pages are reached by way of the operator's own proxy."""
+        """Whether an operator's proxy is configured."""
         return self._upstream_proxy is not None
 
     @asynccontextmanager
@@ -132,25 +131,24 @@ class PageDownloader:
         cover: bool = False,
         is_search: bool = False,
     ) -> AsyncIterator[Downloaded]:
-        """What a page shows; its files go at the end.
+        """Download the media of a page; its files are deleted at the end of the context.
 
         Args:
-            url: The page's, or a search of yt-dlp's.
-            kind: ``"video"``, ``"audio"``, or ``"captions"``: those, and the sound where there are
-                none.
-            sink: For progress.
-            height: The best not above it, in lines; else the best.
-            cover: Whether the picture that stands for it is wanted too. Default: False.
-            is_search: It is a search of yt-dlp's, and no address to be judged. What the search asks
-                and finds is judged at the way out, like all that pages lead to. Default: False.
+            url: The page's URL, or a search of yt-dlp.
+            kind: ``"video"``, ``"audio"``, or ``"captions"``: the captions, or the audio of a video
+                without captions.
+            height: Maximum height in lines. Default: the best available.
+            cover: Also download the cover image. Default: False.
+            is_search: `url` is a yt-dlp search and not a URL to check. The proxy checks every
+                connection of a search and of a page. Default: False.
 
         Raises:
-            APIStatusError: The site does not give it; with its reason.
+            APIStatusError: The site did not provide the media; contains its reason.
         """
         url = plain(url)
         if not is_search:
             try:
-                # Its process would be told no as well, seconds later.
+                # The proxy would reject the URL too, but seconds later.
                 await ajudged(url, policy=self._policy, limits=LOOK_UP)
             except errors.PolymuxError as error:
                 raise failure_of(error) from None
@@ -171,7 +169,7 @@ class PageDownloader:
         except TimeoutError:
             raise status_error(
                 errors.InternalServerError,
-                f"this took longer than the {self.settings.total_s:.0f} s that a download may",
+                f"the download timed out (limit {self.settings.total_s:.0f} s)",
                 code="upstream_timeout",
                 status=504,
                 param="url",
@@ -184,7 +182,7 @@ class PageDownloader:
         async with GuardedProxy(
             self._policy, max_bytes, upstream_proxy=self._upstream_proxy
         ) as proxy:
-            # Of a length that a Unix socket's address can have, wherever the store is.
+            # In the temporary directory, because the path of a Unix socket has a length limit.
             place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
             process = None
             try:
@@ -201,8 +199,8 @@ class PageDownloader:
                     words = errors.URLRefusedError(proxy.refusals[0])
                     raise refused_address(words) from None
                 if at_the_site and error.code == "engine_failed":
-                    # Pages of strangers bring it down in ways that nobody has listed.
-                    raise site_failed("the downloader failed at what the site sends") from None
+                    # Untrusted pages can crash the process in many ways.
+                    raise site_failed("the downloader failed to process the site's data") from None
                 raise
             finally:
                 if process is not None:
@@ -220,7 +218,7 @@ class PageDownloader:
             "max_s": self._max_s,
         }
         if settings.cookies is not None:
-            # yt-dlp writes what sites set into its file: the operator's own stays as it is.
+            # yt-dlp writes the cookies that sites set into its file: give it a copy.
             options["cookies"] = os.fspath(shutil.copy(settings.cookies, folder / "cookies"))
         bundle = self._policy.certificate_bundle
         if bundle is not None:
@@ -246,14 +244,14 @@ class PageDownloader:
         return EngineBackend("download", _FAMILY, (FETCH_PAGE,), options, supervision=supervision)
 
     def _checked(self, folder: Path, output: Mapping[str, Any]) -> Downloaded:
-        """What the process says, where it is so: plain files in its folder."""
+        """Validate the output of the process: regular files directly in its folder."""
         files = tuple(folder / str(name) for name in output["files"])
         cover = folder / str(output["cover"]) if output.get("cover") else None
         for path in (*files, *([] if cover is None else [cover])):
             if path.parent != folder or not stat.S_ISREG(path.lstat().st_mode):
-                raise engine_failed("the downloader names a file that is none")
+                raise engine_failed("the downloader returned an invalid file name")
         if not 1 <= len(files) <= 2:
-            raise engine_failed("the downloader has fetched nothing")
+            raise engine_failed("the downloader returned no file")
         duration = output.get("duration_s")
         known = isinstance(duration, (int, float)) and duration > 0
         chapters = tuple(
@@ -270,22 +268,22 @@ class PageDownloader:
         )
 
     async def audio(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
-        """The sound of what a page shows, as a file that was sent."""
+        """Download the audio of a page into a draft, as an upload."""
         async with self.downloaded(url, "audio", sink) as found:
             size_bytes = found.files[-1].stat().st_size
             draft = sink.draft(size_bytes)
             drafts.append(draft)
             found.files[-1].rename(draft.path)
-        sink.log(f"fetched {size_bytes} bytes from the page")
+        sink.log(f"downloaded {size_bytes} bytes from the page")
         name = f"{found.title or 'audio'}{found.files[-1].suffix}"
         return Upload(draft.path, name, "", size_bytes)
 
 
 def plain(url: str) -> str:
-    """An address, or a search, without the fragment that yt-dlp would take for its own words.
+    """Remove a fragment that yt-dlp would interpret as its internal data from a URL or search.
 
-    By such it tells itself what to ask with, as another site's name for ``Referer``. Fragments of
-    other kinds are left: some sites have the name of what they show there.
+    With such fragments yt-dlp passes request options to itself, such as a ``Referer``. Other
+    fragments stay: some sites identify their media by the fragment.
 
     Example:
         >>> from polymux.downloads.downloader import plain
@@ -293,7 +291,7 @@ def plain(url: str) -> str:
         ('http://a.example/', 'http://a.example/#/show/1')
     """
     before, mark, fragments = url.partition("#")
-    # Whitespace within is left out by parsers of addresses.
+    # yt-dlp ignores whitespace inside URLs.
     return before if mark and _OWN_WORDS in "".join(fragments.split()) else url
 
 

@@ -1,7 +1,7 @@
-"""The downloader's process: yt-dlp, told what to do by data alone.
+"""The downloader's process: runs yt-dlp with fixed options.
 
-No options, configuration, plugins, cookies or credentials of anybody but the operator's reach it;
-it writes into one folder, and its only way out is the proxy of `polymux.downloads.proxy`.
+The process gets no options, configuration, plugins, cookies or credentials except the operator's.
+It writes into one folder, and its only network access is the proxy of `polymux.downloads.proxy`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
     from polymux.engines.base import EngineSink, Request, Token
 
-#: What the server asks this engine for; no operation of the interface has such a name.
+#: Internal operation between server and process; not part of the polymux API.
 FETCH_PAGE = "fetch_page"
-#: What is fetched of a page: `contracts.md` 11, for a height that players know.
+#: yt-dlp format selectors (`contracts.md` 11).
 VIDEO = "bv*+ba/b"
 AUDIO = "ba/b"
 _SOCKET_S = 20.0
 _RETRIES = 2
 _MAX_CHAPTERS = 500
-#: Of a page's pictures, that are looked at; those that players show are few.
+#: Maximum number of a page's images to try; few have a format that players show.
 _MAX_IMAGES = 4
 _MAX_IMAGE_BYTES = 5 << 20
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -47,42 +47,43 @@ _GONE = re.compile(
     r"no longer available|does not exist",
     re.IGNORECASE,
 )
-#: What yt-dlp would leave to ffmpeg are lists whose parts are encrypted one sample at a time.
+#: yt-dlp passes playlists with sample encryption to ffmpeg, which is not available here.
 _LOCKED = re.compile("DRM protected|m3u8 download detected but ffmpeg")
 _OF_NO_WEB = re.compile(r"file:// URLs are disabled|enable-file-urls|No connection adapters")
 _NO_MEDIA = re.compile("Unsupported URL|No video formats")
-#: Advice to whoever runs yt-dlp, which is none for callers.
+#: Advice for people who run yt-dlp themselves; hidden from clients.
 _TO_OPERATORS = re.compile(r"ffmpeg|--\w|No connection adapters")
-#: What sites say: the failure that it is, with its status, its code and its words.
+#: Pattern of yt-dlp's message, and the error class, status, code and message that replace it.
 _REASONS = (
-    (_GONE, errors.NotFoundError, 404, "gone", "it is not there"),
-    (_LOCKED, errors.UnprocessableEntityError, 422, "encrypted", "it is protected against copies"),
-    (_OF_NO_WEB, errors.BadRequestError, 400, "url_refused", "it leads to what is not of the web"),
-    (_NO_MEDIA, errors.APIStatusError, 415, "unsupported_media", "there is no media on this page"),
+    (_GONE, errors.NotFoundError, 404, "gone", "the media was not found"),
+    (_LOCKED, errors.UnprocessableEntityError, 422, "encrypted", "the media is copy-protected"),
+    (_OF_NO_WEB, errors.BadRequestError, 400, "url_refused", "not an HTTP URL"),
+    (_NO_MEDIA, errors.APIStatusError, 415, "unsupported_media", "the page contains no media"),
 )
 
 
 class DownloadEngine(Engine):
-    """Fetches what a page shows into files."""
+    """Downloads the media of one page into files."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Loads yt-dlp: ``proxy``, ``folder``, ``cookies``, ``max_bytes``, ``max_s``.
+        """Load yt-dlp with the options ``proxy``, ``folder``, ``cookies``, ``max_bytes``,
+        ``max_s``.
 
-        ``certificates`` is a file of those that sites are trusted by; else the package's own.
+        ``certificates`` is a file of trusted certificates. Default: those of yt-dlp.
         """
         self._library = loaded_library(options)
         self._options = options
         return {"version": self._library.version.__version__}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        """Fetches ``url``: ``kind`` ``"video"``, ``"audio"`` or ``"captions"``; best of ``height``.
+        """Download ``url``: ``kind`` ``"video"``, ``"audio"`` or ``"captions"``.
 
-        With ``cover`` also the picture that stands for it.
+        ``height`` limits the height in lines; ``cover`` also downloads the cover image.
 
         Returns:
-            ``files`` (names in the folder, the picture's first), ``title``, ``tags``,
-            ``duration_s``, ``chapters``, ``captions`` (their language; empty where the file is none
-            of those) and ``cover`` (a name in the folder; empty where there is none).
+            ``files`` (names in the folder, video before audio), ``title``, ``tags``,
+            ``duration_s``, ``chapters``, ``captions`` (their language, or empty for media files)
+            and ``cover`` (a name in the folder, or empty).
         """
         try:
             return self._fetch(request.values, sink, token)
@@ -90,8 +91,8 @@ class DownloadEngine(Engine):
             token.check()
             raise _failure(error) from None
         except MemoryError:
-            pass  # Not told of here: what it holds is given back when this is left.
-        raise site_failed("what the site sends takes more memory than a download may")
+            pass  # Leave the handler first: it keeps the memory of the traceback in use.
+        raise site_failed("the site's data is too large for the memory limit of a download")
 
     def _fetch(self, values: Mapping[str, Any], sink: EngineSink, token: Token) -> Output:
         watch = _Watch(sink, token, int(self._options["max_bytes"]))
@@ -110,9 +111,9 @@ class DownloadEngine(Engine):
     def _fetch_media(
         self, library: Any, info: dict[str, Any], watch: _Watch, token: Token
     ) -> list[str]:
-        """Names of the files: of the picture's and the sound's, or of one with both."""
+        """Download the media; returns one file name, or video and audio file names in order."""
         whole = {name: value for name, value in info.items() if name != "requested_formats"}
-        # All are looked at before one comes: sound may be live where the picture is not.
+        # Check all parts first: audio may be live while video is not.
         wanted = [
             self._looked_at(library, info, whole | one)
             for one in info.get("requested_formats") or [info]
@@ -129,9 +130,9 @@ class DownloadEngine(Engine):
     def _fetch_captions(
         self, library: Any, info: dict[str, Any], sink: EngineSink, token: Token
     ) -> tuple[str, list[str]] | None:
-        """Their language and file; None where there are none, or none that say anything.
+        """Return language and file of the captions, or None if there are no usable captions.
 
-        A page that names captions which are not there has a video nevertheless.
+        Unavailable captions are not an error: the page still has a video.
         """
         found = chosen_captions(info)
         if found is None:
@@ -145,24 +146,24 @@ class DownloadEngine(Engine):
                 self._fetch_part(library, self._looked_at(library, info, part), name, subtitle=True)
             if says_anything(Path(self._options["folder"]) / name):
                 return language, [name]
-            sink.log("the video's captions say nothing that can be read")
+            sink.log("the video's captions contain no text")
         except errors.RequestTooLargeError:
             raise
         except self._captions_errors as error:
             token.check()
-            sink.log(f"the video's captions cannot be fetched: {_told(error)}")
+            sink.log(f"cannot download the video's captions: {_told(error)}")
         return None
 
     @property
     def _captions_errors(self) -> tuple[type[Exception], ...]:
-        """What captions fail with that are not there, or none: yt-dlp joins their parts itself."""
+        """Errors of missing or invalid captions; yt-dlp joins their segments itself."""
         site = self._library.utils.YoutubeDLError, self._library.webvtt.ParseError
         return errors.APIStatusError, OSError, ValueError, *site
 
     def _looked_at(
         self, library: Any, info: dict[str, Any], part: dict[str, Any]
     ) -> dict[str, Any]:
-        """A part with all that it is asked for by; see `polymux.downloads.ytdlp.finished`."""
+        """Return a part that is ready to download; see `polymux.downloads.ytdlp.finished`."""
         told = dict(part)
         told.setdefault("http_headers", info.get("http_headers") or {})
         if asks_as_browser(library):
@@ -172,12 +173,12 @@ class DownloadEngine(Engine):
     def _fetch_part(self, library: Any, part: dict[str, Any], name: str, *, subtitle: bool) -> None:
         path = Path(self._options["folder"]) / name
         succeeded, _ = library.dl(str(path), part | {"filepath": str(path)}, subtitle=subtitle)
-        # Of captions that come as a list of parts yt-dlp says nothing: the file alone tells.
+        # For segmented captions yt-dlp reports no success: check the file.
         if not (succeeded or subtitle) or not path.is_file():
-            raise site_failed("the page's media cannot be fetched")
+            raise site_failed("cannot download the page's media")
 
     def _fetch_cover(self, library: Any, info: Mapping[str, Any], token: Token) -> str:
-        """The name of the best picture that players show; without one music is music still."""
+        """Download the best image in a format that players show; returns its name, or empty."""
         known = [one for one in info.get("thumbnails") or () if isinstance(one, dict)]
         for one in known[: -_MAX_IMAGES - 1 : -1]:
             token.check()
@@ -237,13 +238,13 @@ class DownloadEngine(Engine):
         if isinstance(duration, (int, float)) and duration > max_s:
             raise status_error(
                 errors.RequestTooLargeError,
-                f"this lasts {duration:.0f} s, and {max_s:.0f} s are taken",
+                f"the media is too long (got {duration:.0f} s, allowed {max_s:.0f} s)",
                 param="url",
             )
 
 
 class _Watch:
-    """What a download costs, and who has asked for its end."""
+    """Enforces the size limit and cancellation during a download, and reports progress."""
 
     def __init__(self, sink: EngineSink, token: Token, max_bytes: int) -> None:
         self._sink = sink
@@ -254,7 +255,7 @@ class _Watch:
         self.done_parts = 0
 
     def take(self, told: Mapping[str, Any]) -> None:
-        """yt-dlp's progress hook."""
+        """Handle yt-dlp's progress hook."""
         if self._token.cancelled:
             raise Cancelled
         done = int(told.get("downloaded_bytes") or 0)
@@ -262,7 +263,7 @@ class _Watch:
         if sum(self._bytes.values()) > self._max_bytes:
             raise status_error(
                 errors.RequestTooLargeError,
-                f"this is longer than the {self._max_bytes} bytes that are taken",
+                f"the download is too large (allowed {self._max_bytes} bytes)",
                 param="url",
             )
         total = told.get("total_bytes") or told.get("total_bytes_estimate")
@@ -271,26 +272,25 @@ class _Watch:
 
 
 class _Logger:
-    """yt-dlp's words; its warnings are the job's."""
+    """Adds yt-dlp's warnings to the job's log."""
 
     def __init__(self, sink: EngineSink) -> None:
         self._sink = sink
 
     def debug(self, message: str) -> None:
-        """Told to nobody."""
+        """Ignore debug messages."""
 
     info = debug
 
     def warning(self, message: str) -> None:
-        """A line of the job's log."""
         self._sink.log(shortened(printable(_plain(message)), 300))
 
     def error(self, message: str) -> None:
-        """Raised as well."""
+        """Ignore: yt-dlp also raises the error."""
 
 
 def _described(info: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page says of what it shows; words of strangers, made short and plain."""
+    """Return the page's metadata: untrusted text, shortened and without control characters."""
     chapters = [
         (
             float(one.get("start_time") or 0.0),
@@ -308,7 +308,7 @@ def _described(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tags_of(info: Mapping[str, Any]) -> dict[str, str]:
-    """What a page says of a recording, as tags; of a page without an artist its uploader.
+    """Return the metadata of a recording as tags. Without an artist, uses the uploader.
 
     Example:
         >>> tags_of({"title": "Blue Danube (live)", "track": "Blue Danube", "release_year": 1867})
@@ -318,7 +318,7 @@ def tags_of(info: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(artists, (list, tuple)):
         artists = ", ".join(str(one) for one in artists)
     if not artists and info.get("extractor_key") != "Generic":
-        # Of pages that nobody has described it is their site.
+        # For sites without their own extractor the uploader is the site.
         artists = info.get("uploader")
     found = {
         "title": info.get("track") or info.get("title"),
@@ -330,19 +330,19 @@ def tags_of(info: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _one(info: Any) -> dict[str, Any]:
-    """What the page shows: of a list, the first. NotFoundError where that is nothing."""
+    """Return the page's media: of a playlist the first. Raises NotFoundError without media."""
     while isinstance(info, dict) and "entries" in info:
         info = next((one for one in info["entries"] or () if one), None)
     if not isinstance(info, dict):
-        raise status_error(errors.NotFoundError, "nothing was found", code="no_result")
+        raise status_error(errors.NotFoundError, "no result found", code="no_result")
     return info
 
 
 def _order(height: int | None) -> list[str]:
-    """What makes a video's format better than another: its size, then that it plays everywhere.
+    """Return yt-dlp's sort order for video formats: size first, then compatibility.
 
-    `res` is the smaller side: the best not above the height, else the least above it. Sound alone
-    goes by yt-dlp's own order, as it is converted whatever it is.
+    `res` is the smaller side: prefers the best up to the height, else the smallest above it. Audio
+    alone uses yt-dlp's order because it is converted anyway.
     """
     return [f"res:{height}" if height else "res", "vcodec:h264", "acodec:aac"]
 
@@ -357,13 +357,13 @@ def _plain(text: str) -> str:
 
 
 def _told(error: Exception) -> str:
-    """A reason as people read it."""
+    """Return the reason without control characters, shortened for people."""
     reason = _plain(str(error)).partition("; please report this")[0]
     return shortened(printable(reason), 300)
 
 
 def _failure(error: Any) -> errors.PolymuxError:
-    """A failure with the site's reason."""
+    """Convert a yt-dlp error to an API error that contains the site's reason."""
     info = getattr(error, "exc_info", None)
     inner = info[1] if isinstance(info, tuple) else None
     while inner is not None:
@@ -377,4 +377,4 @@ def _failure(error: Any) -> errors.PolymuxError:
         if pattern.search(reason):
             told = words if _TO_OPERATORS.search(reason) else f"{words}: {reason}"
             return status_error(kind, told, code=code, status=status, param="url")
-    return site_failed(f"the site does not give it: {reason}")
+    return site_failed(f"the site did not provide the media: {reason}")

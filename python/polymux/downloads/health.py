@@ -1,4 +1,4 @@
-"""What `polymux doctor` says of downloads."""
+"""The download checks of `polymux doctor`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 from polymux.engines.process import egress, sandbox
 
-#: Sites change, and yt-dlp with them: what is older fails at more of them every week.
+#: Sites change and yt-dlp follows: older versions fail at more sites every week.
 _OLD_DAYS = 60
 _REMEDY = "pip install --upgrade 'polymux[download]'"
 
 
 def downloads(today: datetime.date | None = None) -> dict[str, Any]:
-    """Whether pages can be read, how old what reads them is, and what bounds it.
+    """Check whether downloads work, the age of yt-dlp, and how the network is restricted.
 
     Returns:
-        ``ok``, ``version``, ``age_days``, ``old``, ``browsers`` (whether curl-cffi is there, by
-        which sites are asked that let nothing but browsers through), ``javascript`` (whether deno
-        is there, which some sites need), ``way_out`` (what keeps it to its only one:
-        ``"network namespace"``, ``"ports"`` where Landlock bounds those of TCP and nothing else,
-        ``"open"`` where nothing does, None where nobody could find out) and ``remedy``.
+        ``ok``, ``version``, ``age_days``, ``old``, ``browsers`` (whether curl-cffi is installed,
+        for sites that accept only browsers), ``javascript`` (whether deno is installed, which some
+        sites need), ``way_out`` (what restricts the process to its proxy:
+        ``"network namespace"``, ``"ports"`` if Landlock restricts only TCP ports, ``"open"`` if
+        nothing does, None if unknown) and ``remedy``.
     """
     version = _version("yt-dlp")
     age_days = None if version is None else _age_days(version, today or datetime.date.today())
@@ -47,7 +47,7 @@ def _version(package: str) -> str | None:
 
 
 def _age_days(version: str, today: datetime.date) -> int | None:
-    """Its versions are days."""
+    """Return the age of a version; yt-dlp versions are dates."""
     matched = re.match(r"(\d{4})\.(\d{1,2})\.(\d{1,2})", version)
     with suppress(ValueError):
         if matched is not None:
@@ -67,28 +67,28 @@ def _way_out() -> str | None:
 
 
 _WAYS_OUT = {
-    "network namespace": "ok       one way out for downloads: a network namespace of their own",
-    "ports": "partly   one way out for downloads: this machine lets no process leave the network; "
-    "Landlock bounds the ports of TCP, and nothing else",
-    "open": "absent   one way out for downloads, enforced: this machine lets no process leave the "
-    "network, and has no Landlock that bounds ports (Linux 6.7)",
+    "network namespace": "ok       network restriction of downloads: separate network namespace",
+    "ports": "partly   network restriction of downloads: network namespaces are not available on "
+    "this machine; Landlock restricts only TCP ports",
+    "open": "absent   network restriction of downloads: this machine has neither network "
+    "namespaces nor Landlock with port restriction (Linux 6.7)",
 }
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """The same for people."""
+    """Format the result of `downloads` for people."""
     if not found["ok"]:
-        return [f"absent   downloads from pages ('{found['remedy']}')"]
-    words = [f"ok       downloads from pages, by yt-dlp {found['version']}"]
+        return [f"absent   downloads from web pages ('{found['remedy']}')"]
+    words = [f"ok       downloads from web pages, with yt-dlp {found['version']}"]
     if found["old"]:
         words.append(
-            f"old      yt-dlp is {found['age_days']} days old, and sites change: "
+            f"old      yt-dlp is {found['age_days']} days old and may fail on changed sites: "
             f"'{found['remedy']}'"
         )
     if not found["javascript"]:
-        words.append(f"absent   deno, without which some sites give nothing ('{found['remedy']}')")
+        words.append(f"absent   deno, which some sites require ('{found['remedy']}')")
     if not found["browsers"]:
-        words.append(f"absent   curl-cffi, without which some sites refuse ('{found['remedy']}')")
+        words.append(f"absent   curl-cffi, which some sites require ('{found['remedy']}')")
     if found["way_out"] is not None:
         words.append(_WAYS_OUT[found["way_out"]])
     return words

@@ -1,7 +1,7 @@
-"""The one way out of a downloader's process: a forward proxy that asks the guard for everything.
+"""The SSRF-checking forward proxy: the only network access of a downloader's process.
 
-A downloader follows whatever a page says. Here each of its connections is judged like a URL of a
-stranger (`polymux.fetch.fetcher`), made to the judged addresses alone, and counted.
+A downloader follows any URL in a page. The proxy checks each connection like an untrusted URL
+(`polymux.fetch.fetcher`), connects only to the validated addresses, and counts the bytes.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _CONNECT_S = 10.0
 _PIECE_BYTES = 64 << 10
 _MAX_CONNECTIONS = 64
 _FORBIDDEN = 403
-#: Of a name that is judged.
+#: Limits of the DNS lookup of a checked host.
 LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
-#: Of a connection to the proxy itself: never handed on (RFC 9110, 7.6.1).
+#: Hop-by-hop fields, which a proxy must not forward (RFC 9110, 7.6.1).
 _HOP_FIELDS = frozenset(
     (b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"upgrade", b"te")
 )
 
 
 class _RefusedError(Exception):
-    """A request that is answered by a status, and goes nowhere."""
+    """The proxy answers the request with this status and does not forward it."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -47,21 +47,21 @@ class _RefusedError(Exception):
 
 
 class GuardedProxy:
-    """A forward proxy of HTTP and CONNECT (RFC 9110, 9.3.6) for one downloader.
+    """A forward proxy for HTTP and CONNECT (RFC 9110, 9.3.6), used by one downloader.
 
-    Belongs to one event loop. It listens on a Unix socket, and on loopback for whoever has its
-    password, as other accounts of this machine can reach that.
+    Belongs to one event loop. It listens on a Unix socket, and on loopback with a password, because
+    other accounts of this machine can connect to loopback.
 
     Args:
-        policy: What may be reached beyond the public Internet.
-        max_bytes: Received in all; what comes then is cut off.
-        idle_s: A connection on which nothing moves for so long is ended. Default: 60.
+        policy: Allowed hosts beyond the public Internet.
+        max_bytes: Maximum number of bytes received in total; the proxy stops there.
+        idle_s: Close a connection without traffic after this time. Default: 60.
         upstream_proxy: The operator's proxy, through which validated addresses are reached.
-            Default: none.
+            Default: connect directly.
 
     Attributes:
-        refusals: What was refused, for people, without addresses; the first 20.
-        received_bytes: So far.
+        refusals: The first 20 reasons for rejected connections, for people, without URLs.
+        received_bytes: Number of bytes received so far.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class GuardedProxy:
 
     @property
     def url(self) -> str:
-        """Its address on loopback, password included: a secret."""
+        """Proxy URL on loopback, including the password: a secret."""
         return f"http://polymux:{self._password}@127.0.0.1:{self.port}"
 
     async def start(self, socket_path: Path) -> None:
-        """Listens on loopback and on a Unix socket in a folder that is nobody else's."""
+        """Listen on loopback and on a Unix socket in a private folder."""
         on_socket = await asyncio.start_unix_server(
             lambda reader, writer: self._serve(reader, writer, trusted=True),
             socket_path,
@@ -136,7 +136,7 @@ class GuardedProxy:
                 writer.write(_answer(refused.status, str(refused)))
                 await asyncio.wait_for(writer.drain(), _HEAD_S)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # Whoever is at the other end sees that it is over.
+            pass  # The connection is closed, and the peer notices that.
         finally:
             self._open -= 1
             self._running.discard(task)
@@ -150,13 +150,13 @@ class GuardedProxy:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_S)
         except asyncio.LimitOverrunError:
-            raise _RefusedError(431, "the head is too long") from None
+            raise _RefusedError(431, "the request header is too large") from None
         first, *lines = head[:-4].split(b"\r\n")
         words = first.split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            raise _RefusedError(400, "no request of HTTP/1.1")
+            raise _RefusedError(400, "invalid HTTP/1.1 request")
         if not trusted and not self._has_password(lines):
-            raise _RefusedError(407, "the password is wrong")
+            raise _RefusedError(407, "missing or invalid proxy password")
         method, target = words[0], words[1].decode("latin-1")
         is_tunnel = method == b"CONNECT"
         there = await self._connected(f"https://{target}/" if is_tunnel else target)
@@ -178,7 +178,7 @@ class GuardedProxy:
         return False
 
     async def _connected(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to where a URL leads, if it may."""
+        """Check a URL and connect to its host."""
         try:
             found = await ajudged(url, policy=self._policy, limits=LOOK_UP)
         except errors.URLRefusedError as error:
@@ -186,11 +186,11 @@ class GuardedProxy:
                 self.refusals.append(str(error))
             raise _RefusedError(_FORBIDDEN, str(error)) from None
         except errors.PolymuxError:
-            raise _RefusedError(502, "the host's address is not known") from None
+            raise _RefusedError(502, "cannot resolve the host name") from None
         for address in found.addresses:
             with suppress(OSError, TimeoutError):
                 return await asyncio.wait_for(self._connect(address, found.port), _CONNECT_S)
-        raise _RefusedError(502, "nobody takes the connection")
+        raise _RefusedError(502, "cannot connect to the host")
 
     async def _exchange(
         self,
@@ -199,10 +199,10 @@ class GuardedProxy:
         *,
         is_tunnel: bool,
     ) -> None:
-        """Hands bytes on both ways until one side is through, or nothing moves any more.
+        """Forward bytes in both directions until one side closes or `idle_s` passes.
 
         Raises:
-            _RefusedError: What answers speaks no HTTP.
+            _RefusedError: The server's response is not HTTP.
         """
         moved = asyncio.Event()
         back = self._pump if is_tunnel else self._answer_and_pump
@@ -236,9 +236,9 @@ class GuardedProxy:
         *,
         counted: bool,
     ) -> None:
-        """Hands on an answer whose connection takes no other request, whatever its server says.
+        """Forward a response with ``Connection: close``, whatever the server sent.
 
-        The next request may be for another host, and would be this one's.
+        The client might send its next request, for another host, on the same connection.
         """
         async for head in _heads(source):
             if self._is_too_much(head):
@@ -264,13 +264,13 @@ class GuardedProxy:
             sink.write_eof()
 
     def _is_too_much(self, received: bytes) -> bool:
-        """Counts what came; of the heads of answers too, of which redirects can be nothing but."""
+        """Count received bytes, including headers: redirects may consist of nothing else."""
         self.received_bytes += len(received)
         return self.received_bytes > self._max_bytes
 
 
 def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:
-    """The request as its server gets it: its own target, one request for the connection."""
+    """Build the request for the origin server: origin-form target, one request per connection."""
     split = urlsplit(target)
     path = (split.path or "/") + (f"?{split.query}" if split.query else "")
     first = b" ".join((method, path.encode("latin-1"), b"HTTP/1.1"))
@@ -278,7 +278,7 @@ def _forwarded(method: bytes, target: str, lines: list[bytes]) -> bytes:
 
 
 async def _heads(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The heads of an answer, those that only inform before the last; each says that it closes."""
+    """Yield the headers of a response, including 1xx responses, with ``Connection: close``."""
     left_bytes = _MAX_HEAD_BYTES
     while True:
         lines = []
@@ -290,23 +290,23 @@ async def _heads(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
             lines = []
         words = lines[0].split(b" ") if lines and left_bytes >= 0 else []
         if len(words) < 2 or not words[0].startswith(b"HTTP/1."):
-            raise _RefusedError(502, "the host gives no answer of HTTP")
+            raise _RefusedError(502, "the host's response is not HTTP")
         yield b"\r\n".join([lines[0], *_kept(lines[1:]), b"Connection: close", b"", b""])
         if not words[1].startswith(b"1") or words[1] == b"101":
             return
 
 
 def _kept(lines: list[bytes]) -> list[bytes]:
-    """Fields without those that are of one connection alone."""
+    """Remove hop-by-hop fields."""
     return [one for one in lines if one.partition(b":")[0].strip().lower() not in _HOP_FIELDS]
 
 
 def _answer(status: int, words: str) -> bytes:
     body = f"{words}\n".encode("utf-8", "replace")
-    # Callers are told the reason of a status; words about an address may have anything in them.
+    # Clients see the reason phrase of a status, so it must not contain text from a URL.
     reason = "Refused" if status == _FORBIDDEN else words
     return (
-        # By RFC 9209 whoever asks can tell this from an answer of the host.
+        # Proxy-Status (RFC 9209) distinguishes this from a response of the host.
         f"HTTP/1.1 {status} {reason}\r\nProxy-Status: polymux\r\n"
         "Content-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"

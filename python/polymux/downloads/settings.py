@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: yt-dlp's own search; another is the address of a page that shows what was found.
+#: yt-dlp's search; the alternative is the URL of a page with search results.
 YOUTUBE_SEARCH = "ytsearch1:{query}"
-#: What yt-dlp calls its searches, and addresses whose host no query can name.
+#: Prefixes of yt-dlp searches, and URLs whose host a query cannot change.
 _SEARCH = re.compile(r"(?:[a-z]*search[a-z]*|prxstories|prxseries)(?:[0-9]+|all)?:")
 _ADDRESS = re.compile(r"https?://[^/?#{}\\\s]+[/?]", re.IGNORECASE)
 
@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r"https?://[^/?#{}\\\s]+[/?]", re.IGNORECASE)
 @renamed_arguments(most_bytes="max_bytes", slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class DownloadSettings:
-    """Downloads from web pages by yt-dlp.
+    """Downloads from web pages with yt-dlp.
 
     Attributes:
         enabled: Whether downloads are on. Default: if yt-dlp is installed.
@@ -43,7 +43,7 @@ class DownloadSettings:
             password. Default: none.
 
     Raises:
-        InvalidRequestError: A value is not accepted.
+        InvalidRequestError: A value is invalid.
     """
 
     enabled: bool | None = None
@@ -59,14 +59,13 @@ class DownloadSettings:
         check(self)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
         before, *rest = self.music_search.split("{query}")
         if len(rest) != 1:
-            yield "music_search: must have {query} in it, once"
+            yield "music_search: must contain {query} exactly once"
         elif not (_SEARCH.match(before) or _ADDRESS.match(before)):
             yield (
-                "music_search: must be one of yt-dlp's searches, such as ytsearch1:{query}, or the "
-                "URL of a page, with {query} behind its host"
+                "music_search: must be a yt-dlp search, such as ytsearch1:{query}, or the URL of a "
+                "page with {query} after its host"
             )
         if self.proxy is not None and self.proxy_environment is not None:
             yield "proxy and proxy_environment must not be used together"
@@ -77,10 +76,10 @@ class DownloadSettings:
             )
 
     def search(self, query: str) -> tuple[str, bool]:
-        """What is opened for a query, and whether that is an address.
+        """Return the URL or yt-dlp search for a query, and whether it is a URL.
 
-        In an address the query's letters are encoded. A search of yt-dlp's takes them as they are:
-        it is its name that says what it is, whatever the query looks like.
+        In a URL the query is percent-encoded. In a yt-dlp search the query stays as entered: the
+        prefix marks it as a search even if the query looks like a URL.
 
         Example:
             >>> from polymux.downloads.settings import DownloadSettings
@@ -92,11 +91,11 @@ class DownloadSettings:
         return self.music_search.replace("{query}", told), is_address
 
     def upstream_proxy(self) -> UpstreamProxy | None:
-        """The operator's proxy; None where there is none.
+        """Return the operator's proxy, or None if not configured.
 
         Raises:
-            InvalidRequestError: The variable that it should be in has none; the error does not tell
-                what is there.
+            InvalidRequestError: The environment variable is missing or not a valid proxy URL; the
+                error does not contain its value.
         """
         if self.proxy_environment is not None:
             found = os.environ.get(self.proxy_environment, "")

@@ -1,4 +1,4 @@
-"""The operator's own proxy, behind the guard: what was judged is reached by way of it."""
+"""The operator's proxy: connects to addresses that passed SSRF protection."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ _OK = (b"HTTP/1.0 2", b"HTTP/1.1 2")
 
 
 class UpstreamProxy(NamedTuple):
-    """A forward proxy of HTTP that lets CONNECT through (RFC 9110, 9.3.6).
+    """An HTTP forward proxy that supports CONNECT (RFC 9110, 9.3.6).
 
-    It is told the judged address and no name: it could not be led elsewhere by its own name server.
-    So it must let ports through by address, for sites without TLS port 80 too.
+    polymux sends it the validated IP address, so its DNS cannot redirect the connection. It must
+    allow CONNECT to IP addresses, including port 80 for sites without TLS.
 
     Attributes:
-        host: Its name or address; the operator's word, so not judged.
-        port: Its port.
-        login: For ``Proxy-Authorization: Basic``, in base64; empty for none. A secret.
+        host: Host name or address; not checked because the operator configured it.
+        login: Base64 value for ``Proxy-Authorization: Basic``; empty for none. A secret.
     """
 
     host: str
@@ -36,10 +35,10 @@ class UpstreamProxy(NamedTuple):
 
     @classmethod
     def of(cls, url: str) -> UpstreamProxy:
-        """Of an address such as ``http://user:password@proxy.example:3128``.
+        """Parse a URL such as ``http://user:password@proxy.example:3128``.
 
         Raises:
-            InvalidRequestError: It is none; the error does not repeat it.
+            InvalidRequestError: The URL is invalid; the error does not repeat it.
 
         Example:
             >>> from polymux.downloads.upstream_proxy import UpstreamProxy
@@ -54,7 +53,7 @@ class UpstreamProxy(NamedTuple):
         plain = url.isascii() and url.isprintable() and " " not in url
         more = parts.path not in ("", "/") or parts.query or parts.fragment
         if not plain or parts.scheme != "http" or not parts.hostname or more:
-            raise InvalidRequestError("must be as http://proxy.example:3128")
+            raise InvalidRequestError("invalid proxy URL (expected http://proxy.example:3128)")
         login = ""
         if parts.username is not None:
             name, password = unquote(parts.username), unquote(parts.password or "")
@@ -65,14 +64,13 @@ class UpstreamProxy(NamedTuple):
     async def connection(
         self, address: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to an address by way of the proxy.
+        """Connect to an address through the proxy.
 
         Args:
-            address: As text, IPv6 without brackets.
-            port: There.
+            address: IP address; IPv6 without brackets.
 
         Raises:
-            OSError: The proxy is not there, or lets nothing through.
+            OSError: The proxy is unreachable or rejects the connection.
         """
         place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
@@ -83,10 +81,10 @@ class UpstreamProxy(NamedTuple):
             writer.write("\r\n".join([*lines, "", ""]).encode("ascii"))
             head = await reader.readuntil(b"\r\n\r\n")
             if not head.startswith(_OK):
-                raise ConnectionRefusedError("the proxy lets nothing through")  # noqa: TRY301
+                raise ConnectionRefusedError("the proxy rejected CONNECT")  # noqa: TRY301
         except BaseException as error:
             writer.close()
             if isinstance(error, (asyncio.IncompleteReadError, asyncio.LimitOverrunError)):
-                raise ConnectionResetError("the proxy gives no answer") from None
+                raise ConnectionResetError("the proxy sent no valid response") from None
             raise
         return reader, writer

@@ -1,4 +1,4 @@
-"""Files that lie at addresses, brought here: as if they had been sent."""
+"""URL inputs: download a URL and use it like an uploaded file."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
     from polymux.service.temporary_files import TempFile
 
-#: Of a job's progress, what bringing its file is.
+#: Share of the download in a job's progress.
 _SHARE = 0.3
 _LOOKED_AT_BYTES = 64 << 10
-#: How pages and lists of parts begin, whatever their first element is, which may be a comment. All
-#: else is for the media engine to judge: no container of media begins so.
+#: Beginnings of web pages and playlists. The media engine judges all other files: no media
+#: container begins like this.
 _PAGES = (b"<", b"#extm3u")
-#: Of a page that begins with text, as where a program says something before it.
+#: Finds a page after leading text, such as output of a script before it.
 _PAGE_TAG = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|script)[\s>]")
-#: What sites answer whom they do not know, or ask from where they let few in. Pages are asked for
-#: with the operator's cookies, by the operator's proxy, and as by a browser where that is wanted.
+#: Statuses for unauthenticated clients and blocked networks. The page downloader may succeed: it
+#: uses the operator's cookies and proxy, and imitates a browser if necessary.
 _NOT_FOR_EVERYBODY = (401, 403, 429)
-#: Of the reader of pages, what says no more than the fetch before it.
+#: Codes of the page downloader that tell less than the error of the fetch before it.
 _NO_BETTER = ("upstream_failed", "unsupported_media")
 
 
 class RefusedAddressError(errors.URLRefusedError, errors.BadRequestError):
-    """An address of a request that leads where it may not, with the field that it came in."""
+    """A URL in a request is not allowed; contains the field's name."""
 
 
 class UrlFetcher:
-    """Fetches what strangers name, so many at once.
+    """Downloads untrusted URLs, with a limit of concurrent downloads.
 
     Args:
-        policy: What may be fetched beyond the public Internet.
-        max_bytes: Longest file.
-        total_s: Longest time for one.
-        at_once: How many; others wait.
-        pages: For what turns out to be a page. Default: pages are refused.
+        policy: Allowed hosts beyond the public Internet.
+        max_bytes: Maximum size of a file.
+        total_s: Maximum time for one file.
+        at_once: Maximum number of concurrent downloads; others wait.
+        pages: Downloads media from web pages. Default: reject web pages.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class UrlFetcher:
         self._pages = pages
 
     async def fetch(self, url: str, sink: ProgressSink, drafts: list[TempFile]) -> Upload:
-        """The file at an address, or the sound of the page there.
+        """Download a file, or the audio of a web page.
 
         Args:
-            url: As it was asked for.
-            sink: For progress, and room.
-            drafts: What was made is added, for whoever asks to discard.
+            url: As the client sent it.
+            sink: Receives progress and provides drafts.
+            drafts: Receives all drafts created here; the caller must discard them.
 
         Raises:
-            URLRefusedError: It leads where it may not.
-            APIStatusError: There is nothing, too much, or nobody answers.
+            URLRefusedError: The URL is not allowed.
+            APIStatusError: The file is missing or too large, or the server failed.
         """
         async with self._places:
             draft = sink.draft(0)
@@ -94,14 +94,14 @@ class UrlFetcher:
             elif is_page(await asyncio.to_thread(_start, draft)):
                 first = None
             else:
-                sink.log(f"fetched {fetched.body_bytes} bytes from the address")
+                sink.log(f"downloaded {fetched.body_bytes} bytes from the URL")
                 name = _name_of(fetched)
                 return Upload(draft.path, name, fetched.content_type, fetched.body_bytes)
         if self._pages is None:
             raise status_error(
                 errors.APIStatusError,
-                "there is a page at this address, and no media file: pages are read where "
-                "polymux[download] is installed",
+                "url: not a media file but a web page, which is not supported on this server. The "
+                "operator can install polymux[download]",
                 code="unsupported_media",
                 status=415,
                 param="url",
@@ -111,17 +111,17 @@ class UrlFetcher:
             return await self._pages.audio(url, sink, drafts)
         except errors.APIStatusError as error:
             if first is not None and error.code in _NO_BETTER:
-                sink.log(f"as a page it cannot be read either: {error}")
+                sink.log(f"the URL is not readable as a web page either: {error}")
                 raise first from None
             raise
 
     async def _fetched(
         self, url: str, draft: TempFile, sink: ProgressSink
     ) -> Fetched | errors.PolymuxError:
-        """What lies there; or a failure that the reader of pages may not meet with.
+        """Download the URL; returns an error that the page downloader may avoid.
 
         Raises:
-            PolymuxError: Any other.
+            PolymuxError: Any other error.
         """
         loop = asyncio.get_running_loop()
 
@@ -151,39 +151,39 @@ class UrlFetcher:
 
 
 def failure_of(error: errors.PolymuxError) -> errors.PolymuxError:
-    """A fetch's failure, as whoever named the address is told (`contracts.md` G.1)."""
+    """Convert an error of a fetch to the API error for the client (`contracts.md` G.1)."""
     if isinstance(error, errors.AnswerTooLargeError):
         return status_error(
-            errors.RequestTooLargeError, f"what lies at the address is too large: {error}",
+            errors.RequestTooLargeError, f"the file at the URL is too large: {error}",
             param="url",
         )  # fmt: skip
     if isinstance(error, errors.RequestTimeoutError):
-        return _upstream("the address did not answer in time", "upstream_timeout", 504)
+        return _upstream("the request to the URL timed out", "upstream_timeout", 504)
     if isinstance(error, (errors.TransportError, errors.DecodeError)):
-        return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
+        return _upstream(f"cannot download the URL: {error}", "upstream_failed", 502)
     if isinstance(error, errors.URLRefusedError) and error.limit == "redirects":
-        # A site in a circle is no address that may not be asked for.
-        return _upstream(f"the address cannot be fetched: {error}", "upstream_failed", 502)
+        # Too many redirects are a fault of the site, not a forbidden URL.
+        return _upstream(f"cannot download the URL: {error}", "upstream_failed", 502)
     return refused_address(error) if isinstance(error, errors.URLRefusedError) else error
 
 
 def refused_address(error: errors.URLRefusedError, param: str = "url") -> RefusedAddressError:
-    """The guard's word about an address of a request, with the field concerned."""
+    """Convert an SSRF error to an API error with the name of the request field."""
     return status_error(
         RefusedAddressError, error.message, code="url_refused", status=400, param=param
     )
 
 
 def failure_of_status(status: int) -> errors.APIStatusError:
-    """An address that answers, and has nothing."""
+    """Return the API error for an HTTP error status of the URL."""
     if status in (404, 410):
         return status_error(
             errors.NotFoundError,
-            f"there is nothing at this address (status {status})",
+            f"the URL was not found (status {status})",
             code="gone",
             param="url",
         )
-    return _upstream(f"the address answers with status {status}", "upstream_failed", 502)
+    return _upstream(f"the URL returned status {status}", "upstream_failed", 502)
 
 
 def _upstream(message: str, code: str, status: int) -> errors.InternalServerError:
@@ -191,7 +191,7 @@ def _upstream(message: str, code: str, status: int) -> errors.InternalServerErro
 
 
 def _is_out_of_reach(error: errors.PolymuxError) -> bool:
-    """Whether nobody was reached; where an address may not be asked for is another matter."""
+    """Check whether no connection was established; excludes rejected URLs and TLS errors."""
     if isinstance(error, errors.RequestTimeoutError):
         return error.limit == "connect"
     return isinstance(error, errors.ConnectError) and not isinstance(error, errors.TLSError)
@@ -203,7 +203,7 @@ def _start(draft: TempFile) -> bytes:
 
 
 def is_page(start: bytes) -> bool:
-    r"""Whether a file begins as a page or a list of parts; also a page behind a text.
+    r"""Check whether a file begins like a web page or playlist, also after leading text.
 
     Example:
         >>> from polymux.downloads.url_inputs import is_page
@@ -221,23 +221,19 @@ def is_page(start: bytes) -> bool:
 
 
 def _name_of(fetched: Fetched) -> str:
-    """The last segment of where the redirects ended; for people, never part of a path."""
+    """Return the last path segment of the final URL; for people, never used in a path."""
     segment = unquote(urlsplit(fetched.url).path.rpartition("/")[2], errors="replace")
     return display_name(segment)[:200] or "file"
 
 
-#: Operations that take an address in a file's place, and the file's field.
+#: Operations that accept a URL instead of a file, and the field of the file.
 FIELDS = {"convert_to_mp3": "file", "transcribe": "audio"}
 
 
 class AddressedBackend(DelegatingBackend):
-    """A backend whose file may lie at an address: then it is brought before it has a place.
+    """Adds URL inputs to a backend: downloads the file before the request takes a slot.
 
-    What else it does is done as without.
-
-    Args:
-        inner: What does the work.
-        url_fetcher: What brings files.
+    Delegates everything else to `inner`.
     """
 
     def __init__(self, inner: Backend, url_fetcher: UrlFetcher) -> None:
@@ -245,11 +241,11 @@ class AddressedBackend(DelegatingBackend):
         self._url_fetcher = url_fetcher
 
     def refuse(self, work: OperationRequest) -> None:
-        """As the one that does it, with a file in the address's place."""
+        """Ask `inner`, with a placeholder file instead of the URL."""
         self._inner.refuse(_filled(work, _NO_FILE) if _lacks_file(work) else work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
-        """Nobody knows, before the file is here."""
+        """Return an unknown estimate before the file is downloaded."""
         if _lacks_file(work):
             return Estimate()
         return await self._inner.estimate(work)
@@ -274,7 +270,7 @@ class AddressedBackend(DelegatingBackend):
                 draft.discard(beside=True)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it; of its progress, the rest."""
+        """Run `inner`; the download already used the first part of the progress."""
         brought = work.operation in FIELDS and work.values.get("url") is not None
         return await self._inner.run(work, sink.part(_SHARE, 1.0) if brought else sink)
 
@@ -283,7 +279,7 @@ _NO_FILE = Upload(Path(os.devnull), "", "", 0)
 
 
 def _lacks_file(work: OperationRequest) -> bool:
-    """Whether there is an address in the place of its file."""
+    """Check whether the request has a URL instead of a file."""
     field = FIELDS.get(work.operation)
     return field is not None and field not in work.values
 
@@ -293,7 +289,7 @@ def _filled(work: OperationRequest, file: Upload) -> OperationRequest:
 
 
 def addressed(backend: Backend, url_fetcher: UrlFetcher) -> Backend:
-    """A backend that takes addresses too, where one of its operations has any."""
+    """Add URL inputs to a backend if one of its operations accepts them."""
     return (
         backend if backend.operations.isdisjoint(FIELDS) else AddressedBackend(backend, url_fetcher)
     )

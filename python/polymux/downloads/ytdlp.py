@@ -1,4 +1,4 @@
-"""yt-dlp as the downloader's process has it, and how it asks for a page."""
+"""yt-dlp setup and page extraction in the downloader's process."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Token
 
 _REDIRECTS = 5
-#: In the words of yt-dlp's extractor for pages that nobody has described.
+#: Texts in the messages of yt-dlp's generic extractor.
 _CHALLENGE, _UNABLE = "anti-bot challenge", "impersonation dependency"
-#: The one program that is started: for the scripts of some sites.
+#: The only program that yt-dlp may start: it runs the scripts of some sites.
 _RUNS_SCRIPTS = "deno"
 _AS_BROWSER = {"generic": {"impersonate": [""]}}
 
 
 def loaded_library(options: Mapping[str, Any]) -> Any:
-    """The package `yt_dlp`, without plugins, and with what bounds it here; for its process alone.
+    """Import `yt_dlp` without plugins and with restrictions; changes global state of the process.
 
     Raises:
-        NoBackendError: yt-dlp is missing.
+        NoBackendError: yt-dlp is not installed.
     """
     if options.get("certificates"):
-        # What OpenSSL takes for the system's, of which `no-certifi` has yt-dlp ask; curl-cffi looks
-        # at it when it is imported.
+        # OpenSSL's default certificates, which yt-dlp uses with `no-certifi`. curl-cffi reads these
+        # variables when it is imported.
         os.environ["SSL_CERT_FILE"] = str(options["certificates"])
         os.environ["SSL_CERT_DIR"] = str(Path(options["folder"]) / "none")
     try:
@@ -51,10 +51,10 @@ def loaded_library(options: Mapping[str, Any]) -> Any:
 
 
 def follow_few_redirects() -> None:
-    """Has what yt-dlp asks by follow as many redirects as a file's fetcher; for its process alone.
+    """Limit redirects to the limit of file downloads; changes global state of the process.
 
-    yt-dlp has no option for it, so its libraries' own numbers are set. That of curl-cffi, by which
-    browsers are imitated, is five in yt-dlp itself.
+    yt-dlp has no option for it, so this sets the limits of its libraries. For curl-cffi, which
+    imitates browsers, yt-dlp itself uses five.
     """
     urllib.request.HTTPRedirectHandler.max_redirections = _REDIRECTS
     with suppress(ImportError):
@@ -64,11 +64,11 @@ def follow_few_redirects() -> None:
 
 
 def start_no_programs() -> None:
-    """Has yt-dlp find no program but deno, whatever is installed; for its process alone.
+    """Prevent yt-dlp from starting programs except deno; changes global state of the process.
 
-    Else a page's words would become arguments of programs such as rtmpdump. Lists of parts that
-    are encrypted it decrypts itself: it leaves them to ffmpeg wherever that seems to be there and
-    pycryptodomex is not, and fails.
+    Otherwise text from a page could become an argument of programs such as rtmpdump. yt-dlp
+    decrypts playlists itself only without ffmpeg: if it found ffmpeg but not pycryptodomex, it
+    would use ffmpeg and fail.
     """
     from yt_dlp.downloader.external import FFmpegFD
     from yt_dlp.utils import Popen
@@ -86,14 +86,14 @@ def start_no_programs() -> None:
 
 
 def extracted(library: Any, url: str, sink: EngineSink, token: Token) -> Any:
-    """What is known of a page's media; a site that wants a browser is asked again as by one.
+    """Extract a page's metadata; retry as a browser if the site requires one.
 
-    From then on `library`, a `yt_dlp.YoutubeDL`, asks for pages as a browser does. Not at once:
-    sites refuse what claims to be a browser, too, and more of them (yt-dlp, issue 11335).
+    After that, `library` (a `yt_dlp.YoutubeDL`) requests pages like a browser. The first try does
+    not, because more sites reject clients that claim to be browsers (yt-dlp, issue 11335).
 
     Raises:
-        YoutubeDLError: yt-dlp's, as it is.
-        InternalServerError: The site wants a browser, and curl-cffi is not there.
+        YoutubeDLError: yt-dlp failed.
+        InternalServerError: The site requires a browser, but curl-cffi is not installed.
     """
     from yt_dlp.utils import YoutubeDLError
 
@@ -105,22 +105,22 @@ def extracted(library: Any, url: str, sink: EngineSink, token: Token) -> Any:
             raise
     if _UNABLE in reason:
         raise site_failed(
-            "the site lets nothing but browsers through, and this server cannot ask like one: "
-            "that takes curl-cffi, which 'pip install polymux[download]' brings"
+            "the site accepts only browsers, and curl-cffi is not installed on this server. The "
+            "operator can install it with 'pip install polymux[download]'"
         )
     token.check()
-    sink.log("the site wants a browser: it is asked again as by one")
+    sink.log("the site requires a browser: retrying as a browser")
     library.params["extractor_args"] = _AS_BROWSER
     return library.extract_info(url, download=False)
 
 
 def asks_as_browser(library: Any) -> bool:
-    """Whether a page of this `yt_dlp.YoutubeDL` was asked for as by a browser."""
+    """Check whether this `yt_dlp.YoutubeDL` requests pages like a browser."""
     return library.params.get("extractor_args") is _AS_BROWSER
 
 
 def site_failed(message: str) -> errors.InternalServerError:
-    """What a site does not give, as its caller is told."""
+    """Create the API error for a site that does not provide its media."""
     return status_error(
         errors.InternalServerError, message, code="upstream_failed", status=502, param="url"
     )
@@ -128,12 +128,12 @@ def site_failed(message: str) -> errors.InternalServerError:
 
 _HLS = frozenset(("m3u8", "m3u8_native"))
 _DASH = frozenset(("http_dash_segments", "http_dash_segments_generator"))
-#: What yt-dlp fetches itself by HTTP; for others it starts programs, or follows what has no end.
-#: The last two are lists of HLS with requests beside them.
+#: Protocols that yt-dlp implements over HTTP itself. For any other protocol it starts a program or
+#: follows a live stream. The last two are HLS with additional requests.
 _WAYS = _HLS | _DASH | {"http", "https", "data", "ism", "bunnycdn", "soopvod"}
-#: Of a list of a day whose addresses are signed; yt-dlp alone would read it however long it is.
+#: Enough for a playlist of a day with signed URLs; yt-dlp alone has no limit.
 _MAX_LIST_BYTES = 64 << 20
-#: Of a manifest, that its first element ends in.
+#: The first tag of a DASH manifest must end within this size.
 _LOOKED_AT_BYTES = 64 << 10
 _COMMENTS = re.compile(rb"(?s)<!--.*?(?:-->|\Z)")
 _FIRST_TAG = re.compile(rb"""<(?:[\w.-]+:)?MPD\b(?:[^<>"']|"[^"]*"|'[^']*')*""")
@@ -142,13 +142,13 @@ _VIDEO_ON_DEMAND = re.compile(r"(?m)^#EXT-X-PLAYLIST-TYPE:\s*VOD\b")
 
 
 def finished(library: Any, part: dict[str, Any]) -> dict[str, Any]:
-    """A format or captions that end, as they are to be fetched: with the list that was looked at.
+    """Check that a format or captions track is not live, and add the playlist that was checked.
 
     Raises:
-        APIStatusError: It comes by a way that is not taken (415).
-        InternalServerError: Its list is longer than any should be.
-        UnprocessableEntityError: It is live, or its list names lists.
-        YoutubeDLError: The site does not give the list.
+        APIStatusError: The protocol is not supported (415).
+        InternalServerError: The playlist is too large.
+        UnprocessableEntityError: The media is live, or the playlist contains playlists.
+        YoutubeDLError: The site did not provide the playlist.
     """
     from yt_dlp.utils import determine_protocol
 
@@ -156,7 +156,8 @@ def finished(library: Any, part: dict[str, Any]) -> dict[str, Any]:
     if protocol not in _WAYS:
         raise status_error(
             errors.APIStatusError,
-            f"what this page shows comes by {protocol[:20]!r}: HTTP, HLS and DASH are taken",
+            f"the page's media uses {protocol[:20]!r}, which is not supported (supported: HTTP, "
+            "HLS, DASH)",
             code="unsupported_media",
             status=415,
             param="url",
@@ -169,42 +170,41 @@ def finished(library: Any, part: dict[str, Any]) -> dict[str, Any]:
 
 
 def live() -> errors.UnprocessableEntityError:
-    """What has no end is not begun with."""
+    """Create the error for a live stream, which has no end."""
     return status_error(
         errors.UnprocessableEntityError,
-        "this is a live stream, which has no end: ask again when it is over",
+        "live streams are not supported. Try again after the stream has ended",
         code="undecodable",
         param="url",
     )
 
 
 def _finished_list(library: Any, part: dict[str, Any]) -> dict[str, Any]:
-    """A list that says that it is whole: by its end, or by its kind (RFC 8216, 4.3.3)."""
+    """Check that an HLS playlist is complete: it has an end tag or is VOD (RFC 8216, 4.3.3)."""
     text, url = part.get("hls_media_playlist_data"), part["url"]
     if not text:
         with library.urlopen(_request(part, url)) as answer:
             data, url = answer.read(_MAX_LIST_BYTES + 1), answer.url
         if len(data) > _MAX_LIST_BYTES:
-            raise site_failed("the page's list of parts is longer than any should be")
+            raise site_failed("the page's playlist is too large")
         text = data.decode("utf-8", "ignore")
-    text = text.removeprefix("\ufeff")  # yt-dlp would take that line for a part.
+    text = text.removeprefix("\ufeff")  # yt-dlp would treat the marked line as a segment.
     if "#EXT-X-STREAM-INF" in text:
         raise status_error(
             errors.UnprocessableEntityError,
-            "a list of this page names a list of lists, itself or another, in the place of one of "
-            "parts",
+            "the page's playlist contains a playlist instead of media segments",
             code="undecodable",
             param="url",
         )
-    # One without parts is none of media, and what comes of it is told as before.
+    # A playlist without segments is not media: yt-dlp reports its own error for that.
     if "#EXTINF" in text and "#EXT-X-ENDLIST" not in text and not _VIDEO_ON_DEMAND.search(text):
         raise live()
-    # What is fetched is what was looked at, and it is asked for once.
+    # yt-dlp downloads the playlist that was checked here, without requesting it again.
     return part | {"url": url, "hls_media_playlist_data": text}
 
 
 def _check_manifest(library: Any, part: Mapping[str, Any]) -> None:
-    """Refuses one that goes on; one that cannot be read again says nothing of what it named."""
+    """Reject a live DASH manifest; ignores a manifest that cannot be read."""
     from yt_dlp.utils import YoutubeDLError
 
     try:
@@ -217,11 +217,9 @@ def _check_manifest(library: Any, part: Mapping[str, Any]) -> None:
 
 
 def is_dynamic(manifest: bytes) -> bool:
-    """Whether a manifest of DASH is of what goes on, by its first tag.
+    """Check whether a DASH manifest is live, by the ``type`` of its first tag (ISO/IEC 23009-1).
 
-    That is its ``type`` (ISO/IEC 23009-1).
-
-    No parser of XML is asked: what strangers declare in front of it would be done.
+    Uses no XML parser because untrusted declarations before the tag could be harmful.
 
     Example:
         >>> from polymux.downloads.ytdlp import is_dynamic
@@ -237,7 +235,7 @@ def is_dynamic(manifest: bytes) -> bool:
 
 
 def _request(part: Mapping[str, Any], url: str) -> Any:
-    """As yt-dlp's own readers of lists ask for them."""
+    """Build a request like yt-dlp's own playlist readers."""
     from yt_dlp.networking import Request
 
     return Request(str(url), headers=dict(part.get("http_headers") or {}))

@@ -1,4 +1,4 @@
-"""What came of a call, as a tool's result: text for people and models, values, files."""
+"""Convert results of operations to MCP tool results: text, structured values, files."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ if TYPE_CHECKING:
     from polymux.contract import Operation
     from polymux.service.media_store import StoredFile
 
-#: All files of an answer that are in it themselves; some clients take no events over 1 MiB.
+#: Maximum total size of inline files in an answer; some clients reject events over 1 MiB.
 INLINE_BYTES = 512 << 10
-#: Longest file that is read as a resource: it is in memory several times meanwhile.
+#: Maximum size of a resource that can be read: several copies of it are in memory at once.
 MAX_READ_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class MadeFile:
-    """A file that an operation has made.
+    """A file that an operation has created.
 
     Attributes:
-        uri: By which it is read as a resource.
-        name: What to save it as.
-        content_type: What it is.
-        size_bytes: Its size; None where it is not known.
-        read: Gives its bytes, where it has no more than so many; None where it has.
-        path: Where it lies on this machine; None where it does not.
-        kept: What the store knows of it, where it is one of its files; None for others.
+        uri: The resource URI.
+        name: Suggested file name.
+        size_bytes: None if unknown.
+        read: Returns its bytes, or None if it has more bytes than the argument.
+        path: Its path on this machine; None for remote files.
+        kept: Its entry in the media store; None for other files.
     """
 
     uri: str
@@ -51,12 +50,12 @@ class MadeFile:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an operation gave.
+    """The result of an operation.
 
     Attributes:
-        value: Its answer, as the interface has it.
-        files: What it has made, in order.
-        notes: What was left out of the request.
+        value: Its answer, as in the polymux API.
+        files: The files it created, in order.
+        notes: Warnings, such as ignored parts of the request.
     """
 
     value: Any
@@ -65,7 +64,7 @@ class Outcome:
 
 
 async def result_of(operation: Operation, outcome: Outcome) -> types.CallToolResult:
-    """The result of a call that came to a good end."""
+    """Build the tool result of a successful call."""
     content: list[types.ContentBlock] = [_text(_words(operation, outcome))]
     left_bytes = INLINE_BYTES
     for file in outcome.files:
@@ -77,13 +76,13 @@ async def result_of(operation: Operation, outcome: Outcome) -> types.CallToolRes
                 content.append(_inline(file, data))
         content.append(_link(file))
     content += [_text(f"Note: {one}") for one in outcome.notes]
-    # Earlier versions of the protocol take objects only.
+    # Earlier versions of the protocol accept only objects.
     value = outcome.value if isinstance(outcome.value, dict) else {"result": outcome.value}
     return types.CallToolResult(content=content, structured_content=value)
 
 
 def failure_of(told: Mapping[str, Any], request_id: str) -> types.CallToolResult:
-    """The result of a call that failed: for the model to read, and perhaps to do better."""
+    """Build the tool result of a failed call, for the model to read and correct its request."""
     message = redact(str(told["message"]))
     return types.CallToolResult(
         content=[_text(message)],
@@ -118,7 +117,7 @@ def _link(file: MadeFile) -> types.ResourceLink:
 
 
 def _words(operation: Operation, outcome: Outcome) -> str:
-    """The answer in words, where it is one; else which files there are, or all of it."""
+    """Return the text of an answer, else a list of its files, else the answer as JSON."""
     if outcome.files:
         return "\n".join(_about(one) for one in outcome.files)
     value = outcome.value

@@ -1,4 +1,4 @@
-"""Where calls are done: what all such places have in common."""
+"""Executors: run tool calls on a remote polymux server or on a local service."""
 
 from __future__ import annotations
 
@@ -36,15 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that may be made.
+    """A tool call that passed all checks.
 
     Attributes:
-        arguments: What was given.
-        files: Name to file.
-        caller: Who asks.
-        request_id: Names the call in logs.
-        max_json_bytes: Of all that is no file.
-        tell: Told how much is done, from 0 to 1, and what is being done.
+        arguments: The arguments without files.
+        files: Field name to file.
+        request_id: Identifies the call in logs.
+        max_json_bytes: Maximum JSON size of `arguments`.
+        tell: Reports progress: a number from 0 to 1 and a status line.
     """
 
     arguments: Arguments
@@ -55,15 +54,15 @@ class Call:
     tell: Callable[[float, str | None], Coroutine[Any, Any, None]]
 
 
-#: Files whose addresses are remembered; of more, the oldest are forgotten.
+#: Maximum number of files that `RemoteExecutor` remembers; it drops the oldest.
 _MAX_FILES = 1000
 
 
 class RemoteExecutor:
-    """Does calls by a server of the interface.
+    """Runs calls on a polymux server.
 
     Args:
-        client: Asks it; files are sent as they are read.
+        client: Connection to the server; streams files while reading them.
     """
 
     def __init__(self, client: AsyncClient) -> None:
@@ -71,12 +70,12 @@ class RemoteExecutor:
         self._made: dict[str, MadeFile] = {}
 
     async def call(self, call: Call) -> Outcome:
-        """Does one. To cancel it ends the work."""
+        """Run one call. Cancellation also cancels its job on the server."""
         given = call.arguments
         values: dict[str, Any] = dict(given.values)
         extra = None
         if given.operation.name in CHATS:
-            # Those pass on what the contract does not know.
+            # The chat operations pass unknown fields on.
             known = {field.name for one in given.operation.variants for field in one.fields}
             extra = {name: values.pop(name) for name in values.keys() - known}
         values |= {name: _content(one) for name, one in call.files.items()}
@@ -90,7 +89,7 @@ class RemoteExecutor:
                 on_progress=progress.told,
             )
         except asyncio.CancelledError:
-            # A job whose name the server has told goes on without its caller.
+            # A job continues without its client once it exists: cancel it.
             if progress.job is not None:
                 with suppress(errors.PolymuxError):
                     await asyncio.shield(self._client.predictions.cancel(progress.job))
@@ -98,7 +97,7 @@ class RemoteExecutor:
         except (errors.APIStatusError, errors.InvalidRequestError):
             raise
         except errors.PolymuxError as error:
-            # Of the way to the server: the words are for whoever runs this.
+            # A connection error: its text is for the user of this process.
             raise status_error(errors.InternalServerError, str(error), code=error.code) from None
         files = [self._kept(file) for _, file in files_of(result)]
         return Outcome(_value(result), files)
@@ -115,28 +114,28 @@ class RemoteExecutor:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """What was made since this began, newest first, and no further page."""
-        del caller, cursor  # There is one of both.
+        """List the files created by this process, newest first, in one page."""
+        del caller, cursor  # There is one caller and one page.
         return list(reversed(self._made.values())), None
 
     async def find(self, caller: Caller, uri: str) -> MadeFile | None:
-        """What was made since this began, and nothing else."""
+        """Find a file created by this process."""
         del caller
         return self._made.get(uri)
 
 
 @asynccontextmanager
 async def remote_executor(client: AsyncClient) -> AsyncIterator[RemoteExecutor]:
-    """Calls by a server; at the end the client is closed."""
+    """Create an executor that closes the client at the end."""
     async with client:
         yield RemoteExecutor(client)
 
 
 class _Progress:
-    """Hands on how much of a job is done.
+    """Forwards the progress of a job.
 
     Attributes:
-        job: Its id, once the server has told it.
+        job: Id of the job, once the server has sent it.
     """
 
     def __init__(self, call: Call) -> None:
@@ -146,7 +145,7 @@ class _Progress:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def told(self, job: Prediction) -> None:
-        """Of a job that goes on. Called on the event loop, and waits for nothing."""
+        """Forward the progress of a running job. Runs on the event loop and does not block."""
         self.job = job.id
         progress = job.extra.get("progress")
         if not isinstance(progress, (int, float)) or not progress > self._told:
@@ -181,12 +180,11 @@ _LARGEST_CURSOR = 1 << 62
 
 
 class LocalExecutor:
-    """Does calls by a service: with its checks, queues, estimates and store.
+    """Runs calls on a local service, with its checks, queues, estimates and store.
 
     Args:
-        service: Gives it.
-        answer_of: The answer of an operation whose job succeeded, as the interface has it.
-        uri_of: By what a file of the store is read as a resource; its last part is the file's name.
+        answer_of: Returns the answer of a successful job, as in the polymux API.
+        uri_of: Returns the resource URI of a stored file; it ends with the file's name.
     """
 
     def __init__(
@@ -200,7 +198,7 @@ class LocalExecutor:
         self._uri_of = uri_of
 
     async def call(self, call: Call) -> Outcome:
-        """Does one. To cancel it ends the work."""
+        """Run one call. Cancellation stops its work."""
         service = self._service()
         with ExitStack() as drafts:
             files = {}
@@ -252,7 +250,7 @@ class LocalExecutor:
     async def made(
         self, caller: Caller, cursor: str | None
     ) -> tuple[Sequence[MadeFile], str | None]:
-        """Files of the caller's last jobs, and where the next page begins, if there is one."""
+        """List files of the caller's latest jobs, and the cursor of the next page, if any."""
         service, store = self._service(), self._service().store
         before = None if cursor is None else _number(cursor)
         jobs, following = await store.run(
@@ -274,12 +272,12 @@ class LocalExecutor:
         return self._made(service, file)
 
 
-#: Does calls, and has the files that they have made.
+#: Runs calls and provides the files that they created.
 ToolExecutor: TypeAlias = RemoteExecutor | LocalExecutor
 
 
 async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
-    """A file of the user's as it is, another one as a draft of the store."""
+    """Use a local file directly; copy or write any other file into a draft of the store."""
     media = service.store.media
     if one.kept is not None:
         try:
@@ -310,10 +308,10 @@ def _whole(service: Service, file: StoredFile) -> bytes:
         with os.fdopen(service.store.media.open(file), "rb") as opened:
             return opened.read()
     except OSError:
-        raise bad_request("the file is gone", "uri") from None
+        raise bad_request("uri: the file no longer exists", "uri") from None
 
 
 def _number(cursor: str) -> int:
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 19:
-        raise bad_request("cursor: is none that was given here", "cursor")
+        raise bad_request("cursor: invalid cursor", "cursor")
     return min(int(cursor), _LARGEST_CURSOR)

@@ -1,4 +1,4 @@
-"""Files that tools are given: inside a text, or on this machine where the user allows it."""
+"""Input files of tools: embedded in a text, or on this machine in allowed folders."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ if TYPE_CHECKING:
 _DATA = "data:"
 _MAX_PATH_CHARACTERS = 4096
 _MAX_DATA_URL_HEADER_CHARACTERS = 1024
-#: What lines of base64 are broken by.
+#: Characters that may break base64 into lines.
 _BLANKS = str.maketrans("", "", " \t\r\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file that a tool was given.
+    """An input file of a tool call.
 
     Attributes:
-        file_name: What it is called; for people.
-        content_type: What it is said to be; judged by nobody.
-        size_bytes: Its size.
-        path: Where it lies; None where `data` is the file.
-        data: The file itself; None where it lies on disk.
-        kept: What the store knows of it, where it is one of its files; None for others.
+        file_name: For people.
+        content_type: As declared by the client; not verified.
+        path: None if `data` contains the file.
+        data: The bytes of an embedded file; None for a file on disk.
+        kept: Its entry in the media store; None for other files.
     """
 
     file_name: str
@@ -48,18 +47,17 @@ class Input:
 
 
 def embedded(field: str, text: str, max_bytes: int | None) -> Input:
-    """The file in a ``data:`` URL (RFC 2397), or in base64 (RFC 4648, section 4).
+    """Decode a ``data:`` URL (RFC 2397) or base64 (RFC 4648, section 4).
 
     Args:
-        field: Its name, for messages.
-        text: What was given.
-        max_bytes: Longest file that is taken; None for no limit.
+        field: Field name, for messages.
+        max_bytes: Maximum size of the file; None for no limit.
     """
     kind, head, body = "", "", text
     if text[: len(_DATA)].lower() == _DATA:
         head, comma, body = text.partition(",")
         if not comma or len(head) > _MAX_DATA_URL_HEADER_CHARACTERS:
-            raise bad_request(f"{field}: is no data: URL, which is data:TYPE;base64,DATA", field)
+            raise bad_request(f"{field}: invalid data: URL (expected data:TYPE;base64,DATA)", field)
     words = head[len(_DATA) :].split(";")
     if head:
         kind = words[0].strip()
@@ -74,7 +72,10 @@ def embedded(field: str, text: str, max_bytes: int | None) -> Input:
 
 def check_length(field: str, size_bytes: int, max_bytes: int | None) -> None:
     if max_bytes is not None and size_bytes > max_bytes:
-        raise bad_request(f"{field}: the file is over the {max_bytes} bytes that are taken", field)
+        raise bad_request(
+            f"{field}: the file is too large (got {size_bytes} bytes, allowed {max_bytes} bytes)",
+            field,
+        )
 
 
 def _decoded(field: str, text: str) -> bytes:
@@ -82,19 +83,17 @@ def _decoded(field: str, text: str) -> bytes:
         return base64.b64decode(text.translate(_BLANKS), validate=True)
     except (binascii.Error, ValueError):
         raise bad_request(
-            f"{field}: is no file: give it in base64, or as a URL data:TYPE;base64,DATA", field
+            f"{field}: invalid file. Send base64, or a URL data:TYPE;base64,DATA", field
         ) from None
 
 
 class Folders:
-    """The folders of this machine that files may be read from, with all that lies below them.
+    """The folders on this machine from which files may be read, including subfolders.
 
     Args:
-        named: Those that the user has named. Where there are none, the current folder counts, for
-            clients that announce no roots.
-        current: The current folder, by which relative paths may be meant. It does not count where
-            it is the root of the file system: nobody has chosen that, and programs that others
-            start often have it.
+        named: Folders that the user named. Default: `current`, for clients without roots.
+        current: The current folder, for relative paths. It does not count as readable if it is the
+            root of the file system, where programs often start other programs.
     """
 
     def __init__(self, named: Sequence[Path], current: Path) -> None:
@@ -104,23 +103,23 @@ class Folders:
         self._default = (current,) if counts else ()
 
     def input(self, field: str, text: str, roots: Sequence[Path] | None) -> Input:
-        """The file that a text names: a path, a ``file:`` URL, or a ``data:`` URL that holds it.
+        """Open the file of a path, a ``file:`` URL or a ``data:`` URL.
 
         Args:
-            field: Its name, for messages.
-            text: What was given.
-            roots: What the client has announced; None where it announces nothing.
+            field: Field name, for messages.
+            roots: Folders that the client announced; None if it does not support roots.
         """
         if text[: len(_DATA)].lower() == _DATA:
             return embedded(field, text, None)
         folders = [*self._named, *(self._default if roots is None else roots)]
         if not 0 < len(text) <= 3 * _MAX_PATH_CHARACTERS or "\0" in text:
-            raise bad_request(f"{field}: is no path", field)
+            raise bad_request(f"{field}: invalid path", field)
         path = _path_of(field, text)
         if not path.is_absolute():
-            # Of several folders, the first that has it.
+            # If several folders contain the path, the first one counts.
             places = [folder / path for folder in (*folders, self._current)]
-            there = filter(os.path.exists, places)  # Which says no where Path raises.
+            # os.path.exists returns False where Path.exists raises.
+            there = filter(os.path.exists, places)
             path = next(there, places[0])
         return _opened(field, path, [Path(os.path.realpath(one)) for one in folders])
 
@@ -130,16 +129,17 @@ def _path_of(field: str, text: str) -> Path:
     if text[:5].lower() == "file:":
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-            raise bad_request(f"{field}: names no file of this machine", field)
+            raise bad_request(f"{field}: the URL does not name a file on this machine", field)
         return Path(unquote(parts.path))
     if separator and scheme.isalnum():
-        raise bad_request(f"{field}: takes a file, not an address", field)
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - leaves alone what Path raises for
+        raise bad_request(f"{field}: URLs are not supported. Use a file on this machine", field)
+    # os.path.expanduser does not raise for unknown users as Path.expanduser does.
+    return Path(os.path.expanduser(text))  # noqa: PTH111
 
 
 def _opened(field: str, path: Path, folders: Sequence[Path]) -> Input:
     try:
-        # What a link leads to counts, not where the link lies.
+        # The target of a link counts, not the location of the link.
         real = Path(os.path.realpath(path))
         inside = any(real.is_relative_to(one) for one in folders)
         status = real.stat() if inside else None
@@ -149,10 +149,10 @@ def _opened(field: str, path: Path, folders: Sequence[Path]) -> Input:
     name = display_name(os.fspath(path))
     if not inside:
         raise bad_request(
-            f"{field}: {name} lies outside of the folders that may be read: those that the client "
-            "announces as roots, and those of `polymux mcp --folder`",
+            f"{field}: permission denied: {name} is outside of the readable folders. Move it into "
+            "a root folder of the client, or allow its folder with `polymux mcp --folder`",
             field,
         )
     if status is None or not stat.S_ISREG(status.st_mode):
-        raise bad_request(f"{field}: there is no file {name}", field)
+        raise bad_request(f"{field}: file not found: {name}", field)
     return Input(real.name, "", status.st_size, path=real)

@@ -1,4 +1,4 @@
-"""The tools and resources as a server of the official SDK."""
+"""The tools and resources as an MCP server, built with the official SDK."""
 
 from __future__ import annotations
 
@@ -42,28 +42,27 @@ if TYPE_CHECKING:
     from polymux.mcp.tools import Arguments
     from polymux.service.model import Caller
 
-    #: A request, with what its transport has put beside it.
+    #: A request with the data that its transport attached.
     Context: TypeAlias = ServerRequestContext[Any, Any]
 
 _log = logging.getLogger("polymux.mcp")
 _MAX_LINK_CHARACTERS = 1024
 _MAX_SCHEME_CHARACTERS = 20
 INSTRUCTIONS = (
-    "AI and media tools. Files that a tool has made come back as resources: small pictures and "
-    "sounds in the answer itself, all of them by a link, which resources/read takes, and another "
-    "tool in the place of a file."
+    "AI and media tools. Tools return their files as resources: small images and sounds inline, "
+    "and all files as links. Read a link with resources/read, or pass it to another tool as an "
+    "input file."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Whoever makes a request.
+    """The client of one request.
 
     Attributes:
-        caller: For the service.
-        request_id: Names the request in logs and errors.
-        allows: Whether an operation may be used.
-        ends: What ends work before its time, and the failure that it ends by.
+        request_id: Identifies the request in logs and errors.
+        allows: Checks whether the client may use an operation.
+        ends: Events that stop work early, each with a function that creates the failure.
     """
 
     caller: Caller
@@ -73,10 +72,10 @@ class Visitor:
 
 
 class Frontend(Protocol):
-    """Who comes in, and what they may bring.
+    """Authenticates clients and accepts their files; differs by transport.
 
     Attributes:
-        file_words: How files are given, for the descriptions of tools.
+        file_words: How to pass files, for the tool descriptions.
     """
 
     file_words: str
@@ -84,34 +83,34 @@ class Frontend(Protocol):
     def visitor(self, context: Context) -> Visitor: ...
 
     def max_json_bytes(self, operation: Operation) -> int:
-        """Of the arguments that are no files."""
+        """Return the maximum size of the arguments without files."""
         ...
 
     def max_file_bytes(self, operation: Operation) -> int | None:
-        """Of a file that another call has made; None for no limit."""
+        """Return the maximum size of an input that an earlier call created; None for no limit."""
         ...
 
     def check_place(self, context: Context) -> None:
-        """Raises where whoever makes this request may begin no work beside what goes on.
+        """Check the limit of concurrent calls of this client.
 
         Raises:
-            RateLimitError: It has as much as it may have.
+            RateLimitError: The client has reached it.
         """
         ...
 
     async def files(
         self, context: Context, params: types.CallToolRequestParams, arguments: Arguments
     ) -> Mapping[str, Input] | types.InputRequiredResult:
-        """The files that were given; or what the client is asked for first.
+        """Return the input files, or a request for information from the client.
 
         Raises:
-            BadRequestError: One cannot be taken.
+            BadRequestError: A file is invalid or not allowed.
         """
         ...
 
 
 def make_server(executor: ToolExecutor, frontend: Frontend) -> Server[Any]:
-    """The SDK's server of all tools."""
+    """Create the SDK server with all tools and resources."""
     tools = _Tools(executor, frontend)
     resources = _Resources(executor, frontend)
     return Server(
@@ -119,7 +118,7 @@ def make_server(executor: ToolExecutor, frontend: Frontend) -> Server[Any]:
         version=__version__,
         title="polymux",
         instructions=INSTRUCTIONS,
-        # No argument travels in a header field: nothing needs to be looked up for that.
+        # No argument is sent in a header field, so the SDK needs no schema.
         get_tool_input_schema=lambda _: None,
         on_list_tools=tools.listed,
         on_call_tool=tools.call,
@@ -136,8 +135,8 @@ class _Tools:
     async def listed(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """Those that this caller may use."""
-        del params  # All on one page.
+        """List the tools that this client may use."""
+        del params  # All tools fit on one page.
         visitor = self._frontend.visitor(context)
         return types.ListToolsResult(
             tools=[
@@ -156,14 +155,14 @@ class _Tools:
     async def call(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Does a call; what goes wrong with it is a result that says so."""
+        """Run a tool; failures become error results."""
         visitor = self._frontend.visitor(context)
         operation = _named(params.name)
         try:
             if not visitor.allows(operation.name):
-                raise status_error(  # noqa: TRY301 - the same end as of all failures
+                raise status_error(  # noqa: TRY301 - the handler below covers all failures
                     errors.PermissionDeniedError,
-                    f"this key may not use {operation.name}",
+                    f"permission denied: this API key does not allow {operation.name}",
                     code="forbidden",
                 )
             self._frontend.check_place(context)
@@ -186,7 +185,7 @@ class _Tools:
             return failure_of(_told(error, visitor), visitor.request_id)
 
     async def _made(self, visitor: Visitor, arguments: Arguments) -> dict[str, Input]:
-        """Those of the files that another call of the same caller has made, by their links."""
+        """Find inputs that are links to files of the caller's earlier calls."""
         found = {}
         max_bytes = self._frontend.max_file_bytes(arguments.operation)
         for name, text in arguments.files.items():
@@ -209,7 +208,7 @@ class _Resources:
     async def listed(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Files that this caller's calls have made of late."""
+        """List files that this client's calls created recently."""
         visitor = self._frontend.visitor(context)
         cursor = None if params is None else params.cursor
         try:
@@ -223,7 +222,7 @@ class _Resources:
     async def read(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """A file whole."""
+        """Read a whole file."""
         visitor = self._frontend.visitor(context)
         uri = str(params.uri)
         try:
@@ -232,12 +231,12 @@ class _Resources:
         except Exception as error:
             raise _protocol_error(error, visitor) from None
         if file is None:
-            raise MCPError(types.INVALID_PARAMS, "there is no such resource, or it has expired")
+            raise MCPError(types.INVALID_PARAMS, "unknown or expired resource")
         if data is None:
             raise MCPError(
                 types.INVALID_PARAMS,
-                f"the file is over the {MAX_READ_BYTES} bytes that are read as a resource: its "
-                "link in the tool's structured answer gives it whole",
+                f"the file is too large to read as a resource (limit {MAX_READ_BYTES} bytes). "
+                "Download it from the link in the tool's structured answer",
             )
         contents = types.BlobResourceContents(
             uri=uri, mime_type=file.content_type, blob=encoded(data)
@@ -246,16 +245,16 @@ class _Resources:
 
 
 def _named(name: str) -> Operation:
-    """The operation of that very name; others that the interface knows are no tools."""
+    """Find the operation with exactly this name; aliases of operations are not tools."""
     for one in contract.operations():
         if one.name == name:
             return one
-    raise MCPError(types.INVALID_PARAMS, f"there is no tool {shown(name)}")
+    raise MCPError(types.INVALID_PARAMS, f"unknown tool: {shown(name)}")
 
 
 def _telling(context: Context) -> Callable[[float, str | None], Coroutine[Any, Any, None]]:
     async def tell(progress: float, message: str | None) -> None:
-        # Nothing where the client gave no token; and who has gone is told nothing.
+        # Does nothing if the client sent no progress token. The client may have disconnected.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await context.session.report_progress(progress, 1.0, message)
 
@@ -265,12 +264,12 @@ def _telling(context: Context) -> Callable[[float, str | None], Coroutine[Any, A
 async def _finished(
     work: Coroutine[Any, Any, Outcome], ends: Mapping[asyncio.Event, Callable[[], Exception]]
 ) -> Outcome:
-    """Awaits work in a task of its own, and ends it where something else comes first.
+    """Await work in a separate task, and cancel it if one of the events happens first.
 
-    The SDK cancels what it awaits again at every step; engines expect to be told once.
+    The SDK cancels what it awaits again at every step, but engines expect one cancellation.
 
     Raises:
-        Exception: What `ends` has for what came first.
+        Exception: The failure of the event that happened first.
     """
     doing = asyncio.ensure_future(work)
     waiting = {asyncio.ensure_future(event.wait()): failure for event, failure in ends.items()}

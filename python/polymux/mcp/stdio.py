@@ -1,4 +1,4 @@
-"""The tools over standard input and output, for a client that starts this as its child."""
+"""The MCP server over standard input and output, for a client that starts this process."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from polymux.service.job_table import Job
     from polymux.service.media_store import StoredFile
 
-#: What the client is asked for, and answers under that name.
+#: Key of our request for the client's roots and of its answer.
 _ROOTS = "roots"
 _ROOTS_WITHIN_S = 30.0
 _MAX_WAITING_LINES = 16
 
 
 async def serve(executor: ToolExecutor, folders: Folders) -> None:
-    """Serves until standard input ends, or until SIGTERM; what runs then is cancelled.
+    """Serve until standard input ends or SIGTERM arrives; then cancel running calls.
 
     Raises:
-        asyncio.CancelledError: SIGTERM came.
+        asyncio.CancelledError: SIGTERM arrived.
     """
     server = make_server(executor, StdioFrontend(folders))
     loop, serving = asyncio.get_running_loop(), asyncio.current_task()
@@ -59,10 +59,10 @@ async def serve(executor: ToolExecutor, folders: Folders) -> None:
 
 
 class _Lines:
-    """The lines of standard input, by a thread that nobody waits for.
+    """Reads the lines of standard input in a daemon thread.
 
-    Of the SDK's own, which cannot be cancelled, SIGTERM would wait until the client says something.
-    What is started from here on finds nothing on standard input.
+    The reader of the SDK cannot be canceled: SIGTERM would wait for the client's next line.
+    Replaces standard input by /dev/null, for the processes started from here on.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class _Lines:
         with suppress(RuntimeError, OSError), os.fdopen(self._descriptor, "rb") as file:
             while True:
                 line = file.readline()
-                # Waits for room. Where the loop has ended, nobody wants more.
+                # Waits for free space in the queue. Raises RuntimeError if the loop has ended.
                 asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
                 if not line:
                     return
@@ -97,10 +97,10 @@ class _Lines:
 async def local_executor(
     folder: str | os.PathLike[str] | None = None,
 ) -> AsyncIterator[ToolExecutor]:
-    """Calls by the engines of this machine, as `polymux.Local` has them.
+    """Create an executor that uses the engines of this machine, as `polymux.Local` does.
 
     Args:
-        folder: Where results are kept. Default: a folder of its own, which goes at the end.
+        folder: Where to store results. Default: a temporary folder, deleted at the end.
     """
     home = LocalHome(folder, None, None)
 
@@ -125,7 +125,7 @@ async def local_executor(
 
 
 class StdioFrontend:
-    """The one client, which may bring files of this machine."""
+    """The only client of a stdio server; it may read files of this machine."""
 
     file_words = "The path of a file on this machine, or the file as a URL data:TYPE;base64,DATA."
 
@@ -141,15 +141,15 @@ class StdioFrontend:
 
     def max_file_bytes(self, operation: Operation) -> int | None:
         del operation
-        return None  # They are the user's own.
+        return None  # The files belong to the user.
 
     def check_place(self, context: Context) -> None:
-        """There is always one."""
+        """Do nothing: there is no limit."""
 
     async def files(
         self, context: Context, params: types.CallToolRequestParams, arguments: Arguments
     ) -> Mapping[str, Input] | types.InputRequiredResult:
-        """Files of this machine, where they may be read."""
+        """Open files of this machine in readable folders."""
         roots = None
         if arguments.files and _announces_roots(context):
             found = await _roots(context, params)
@@ -170,14 +170,14 @@ def _announces_roots(context: Context) -> bool:
 async def _roots(
     context: Context, params: types.CallToolRequestParams
 ) -> types.ListRootsResult | types.InputRequiredResult:
-    """The client's roots: asked for beside the call, or, in later versions, by its answer."""
+    """Request the client's roots: during the call, or with the answer in later versions."""
     if context.session.can_send_request:
         try:
             return await context.session.send_request(
                 types.ListRootsRequest(), types.ListRootsResult, _ROOTS_WITHIN_S
             )
         except (MCPError, ValueError):
-            return types.ListRootsResult(roots=[])  # Announced, and not told: there are none.
+            return types.ListRootsResult(roots=[])  # Announced but not sent: treat as empty.
     given = (params.input_responses or {}).get(_ROOTS)
     if isinstance(given, types.ListRootsResult):
         return given

@@ -1,4 +1,4 @@
-"""The tools as a client sees them, from a file that ``scripts/generate`` writes."""
+"""The tool descriptions, from ``tools.json``, which ``scripts/generate`` writes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from polymux.contract import CheckedRequest, Operation
 
 CHATS = ("chat", "free_chat")
-#: The argument that chooses the variant, which the HTTP API has in the query.
+#: The argument that selects the variant; the HTTP API has it in the query.
 _SELECTOR = "model"
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A tool, by the name of its operation; `schema` is the JSON Schema of its arguments."""
+    """A tool; `name` is that of its operation, `schema` the JSON Schema of its arguments."""
 
     name: str
     title: str
@@ -35,16 +35,16 @@ class Described:
 
 @cache
 def described(file_words: str) -> tuple[Described, ...]:
-    """All tools, in the order of the contract.
+    """Return all tools in the order of the contract.
 
     Args:
-        file_words: How a file is given, for the fields that accept one.
+        file_words: How to pass a file, for the fields that accept one.
     """
     found = json.loads(Path(__file__).with_name("tools.json").read_bytes())
     for tool in found:
         for field in tool["schema"]["properties"].values():
             if field.get("format") == "binary":
-                # A file arrives as text.
+                # MCP clients send files as text.
                 del field["format"]
                 field["description"] += f" {file_words}"
     return tuple(Described(**tool) for tool in found)
@@ -55,13 +55,12 @@ MAX_JSON_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What was given to a tool, not checked yet.
+    """Unchecked arguments of a tool call.
 
     Attributes:
-        operation: The operation.
-        model: The selector; None where none was given.
+        model: The variant selector; None if not given.
         values: Name to value, without files and nulls.
-        files: Name to what stands for the file: a path, or the file itself in a text.
+        files: Name to the text that stands for the file: a path, a URL or base64.
     """
 
     operation: Operation
@@ -70,7 +69,7 @@ class Arguments:
     files: dict[str, str]
 
     def without(self, files: Container[str]) -> Arguments:
-        """The same without some of the files, by their names."""
+        """Return a copy without the files of these names."""
         left = {name: text for name, text in self.files.items() if name not in files}
         return replace(self, files=left)
 
@@ -78,14 +77,14 @@ class Arguments:
 def sorted_out(operation: Operation, given: Mapping[str, Any] | None) -> Arguments:
     values = {name: value for name, value in (given or {}).items() if value is not None}
     if operation.name in CHATS and values.get("stream") is True:
-        raise bad_request("stream: a tool's answer comes whole", "stream")
+        raise bad_request("stream: not supported by tools. Omit it", "stream")
     model = values.pop(_SELECTOR, None) if operation.variants[0].model else None
     fields = [field for variant in operation.variants for field in variant.fields]
     expected = {field.name for field in fields if field.type == "file"}
     files = {name: values.pop(name) for name in expected & values.keys()}
     for name, value in {**files, _SELECTOR: model or ""}.items():
         if not isinstance(value, str):
-            raise bad_request(f"{name}: must be a text", name)
+            raise bad_request(f"{name}: must be a string", name)
     return Arguments(operation, model, values, files)
 
 
@@ -94,24 +93,25 @@ def checked(
     files: Mapping[str, Any],
     max_bytes: int = MAX_JSON_BYTES,
 ) -> CheckedRequest:
-    """The request, checked by the contract as a server checks what it receives.
+    """Check the arguments against the contract, as a server checks a request.
 
     Args:
-        arguments: What was given.
         files: Name to `polymux.service.model.Upload`.
-        max_bytes: Longest JSON of all that is no file. Default: 32 MiB.
+        max_bytes: Maximum JSON size of the arguments without files. Default: 32 MiB.
 
     Raises:
-        InvalidRequestError: It does not keep the contract.
+        InvalidRequestError: The arguments violate the contract.
     """
     name, values = arguments.operation.name, arguments.values
     try:
         body = json.dumps(values).encode()
     except (RecursionError, ValueError):
-        raise bad_request("the arguments are nested too deeply, or no JSON") from None
+        raise bad_request("arguments: invalid JSON, or nested too deeply") from None
     if len(body) > max_bytes:
-        raise bad_request(f"the arguments are over the {max_bytes} bytes that {name} takes")
-    # As the client does where no model is named: what is given tells which variant is meant.
+        raise bad_request(
+            f"arguments: too large for {name} (got {len(body)} bytes, allowed {max_bytes})"
+        )
+    # As in the client: without a model, the given fields determine the variant.
     _, _, variant, model, _ = core.choose_variant(name, arguments.model, {**values, **files})
     shape = next(one for one in arguments.operation.variants if one.id == variant)
     if "json" in shape.accepts:
@@ -125,5 +125,5 @@ def _text(name: str, value: object) -> str:
         return field_text(name, value)
     except TypeError:
         raise bad_request(
-            f"{name[:100]}: must be a text, a number or a boolean", name[:100]
+            f"{name[:100]}: must be a string, a number or a boolean", name[:100]
         ) from None

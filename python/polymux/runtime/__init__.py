@@ -1,1 +1,1 @@
-"""The composition root: one registry of engines and upstreams; services built from settings."""
+"""Composition root: creates services with their engines and upstreams from settings."""

@@ -1,4 +1,4 @@
-"""The engines that a server begins with: those that its settings name, else what is installed."""
+"""Create the backends of a server from its settings, or from the installed engines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
 
-#: What a process that opens strangers' files may read: libraries, and what they need to start.
+#: Readable paths of the process that opens untrusted files: libraries and what they need.
 _READABLE = (
     "/usr",
     "/lib",
@@ -57,12 +57,12 @@ _MEDIA_ADDRESS_SPACE_BYTES = 8 << 30
 def backends_of(
     settings: ServiceSettings, media: Backend | None = None, songs: Backend | None = None
 ) -> list[Backend]:
-    """The backends of a server, none of them loaded.
+    """Create the backends of a server; none is loaded yet.
 
     Args:
-        media: What opens files for the others. Default: a confined process, for strangers' files,
-            and with it the catalogue of songs that the settings name.
-        songs: That catalogue, where `media` is given. Default: none.
+        media: Opens files for the other backends. Default: a sandboxed process for untrusted files,
+            and with it the music library of the settings.
+        songs: The music library, if `media` is given. Default: none.
     """
     engines = settings.engines
     if engines is None:
@@ -90,7 +90,7 @@ def backends_of(
 
 
 def _songs(media: Backend, settings: ServiceSettings) -> Backend | None:
-    """The catalogue of songs, for strangers; None where none is named and there is none."""
+    """Create the music library for untrusted clients; None if not configured or missing."""
     folder = served_folder(settings.songs.catalogue)
     if folder is None:
         return None
@@ -102,7 +102,7 @@ def _songs(media: Backend, settings: ServiceSettings) -> Backend | None:
 
 
 def pages_of(settings: ServiceSettings) -> PageDownloader | None:
-    """What fetches what pages show; None where that is not installed, or not wanted."""
+    """Create the page downloader; None if yt-dlp is not installed or downloads are disabled."""
     enabled = settings.download.enabled
     if not (downloads.is_installed() if enabled is None else enabled):
         return None
@@ -119,11 +119,11 @@ def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> U
 
 
 def installed_engines() -> dict[str, EngineSettings]:
-    """Name to engine, of all whose parts are installed: what there is where nothing is said."""
+    """Return name and settings of all engines that are installed with a model."""
     engines: dict[str, EngineSettings] = {}
     done: set[str] = set()
     for name, spec in ENGINES.items():
-        # Of several engines that do the same without a model of the user's, the first will do.
+        # Without a model chosen by the user, use the first engine for the same operations.
         if not spec.model_form and spec.is_installed and not done.issuperset(spec.operations):
             done.update(spec.operations)
             engines[name] = EngineSettings(name)
@@ -132,23 +132,23 @@ def installed_engines() -> dict[str, EngineSettings]:
             engines[family] = EngineSettings(family)
             continue
         engines[family] = EngineSettings(family, {"model": first.name})
-        # Chats ask for a model by its name; other requests cannot.
+        # Chat requests select a model by name; other requests cannot.
         for one in others if family == "chat" else ():
             engines[f"{family}-{one.name}"] = EngineSettings(family, {"model": one.name})
     return engines
 
 
 def operations_of(engine: EngineSettings) -> tuple[str, ...]:
-    """What an engine can do: what its settings say, else all that its kind can."""
+    """Return the operations of an engine: from its settings, else all of its family."""
     spec = ENGINES.get(engine.family)
     return engine.operations or (spec.operations if spec else ())
 
 
 class _Builder:
-    """Makes the backends of engines, on this machine or on the cluster that settings name.
+    """Creates the backends of engines, on this machine or on a Ray cluster.
 
     Raises:
-        ConnectError: There is no such cluster.
+        ConnectError: The cluster of the settings is not reachable.
         MissingDependencyError: Ray is not installed.
     """
 
@@ -162,7 +162,7 @@ class _Builder:
             self._cluster = Cluster(settings.ray)
 
     def media(self, engines: Mapping[str, EngineSettings]) -> Backend:
-        """The backend that opens strangers' files: the one that is named, else one of its own."""
+        """Create the backend for untrusted files from the settings, or a default one."""
         named = {name: one for name, one in engines.items() if one.family == "media"}
         name, engine = next(iter(named.items()), ("media", EngineSettings("media")))
         return self._engine(name, engine)
@@ -220,10 +220,10 @@ class _Builder:
 
 
 def model_confinement(settings: ServiceSettings) -> dict[str, Any]:
-    """What a process with a model may still do: all but reach a network, and grow without end.
+    """Return the sandbox of a process with a model: no network, limited file size.
 
-    It sees samples, pixels and texts, never a stranger's file; and its files, wherever the operator
-    has them, and devices are many.
+    Access to files is not restricted: models and devices may be anywhere. Such a process receives
+    samples, pixels and text, but never untrusted files.
     """
     return {
         "readable": [],
@@ -234,7 +234,7 @@ def model_confinement(settings: ServiceSettings) -> dict[str, Any]:
 
 
 def media_confinement(settings: ServiceSettings) -> dict[str, Any]:
-    """What the process that opens strangers' files may still do: read them, write drafts."""
+    """Return the sandbox of the process for untrusted files: read them, write drafts."""
     package = Path(__file__).parents[1]
     own = {sys.prefix, sys.base_prefix, str(package.parent), *(one for one in sys.path if one)}
     return {
@@ -251,11 +251,11 @@ def media_confinement(settings: ServiceSettings) -> dict[str, Any]:
 
 
 class UnavailableBackend(Backend):
-    """The place of an engine that was asked for and has no model: it refuses all work.
+    """Stands for an engine without a model; rejects all requests.
 
     Args:
-        problem: Why it cannot, and what to do.
-        models: What requests would call its model; None for whatever they say.
+        problem: Why the engine is unavailable, and what to do.
+        models: Names by which requests could select its model; None for any name.
     """
 
     def __init__(
@@ -271,11 +271,10 @@ class UnavailableBackend(Backend):
         self._problem = problem
 
     def refuse(self, work: OperationRequest) -> NoReturn:
-        """All of it.
+        """Reject the request.
 
         Raises:
-            NoBackendError: Always; it names the model that this very request needs, where that
-                follows from it.
+            NoBackendError: Always; names the model that this request needs, if known.
         """
         roles = needed_roles(work.operation, work.variant, work.values)
         known = [why_missing(role) for role in roles if role in ROLES]

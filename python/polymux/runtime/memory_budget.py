@@ -1,4 +1,4 @@
-"""Memory for models: what one will take, and whose is given back to make room for it."""
+"""The memory budget of engines: estimates, and unloading idle engines to free memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RETRY_AFTER_S = 30.0
 
 
 def needed_bytes(family: str, options: Mapping[str, Any]) -> int | None:
-    """The memory that an engine takes once it is loaded, about; None if nobody knows."""
+    """Estimate the memory of a loaded engine; None if unknown."""
     spec = ENGINES.get(family)
     needed = None if spec is None else spec.needed_bytes
     if not isinstance(needed, str):
@@ -37,8 +37,8 @@ class MemoryBudget:
     """The memory that all engines share.
 
     Args:
-        limit_bytes: Most that they may take together; None for what the machine has.
-        free: Tells what the machine has left, in bytes. Default: as Linux tells it.
+        limit_bytes: Maximum for all engines together; None for the memory of the machine.
+        free: Returns the free memory of the machine in bytes. Default: as reported by Linux.
     """
 
     def __init__(
@@ -47,21 +47,21 @@ class MemoryBudget:
         self._limit_bytes = limit_bytes
         self._free = free or machine_free_bytes
         self._engines: list[EngineBackend] = []
-        #: That were told that there is room, and may be loading still.
+        #: Engines for which `make_room` has reserved memory; they may still be loading.
         self._promised: set[EngineBackend] = set()
 
     def add(self, engine: EngineBackend) -> None:
-        """One that may be asked to give its memory back."""
+        """Add an engine that may be unloaded."""
         self._engines.append(engine)
 
     async def make_room(self, engine: EngineBackend) -> None:
-        """Ends idle engines, the longest unused first, until this one can be loaded.
+        """Unload idle engines, least recently used first, until this one fits.
 
-        The room is its own from then on: what others load at the same time has to fit beside it.
+        Reserves the memory, so engines that load at the same time cannot use it.
 
         Raises:
-            OverloadedError: The others are at work (code ``overloaded``).
-            NoBackendError: It would not fit alone.
+            OverloadedError: Busy engines use the memory (code ``overloaded``).
+            NoBackendError: The engine does not fit even alone.
         """
         needed = engine.needed_bytes
         if needed is None:
@@ -77,24 +77,24 @@ class MemoryBudget:
             self._promised.add(engine)
             return
         words = (
-            f"{engine.name} needs about {needed // _MIB} MiB of memory, and {left // _MIB} MiB "
-            "are free for it"
+            f"out of memory: engine {engine.name} needs about {needed // _MIB} MiB (available: "
+            f"{left // _MIB} MiB)"
         )
         others = (one for one in self._engines if one is not engine)
         if any(one.process is not None or one in self._promised for one in others):
             raise status_error(
                 errors.OverloadedError,
-                f"{words} while others work: ask again later",
+                f"{words} while other engines are busy. Try again later",
                 retry_after_s=_RETRY_AFTER_S,
             )
         raise status_error(
             errors.NoBackendError,
-            f"{words}: choose a smaller model, a shorter context, or raise "
+            f"{words}. Choose a smaller model or a shorter context, or raise "
             "limits.engines_memory_bytes",
         )
 
     def _left(self) -> int:
-        """What nobody has, and nobody was promised."""
+        """Return the memory that is neither used nor reserved."""
         self._promised = {one for one in self._promised if one.loading is not None}
         coming = sum(
             max(0, (one.needed_bytes or 0) - _resident_bytes(one.loading)) for one in self._promised

@@ -48,7 +48,7 @@ class Limits:
     """Limits of connections and requests.
 
     Attributes:
-        header_s: Time for the header of a request. Default: 10.
+        header_s: Maximum time for a request header in seconds. Default: 10.
         keep_alive_s: Time that a connection may stay open without a request. Default: 10.
         body_first_s: Time until the body begins. Its total time is this plus its length divided by
             `body_bytes_per_s`. Default: 10.
@@ -101,7 +101,7 @@ class Limits:
 @renamed_arguments(keep_s="retention_s")
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """Where jobs and files are kept.
+    """Where jobs and files are stored.
 
     Attributes:
         folder: Folder of jobs, results and API keys. Default: ``polymux/server`` in
@@ -128,7 +128,7 @@ _NEW_OPTIONS = {
 def _with_new_options(
     family: str, options: Mapping[str, Any], warn: Callable[[str], object], prefix: str = ""
 ) -> Mapping[str, Any]:
-    """Options under their new names; an engine of the operator's own has names of its own."""
+    """Rename deprecated options; options of custom engines stay unchanged."""
     if family not in ENGINES or not _NEW_OPTIONS.keys() & options.keys():
         return options
     return with_new_keys(options, _NEW_OPTIONS, warn, prefix)
@@ -166,13 +166,16 @@ class EngineSettings:
     def problems(self) -> Iterator[str]:
         is_own = ":" in self.family
         if self.family not in ENGINES and not is_own:
-            yield f"family={shown(self.family)}: must be one of {', '.join(sorted(ENGINES))}"
+            yield (
+                f"family={shown(self.family)}: unknown engine family "
+                f"(known: {', '.join(sorted(ENGINES))})"
+            )
         for one in self.operations:
             if one not in _operations():
                 yield f"operations: unknown operation {shown(one)}"
         if is_own and not self.operations:
-            yield "operations is missing: list what your engine can do"
-        if self.family in ENGINES:  # The options of an operator's own engine are unknown.
+            yield "operations: missing. List the operations of your custom engine"
+        if self.family in ENGINES:  # The options of a custom engine are unknown.
             reader = TableReader()
             reader.values(ENGINES[self.family].options, self.options, "options.")
             yield from reader.problems
@@ -181,7 +184,7 @@ class EngineSettings:
 def _engine_table(
     name: str, table: dict[str, Any], warn: Callable[[str], object]
 ) -> dict[str, Any]:
-    """A table of settings with its family, and with new names of options."""
+    """Add the family to an engine's settings table, and rename deprecated options."""
     table = {"family": name, **table}
     if isinstance(table["family"], str) and isinstance(table.get("options"), dict):
         table["options"] = _with_new_options(
@@ -191,10 +194,10 @@ def _engine_table(
 
 
 def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
-    """The routes of a settings file.
+    """Read the routes of a settings file.
 
     Raises:
-        InvalidRequestError: Something in them is wrong.
+        InvalidRequestError: A route is invalid.
     """
     if not isinstance(plain, dict):
         raise InvalidRequestError("must be a table")
@@ -218,16 +221,16 @@ class ServiceSettings:
 
     Attributes:
         limits: Limits of connections and requests.
-        fetch: Which hosts beyond the public Internet may be fetched.
-        store: Where jobs and files are kept.
+        fetch: Hosts beyond the public Internet from which URL inputs may be downloaded.
+        store: Where jobs and files are stored.
         songs: The music library, which is searched first.
         song_recognition: Services that recognize songs. Default: none.
         song_search: Services that search for songs. Default: none.
-        download: Downloads from web pages. Default: on if yt-dlp is installed.
+        download: Downloads from web pages. Default: enabled if yt-dlp is installed.
         summaries: How videos are summarized.
         engines: Name to engine. Default: the installed ones.
-        upstreams: Name to another server, which is used after the engines. Default: none.
-        ray: The cluster that runs the engines. Default: this machine.
+        upstreams: Name to upstream server; engines are tried first. Default: none.
+        ray: The Ray cluster that runs the engines. Default: this machine.
         routes: Operation to its backends, in the order of trying. Default: all engines.
     """
 
@@ -252,12 +255,12 @@ class ServiceSettings:
 
     @property
     def base_url(self) -> str:
-        """What links to files begin with; empty without a server."""
+        """Base of links to files; empty without a server."""
         return ""
 
 
 def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
-    """The files of engines that are not there; others are names of the catalogue's models."""
+    """Return an error for each missing engine file; ignores names of models in the registry."""
     found = []
     for name, engine in engines.items():
         spec = ENGINES.get(engine.family)
@@ -267,13 +270,11 @@ def missing_files(engines: Mapping[str, EngineSettings]) -> list[str]:
                 continue
             path = Path(named).expanduser()
             if not path.exists() and not path.with_suffix(".bin").exists():
-                found.append(
-                    f"engines.{name}.options.{option}={shown(named)}: there is no such file"
-                )
+                found.append(f"engines.{name}.options.{option}={shown(named)}: file not found")
     return found
 
 
-#: Backends that are neither engines nor upstreams; the start finds out whether they are there.
+#: Built-in backends; whether they are available is known only after the start.
 _OWN = {
     "download": ("download_video", "download_music"),
     "summaries": ("summarize_video",),
@@ -284,12 +285,13 @@ _OWN = {
 
 
 def route_problems(settings: ServiceSettings) -> list[str]:
-    """What is wrong with the routes; no engine is started for that."""
+    """Check the routes against the settings, without starting engines."""
     if not settings.routes:
         return []
     known = _operations_of(settings)
     return [
-        f"routes.{operation}: no engine or upstream of the name {shown(route.backend)} does that"
+        f"routes.{operation}: no engine or upstream named {shown(route.backend)} supports this "
+        "operation"
         for operation, wanted in settings.routes.items()
         for route in wanted
         if operation not in known.get(route.backend, ())

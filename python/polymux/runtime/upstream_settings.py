@@ -57,16 +57,16 @@ def _models(value: Any) -> dict[str, str]:
 
 
 def without_keys(_: str, table: dict[str, Any], __: Callable[[str], object]) -> dict[str, Any]:
-    """Refuse API keys in the settings file.
+    """Reject API keys in the settings file.
 
     Raises:
-        InvalidRequestError: There is one.
+        InvalidRequestError: The table contains an API key.
     """
     for one in _KEYS:
         if one in table:
             raise InvalidRequestError(
-                f"{one}: keys are not accepted in this file. Put the key into a file of its own "
-                "and set key_file, or set key_environment to the name of a variable"
+                f"{one}: keys are not accepted in this file. Put the key into a separate file and "
+                "set key_file, or set key_environment to the name of a variable"
             )
     return table
 
@@ -74,7 +74,7 @@ def without_keys(_: str, table: dict[str, Any], __: Callable[[str], object]) -> 
 @renamed_arguments(slots="max_concurrency")
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
-    """Another server that runs operations.
+    """An upstream server that runs operations.
 
     Attributes:
         kind: ``"openai"`` for an OpenAI-compatible API, ``"polymux"``, or ``"replicate"`` for the
@@ -172,13 +172,13 @@ class UpstreamSettings:
             yield f'models: none for {name}. Add one, such as models = {{ "{ours}" = "{theirs}" }}'
 
     def key(self, name: str) -> str | None:
-        """The key, from where it is kept; None where none is named.
+        """Read the API key; None if not configured.
 
         Args:
-            name: The upstream's, for errors; they never hold what was found.
+            name: Name of the upstream, for errors; they never contain the key.
 
         Raises:
-            InvalidRequestError: It is not there, or is none.
+            InvalidRequestError: The key is missing or invalid.
         """
         if self.key_environment is not None:
             found, place = os.environ.get(self.key_environment, ""), "key_environment"
@@ -187,13 +187,13 @@ class UpstreamSettings:
         else:
             return None
         if not found.strip():
-            raise InvalidRequestError(f"upstreams.{name}.{place}: there is no key in it")
+            raise InvalidRequestError(f"upstreams.{name}.{place}: missing API key")
         try:
             return checked_key(found.strip())
         except InvalidRequestError:
             raise InvalidRequestError(
-                f"upstreams.{name}.{place}: what is in it is no key: one line of ASCII without "
-                "spaces"
+                f"upstreams.{name}.{place}: invalid API key (expected one line of ASCII characters "
+                "without spaces)"
             ) from None
 
 
@@ -214,21 +214,23 @@ def upstreams_of(
     taken: Sequence[str],
     url_fetcher: UrlFetcher | None = None,
 ) -> list[Backend]:
-    """The upstreams as backends, none of them connected.
+    """Create the backends of upstreams; none is connected yet.
 
     Args:
-        policy: What may be fetched beyond the public Internet and their own hosts.
-        url_fetcher: What brings recordings from addresses for those that take files alone. Default:
-            nothing, and they refuse addresses.
+        policy: Allowed hosts for downloads, beyond the public Internet and the upstreams' hosts.
+        url_fetcher: Downloads URL inputs for upstreams that accept only files. Default: these
+            upstreams reject URLs.
 
     Raises:
-        InvalidRequestError: A key cannot be read, or a name is taken.
+        InvalidRequestError: A key cannot be read, or a name is already in use.
     """
 
     made = []
     for name, one in settings.items():
         if name in taken:
-            raise InvalidRequestError(f"upstreams.{name}: an engine has that name; choose another")
+            raise InvalidRequestError(
+                f"upstreams.{name}: name already exists (used by an engine). Choose another name"
+            )
         backend = _backend(name, one, policy)
         if url_fetcher is not None and one.kind != "polymux":
             backend = addressed(backend, url_fetcher)

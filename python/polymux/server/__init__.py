@@ -1,7 +1,7 @@
-"""The server: the whole interface over HTTP, on the service.
+"""The server: the polymux API over HTTP.
 
-``polymux serve`` runs it; `create_app` gives it as a FastAPI application, `router` as a router for
-one's own. Needs the extra ``server``.
+``polymux serve`` runs it. `create_app` returns it as a FastAPI application, `router` as a router
+for your own application. Requires the extra ``server``.
 
 Example:
     >>> from polymux.server import create_app
@@ -19,7 +19,7 @@ __all__ = ["create_app", "lifespan", "router"]
 
 
 def __getattr__(name: str) -> object:
-    """Loads the application when somebody wants it."""
+    """Import the application when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from polymux.errors import MissingDependencyError
@@ -28,11 +28,11 @@ def __getattr__(name: str) -> object:
         from polymux.server import app
 
         if name != "lifespan":
-            import fastapi  # noqa: F401 - which both give, and load only when they are called
+            import fastapi  # noqa: F401 - both need it, but import it only when called
     except ImportError as error:
         if error.name is None or error.name.startswith("polymux"):
             raise
         raise MissingDependencyError(
-            f"the server needs {error.name}: install it with pip install 'polymux[server]'"
+            f"missing package {error.name}. Install it with pip install 'polymux[server]'"
         ) from error
     return getattr(app, name)

@@ -1,4 +1,4 @@
-"""The server as a FastAPI application, and as a router for somebody else's."""
+"""The server as a FastAPI application, and as a router for another application."""
 
 from __future__ import annotations
 
@@ -53,14 +53,17 @@ Config = ServerSettings | str | os.PathLike[str] | None
 
 
 def create_app(config: Config = None, *, backends: Sequence[Backend] | None = None) -> FastAPI:
-    """The whole server as a FastAPI application.
+    """Create the server as a FastAPI application.
 
     Args:
-        config: Settings, or the file that they are in. Default: the defaults.
-        backends: Instead of those that the settings name. Default: none.
+        config: Settings, or the path of a settings file. Default: default settings.
+        backends: Backends that replace those of the settings. Default: those of the settings.
+
+    Returns:
+        The application; its lifespan starts and stops the server.
 
     Raises:
-        InvalidRequestError: Something in the file is wrong.
+        InvalidRequestError: The settings file is missing or invalid.
 
     Example:
         >>> from polymux.server import create_app
@@ -89,9 +92,9 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
 
 
 def front_of(state: ServerState) -> Any:
-    """The whole server for ``polymux serve``, without FastAPI: loading that takes half a second.
+    """Create the application for ``polymux serve``, without FastAPI, whose import takes 0.5 s.
 
-    Requests to addresses that have no parts skip the framework's layers, which do nothing for them.
+    Requests to paths without parameters skip the framework's layers, which they do not need.
     """
     app = Starlette()
     app.router.redirect_slashes = False
@@ -101,16 +104,22 @@ def front_of(state: ServerState) -> Any:
 
 
 def router(config: Config = None, *, backends: Sequence[Backend] | None = None) -> APIRouter:
-    """The same addresses as a router for an application of one's own.
+    """Create a router with all endpoints of the server, for your own application.
 
-    The key is looked at before a byte of the body is read here too. What the application must do:
-    enter `lifespan` with the router in its own lifespan. What it takes away: our deadlines on
-    connections and the rest that docs/server.md lists, and, where it has a ``BaseHTTPMiddleware``,
-    that work ends when its caller leaves.
+    The endpoints still check the API key before they read the body. Enter `lifespan` with the
+    router in the lifespan of your application. Your application must handle connection timeouts and
+    the other tasks listed in docs/server.md. If it has a ``BaseHTTPMiddleware``, work continues
+    after its client disconnects.
 
     Args:
         config: As for `create_app`.
         backends: As for `create_app`.
+
+    Returns:
+        The router, for ``app.include_router``.
+
+    Raises:
+        InvalidRequestError: The settings file is missing or invalid.
 
     Example:
         >>> from fastapi import FastAPI
@@ -130,14 +139,19 @@ def router(config: Config = None, *, backends: Sequence[Backend] | None = None) 
 
 @asynccontextmanager
 async def lifespan(of: APIRouter | ServerState) -> AsyncIterator[None]:
-    """Starts a server's service, and stops it at the end.
+    """Start the service of a router, and stop it at the end.
 
     Args:
-        of: What `router` gave.
+        of: Result of `router`.
+
+    Raises:
+        TypeError: `of` is not a router created by `router`.
+        StoreError: The store is in use, damaged or not writable.
+        InvalidRequestError: The settings do not allow a start, such as missing API keys.
     """
     state: Any = of if isinstance(of, ServerState) else getattr(of, "polymux_state", None)
     if state is None:
-        raise TypeError("lifespan takes what polymux.server.router gave")
+        raise TypeError("lifespan: must be a router created by polymux.server.router")
     await state.start()
     try:
         yield
@@ -188,21 +202,21 @@ def _routes(state: ServerState) -> list[Route]:
         endpoints += mcp.routes(state)
     if state.settings.replicate_compat:
         endpoints += replicate.routes(state)
-    # An instance with __call__ is an ASGI application to Starlette: nothing is read before it runs.
+    # Starlette treats an instance with __call__ as an ASGI application: it does not read the body.
     return [Route(path, endpoint, methods=None) for path, endpoint in endpoints]
 
 
 def _all_routes(state: ServerState) -> list[Route]:
-    """All routes, and `/`, which in a mounted router belongs to the application around it."""
+    """Return all routes and `/`, which a mounted router leaves to the application around it."""
     return [*_routes(state), Route("/", PageRedirect(state), methods=None)]
 
 
-#: Of a request's scope: it has its span.
+#: Key in the ASGI scope: the request has a span.
 _TRACED = "polymux.traced"
 
 
 class _Front:
-    """Before everything: the addresses that have no parts go straight to their endpoints."""
+    """Outermost layer: dispatches paths without parameters directly to their endpoints."""
 
     def __init__(self, app: Any, state: ServerState, routes: Sequence[Route]) -> None:
         self._app = app
@@ -233,7 +247,7 @@ class _Front:
         for prefix, of_door in self._not_found_at.items():
             if path.startswith(prefix):
                 not_found = of_door
-        # An encoded path is none of ours, whatever it decodes to; but for the names of models.
+        # An encoded path never matches, except for model names, which may contain an encoded slash.
         plain = scope.get("raw_path", path.encode("utf-8", "replace")).partition(b"?")[0]
         encoded = plain != path.encode("utf-8", "replace")
         if encoded and not plain.startswith(openai.MODELS.encode()):
@@ -249,7 +263,7 @@ class _Front:
         await self._app(scope, receive, _Replaced(send, not_found, scope, receive))
 
     def _may_ask(self, scope: Scope) -> bool:
-        """Whether a page of an allowed origin asks."""
+        """Check whether the request comes from a page of an allowed origin."""
         allowed = self._state.settings.allowed_origins
         return any(
             name == b"origin" and value.decode("latin-1") in allowed
@@ -258,7 +272,7 @@ class _Front:
 
 
 class _Replaced:
-    """Puts our own words in the place of the framework's, where it finds nothing."""
+    """Replaces the framework's 404 response by our own."""
 
     def __init__(self, send: Send, instead: Endpoint, scope: Scope, receive: Receive) -> None:
         self._send = send

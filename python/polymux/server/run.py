@@ -1,4 +1,4 @@
-"""``polymux serve``: the application on uvicorn, in one process, until it is told to stop."""
+"""``polymux serve``: runs the application on uvicorn in one process until a stop signal."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from polymux.server.settings.settings import ServerSettings
     from polymux.service.backend import Backend
 
-#: How long a second signal leaves for an end in order, and the closing behind the grace takes.
+#: Time for an orderly end after a second signal, and time to close after the shutdown timeout.
 _AT_ONCE_S = 0.7
 _CLOSING_S = 0.9
 
 
 class ShutdownWatchdog:
-    """Ends the process where a thread, a disk or an engine keeps it from ending by itself.
+    """Ends the process if a thread, disk or engine prevents a normal end.
 
-    What is lost by that is no more than by SIGKILL, after which a store is whole: engines end with
-    the process, and what ran has failed with ``interrupted`` when the store is opened again.
+    This is as safe as SIGKILL, which leaves the store intact: engines end with the process, and
+    running jobs fail with ``interrupted`` when the store is opened again.
 
     Args:
-        shutdown_timeout_s: How long work may go on after the first signal.
+        shutdown_timeout_s: Time for running work after the first signal.
     """
 
     def __init__(self, shutdown_timeout_s: float) -> None:
@@ -57,10 +57,10 @@ class ShutdownWatchdog:
         threading.Thread(target=self._watch, name="polymux shutdown watchdog", daemon=True).start()
 
     def notify(self, status: int = 0) -> None:
-        """Notes a signal: the first, which leaves the grace, or another, which leaves no time.
+        """Report a signal: the first starts the shutdown timeout, the second ends it.
 
         Args:
-            status: What the process ends with, where it has to be ended: up to 255.
+            status: Exit status if the watchdog must end the process, up to 255.
         """
         with suppress(OSError):
             os.write(self._tell, bytes((status,)))
@@ -89,7 +89,7 @@ class ShutdownWatchdog:
             os.close(self._told)
 
     def _next(self, max_s: float | None) -> int | None:
-        """The status that came with the next signal; None at the end of the server."""
+        """Wait for the next signal; returns its exit status, or None when the server ends."""
         if not select.select([self._told], [], [], max_s)[0]:
             raise TimeoutError
         data = os.read(self._told, 1)
@@ -97,16 +97,16 @@ class ShutdownWatchdog:
 
 
 _BACKLOG = 2048
-#: Connections that are taken up in one turn of the loop: it must count them before it takes more.
+#: Connections accepted per loop iteration: the loop must count them before it accepts more.
 _AT_ONCE = 8
 _LOOK_EVERY_S = 0.05
-#: What shells add to the number of the signal that ended a program.
+#: Added to a signal number for the exit status, as shells do.
 _SIGNALLED = 128
 _log = logging.getLogger("polymux.server")
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server; streams end themselves first, and to be told to stop is no failure."""
+    """uvicorn's server with orderly ends of streams; a stop signal is not a failure."""
 
     def __init__(
         self,
@@ -119,15 +119,15 @@ class _Server(uvicorn.Server):
         self._state = state
         self._shutdown_timeout_s = shutdown_timeout_s
         self._on_ready = on_ready
-        #: None where signals do not come here.
+        #: None if this thread does not receive signals.
         self.watchdog: ShutdownWatchdog | None = None
-        #: When it was told to stop, on `time.monotonic`'s clock; 0 before.
+        #: Time of the first stop signal on `time.monotonic`'s clock; 0 before.
         self._told_at = 0.0
-        #: What the process ends with.
+        #: Exit status of the process.
         self.status = 0
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Lets work end, jobs included, with the door open: who comes is told to come back."""
+        """Let work and jobs end while still accepting connections, to answer with 503."""
         until = (self._told_at or time.monotonic()) + self._shutdown_timeout_s
         while (
             (self.server_state.tasks or self._state.has_jobs)
@@ -147,9 +147,9 @@ class _Server(uvicorn.Server):
             late.cancel()
 
     async def _close_late(self, known: set[object]) -> None:
-        """Closes who was taken up before the door was shut, and is told of only after it.
+        """Close connections accepted before the listener closed but registered after it.
 
-        uvicorn closes those that are known in that moment, and then waits for all.
+        uvicorn closes only those registered at that moment, but waits for all.
         """
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -158,20 +158,20 @@ class _Server(uvicorn.Server):
                 connection.shutdown()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tells that it is ready when it is, signals included."""
+        """Start, and then report that the server is ready, including its signal handlers."""
         with self._handshakes_bounded():
             await super().startup(sockets)
         for one in sockets or ():
-            # asyncio has made the queue as short as what is taken up at once.
+            # asyncio has set the backlog to the number of connections accepted at once.
             one.listen(_BACKLOG)
         self._on_ready(self)
 
     @contextmanager
     def _handshakes_bounded(self) -> Iterator[None]:
-        """Whoever begins TLS counts at once, and has as long as a header to go on.
+        """Count TLS connections from the start, and limit handshakes to the header timeout.
 
-        uvicorn has no word for either. Of asyncio's own, a minute, a stranger could hold all
-        connections, and uncounted.
+        uvicorn has no option for either. With asyncio's default of one minute, an untrusted client
+        could occupy all connections without being counted.
         """
         loop = asyncio.get_running_loop()
         own = loop.create_server
@@ -188,7 +188,7 @@ class _Server(uvicorn.Server):
             loop.create_server = own  # type: ignore[method-assign]
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """The first time work may end, the second time it is left."""
+        """Handle a stop signal: the first lets work end, the second cancels it."""
         if self.should_exit:
             self.force_exit = True
             self.status = _SIGNALLED + sig
@@ -198,7 +198,7 @@ class _Server(uvicorn.Server):
             self.watchdog.notify(self.status)
         if self._state.ready:
             self._state.service.drain()
-        # The handler runs between any two instructions of the loop's thread.
+        # A signal handler runs between any two instructions of the loop's thread.
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop)
 
@@ -214,7 +214,7 @@ class _Server(uvicorn.Server):
     _loop: asyncio.AbstractEventLoop | None = None
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Remembers the loop, for signals; was it told to stop already, it does not begin."""
+        """Remember the loop for signals, and serve unless a stop signal already came."""
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
@@ -227,9 +227,9 @@ class _Server(uvicorn.Server):
         try:
             self._state.reload()
         except PolymuxError as error:
-            _log.error("the configuration stays as it was: %s", error)
+            _log.error("cannot reload the settings, they stay unchanged: %s", error)
         except Exception:
-            _log.exception("the configuration stays as it was")
+            _log.exception("cannot reload the settings, they stay unchanged")
 
 
 def serve(
@@ -239,20 +239,20 @@ def serve(
     backends: Sequence[Backend] | None = None,
     on_ready: Callable[[_Server, str], object],
 ) -> int:
-    """Runs a server until SIGTERM or SIGINT.
+    """Run a server until SIGTERM or SIGINT.
 
     Args:
-        settings: Everything; port 0 takes any that is free.
-        path: The file that the settings are from, read again at SIGHUP; None for none.
-        backends: Instead of those that the settings name. Default: none.
-        on_ready: Called with the server and its address when it takes requests.
+        settings: All settings; port 0 selects a free port.
+        path: The settings file, which is read again on SIGHUP; None without a file.
+        backends: Backends that replace those of the settings. Default: those of the settings.
+        on_ready: Called with the server and its URL when it accepts requests.
 
     Returns:
-        0 when it was told to stop; 128 and the number of the signal, when it was told once more
-        and left what it did.
+        0 after an orderly shutdown; 128 plus the signal number if a second signal canceled work.
 
     Raises:
-        PolymuxError: It cannot start: the address is in use, the store is, there are no keys.
+        PolymuxError: The server cannot start: the address or the store is in use, or there are no
+            API keys.
     """
     with _listener(settings) as listener:
         return _serve_on(listener, settings, path, backends, on_ready)
@@ -274,9 +274,9 @@ def _serve_on(
     )
 
     async def main() -> None:
-        # To the very end: a signal while engines are ended must not leave them.
+        # Until the very end: a signal while engines end must not leave them running.
         with server.capture_signals():
-            # Not by the application's lifespan: what goes wrong there would be a traceback.
+            # Not in the application's lifespan, which would turn an error into a traceback.
             await state.start()
             _warn_of_links(settings)
             try:
@@ -287,7 +287,7 @@ def _serve_on(
     try:
         config.load()
     except OSError as error:
-        raise InvalidRequestError(f"the certificate or its key: {error}") from error
+        raise InvalidRequestError(f"invalid TLS certificate or key: {error}") from error
     if threading.current_thread() is threading.main_thread():
         server.watchdog = ShutdownWatchdog(settings.shutdown_timeout_s)
     try:
@@ -301,8 +301,8 @@ def _serve_on(
 def _warn_of_links(settings: ServerSettings) -> None:
     if settings.listens_everywhere and settings.public_url is None:
         _log.warning(
-            "listening on all addresses: links to results begin with %s, which leads to this "
-            "machine from itself alone; set `public_url` to what callers use",
+            "listening on all addresses, but links to results start with %s, which works only on "
+            "this machine. Set `public_url` to the URL that clients use",
             settings.base_url,
         )
 
@@ -332,7 +332,7 @@ def _listener(settings: ServerSettings) -> socket.socket:
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
-        raise InvalidRequestError(f"host {name}: {error.strerror}") from error
+        raise InvalidRequestError(f"host {name}: cannot resolve it: {error.strerror}") from error
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -349,22 +349,22 @@ def _listener(settings: ServerSettings) -> socket.socket:
 
 
 def set_up_logging(level: str, form: str = "text") -> None:
-    """Lines on standard error; one a record, without what a terminal would interpret.
+    """Log to standard error, one line per record, without terminal control characters.
 
     Args:
         level: ``"debug"``, ``"info"``, ``"warning"`` or ``"error"``.
-        form: ``"text"``, or ``"json"`` for an object on each line. Default: ``"text"``.
+        form: ``"text"``, or ``"json"`` for one object per line. Default: ``"text"``.
     """
     handler: logging.Handler
     try:
         handler = NonBlockingHandler(sys.stderr.fileno())
     except (OSError, ValueError, AttributeError):
-        handler = logging.StreamHandler(sys.stderr)  # Somebody has put an object in its place.
+        handler = logging.StreamHandler(sys.stderr)  # sys.stderr was replaced by an object.
     plain = PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(JsonFormatter() if form == "json" else plain)
-    # No line tells them, and each costs every record ("Optimization" in the howto of `logging`).
+    # No line contains these, and they slow down each record (logging HOWTO, "Optimization").
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None  # noqa: SLF001 - as that howto says
+    logging._srcfile = None  # noqa: SLF001 - as documented in that HOWTO
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

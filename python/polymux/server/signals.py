@@ -1,4 +1,4 @@
-"""SIGHUP before a server can read its settings again: noted, where it would end the process."""
+"""Handles SIGHUP before the server can reload its settings: it must not end the process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _came = False
 
 
 def hold_reload() -> None:
-    """Notes it from now on; only on the main thread, which alone may say what signals do."""
+    """Record SIGHUP from now on; only on the main thread, which alone may set signal handlers."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGHUP, _heard)
 
 
 def pending_reload() -> bool:
-    """Whether it came since `hold_reload`; once."""
+    """Return whether SIGHUP came since `hold_reload`, and reset it."""
     global _came
     before, _came = _came, False
     return before

@@ -1,4 +1,4 @@
-"""What one server holds: its settings, keys, gate, counters, and the service while it runs."""
+"""The state of one server: settings, API keys, gate, metrics and the running service."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
 
 _log = logging.getLogger("polymux.server")
-#: Where it listens, what its links are, where it keeps things and what it works with: as it began.
+#: Settings that a reload does not change: addresses, links, storage and backends.
 _KEPT = (
     "host", "port", "public_url", "store", "compat", "tls_cert", "tls_key", "engines", "upstreams",
     "songs", "song_recognition", "song_search", "download", "summaries", "routes", "fetch",
@@ -44,12 +44,11 @@ _KEPT_LIMITS = (
 
 
 class ServerState:
-    """One server.
+    """The state of one server.
 
     Args:
-        settings: What it was told.
-        path: The file that this came from, which is read again when it is asked to; None for none.
-        backends: Instead of those that the settings name.
+        path: The settings file, which is read again on reload; None without a file.
+        backends: Backends that replace those of the settings.
     """
 
     def __init__(
@@ -67,18 +66,18 @@ class ServerState:
         self.gate = Gate(settings, self.keys)
         self.metrics = Metrics()
         self._service: Service | None = None
-        #: Set when it is told to stop: streams end themselves.
+        #: Set when the server starts to shut down: streams end themselves.
         self.stopping = asyncio.Event()
         self._at_stop: list[Callable[[], Awaitable[None]]] = []
-        #: By which this account's commands reach it; None where that is none of its own.
+        #: API key for CLI commands of this account; None if the account has its own key.
         self._local_key: str | None = None
 
     @property
     def service(self) -> Service:
         if self._service is None:
             raise RuntimeError(
-                "the server was not started: run the application with its lifespan, or enter "
-                "polymux.server.lifespan in that of the application that includes the router"
+                "the server is not started. Run the application with its lifespan, or enter "
+                "polymux.server.lifespan in the lifespan of the application with the router"
             )
         return self._service
 
@@ -91,11 +90,11 @@ class ServerState:
         return self._service is not None and self._service.jobs.count > 0
 
     async def start(self) -> None:
-        """Opens the store and makes the engines; none is loaded.
+        """Open the store and create the engines, without loading them.
 
         Raises:
-            StoreError: The store is in use, damaged, or cannot be written.
-            InvalidRequestError: There are no keys, or their file is wrong.
+            StoreError: The store is in use, damaged or not writable.
+            InvalidRequestError: The file of API keys is missing, empty or invalid.
         """
         settings = self.settings
         self.stopping = asyncio.Event()
@@ -126,7 +125,7 @@ class ServerState:
             raise
 
     def _leave(self) -> None:
-        """Lets others of this account's servers be found before this one."""
+        """Unregister the server, so CLI commands find this account's other servers."""
         if self._local_key is not None:
             with suppress(OSError):
                 retire(self._local_key, self.settings.base_url)
@@ -137,7 +136,7 @@ class ServerState:
             return
         if not self.settings.loopback_only:
             raise InvalidRequestError(
-                "no keys, and the server would be open to others than this machine: make one with "
+                "no API keys: a server that other machines can reach needs one. Create it with "
                 "`polymux keys add NAME`"
             )
         place = local_key_path()
@@ -148,15 +147,15 @@ class ServerState:
             except OSError as error:
                 name = display_name(os.fspath(place))
                 raise InvalidRequestError(
-                    f"a key for this account cannot be kept in {name}: {error.strerror}"
+                    f"cannot store an API key for this account in {name}: {error.strerror}"
                 ) from error
             self._local_key = text
 
         self.keys.add("local", before=keep)
-        _log.warning("a key for this account was made: %s", display_name(os.fspath(place)))
+        _log.warning("created an API key for this account: %s", display_name(os.fspath(place)))
 
     def _tell_address(self) -> None:
-        """Lets this account's commands find the server, where their key is one of its own."""
+        """Register the server for CLI commands of this account, if it accepts their key."""
         if not self.settings.loopback_only:
             return
         self._local_key = own_key(
@@ -167,7 +166,7 @@ class ServerState:
                 announce(self._local_key, self.settings.base_url)
 
     def interrupt(self) -> None:
-        """Says that nobody has given up what is cancelled from now on: the server ends it."""
+        """Treat all later cancellations as interruptions by the shutdown."""
         if self._service is not None:
             self._service.jobs.interrupt()
 
@@ -182,18 +181,18 @@ class ServerState:
             await service.close()
 
     def at_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
-        """Has this awaited when it stops, while the service is still there."""
+        """Await this callback at shutdown, while the service still exists."""
         self._at_stop.append(callback)
 
     def watch_file(self, path: Path | None) -> None:
         self._path = path
         if path is not None:
             self._from_file = read_settings(path)
-            # The command line's stand in the place of the file's, after a reload too.
+            # Origins of the command line replace those of the file, also after a reload.
             self._keeps_origins = self.settings.allowed_origins != self._from_file.allowed_origins
 
     def reload(self) -> None:
-        """Reads the settings again; connections, engines and the store stay as they are."""
+        """Read the settings file again; connections, engines and the store stay unchanged."""
         waiting = ""
         if self._path is not None:
             old, found = self.settings, read_settings(self._path)
@@ -204,19 +203,19 @@ class ServerState:
                 settings = replace(settings, allowed_origins=old.allowed_origins)
             keys = KeyFile(settings.key_file)
             if not keys.keys() and settings.key_file != old.key_file:
-                # A missing file has no keys: nobody would be let in any more.
+                # Do not switch to a file without keys: all clients would be locked out.
                 name = display_name(os.fspath(settings.key_file))
-                raise InvalidRequestError(f"keys: there are none in {name}")
+                raise InvalidRequestError(f"keys: no API keys in {name}")
             self.settings, self.keys = settings, keys
             self.gate = Gate(settings, keys, self.gate.quotas)
             waiting = ", ".join(_changed(self._from_file or found, found))
-        _log.info("the configuration was read again")
+        _log.info("reloaded the settings")
         if waiting:
-            _log.warning("what has changed in %s is taken when the server starts anew", waiting)
+            _log.warning("changes of these settings require a restart: %s", waiting)
 
 
 def _changed(before: ServerSettings, now: ServerSettings) -> list[str]:
-    """Of what a running server keeps, what the file has otherwise than when it was started."""
+    """Return the settings that differ but require a restart."""
     names = [name for name in _KEPT if getattr(before, name) != getattr(now, name)]
     limits = [name for name in _KEPT_LIMITS
               if getattr(before.limits, name) != getattr(now.limits, name)]  # fmt: skip

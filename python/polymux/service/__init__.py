@@ -1,5 +1,4 @@
-"""The service: any operation, run by an engine of this machine or handed to an upstream.
+"""The service: runs operations on local engines or upstreams; manages admission, jobs and files.
 
-No HTTP in it. `polymux.Local` and the server are its two doors; what both decide alike, admission,
-jobs, files, is decided here.
+Contains no HTTP: `polymux.Local` and the server both use it.
 """

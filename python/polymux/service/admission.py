@@ -1,4 +1,4 @@
-"""Who may begin now, who waits, and who is told to come back: decided before any work."""
+"""Admission of requests: limits, bounded queues and reservations."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
 
 _FIRST_GUESS_S = 10.0
 _WEIGHT = 0.2
-#: Of all operations, what alone is minutes or hours where the machine is not made for it.
+#: Operations that can take minutes or hours without suitable hardware.
 _GENERATIONS = ("generate_image", "generate_video", "generate_music")
 _DETAIL = ("upscale_image", "A")
 _CHATS = ("chat", "free_chat")
 
 
 class Bounds(NamedTuple):
-    """What work may come to, whoever asks.
+    """Limits for the estimate of a request.
 
     Attributes:
-        memory_bytes: Most that one piece of work may take; None for no limit.
-        max_generation_s: Longest that a generation may be thought to take, of callers that have
-            no limit of their own; None for no limit.
+        memory_bytes: Maximum memory of one request; None for no limit.
+        max_generation_s: Maximum estimated time of a generation, for callers without their own
+            limit; None for no limit.
     """
 
     memory_bytes: int | None = None
     max_generation_s: float | None = None
 
     def hold_for(self, work: OperationRequest) -> bool:
-        """Whether it must be known what the work will take. Of a chat nobody knows."""
+        """Check whether a limit applies to this request. Chats cannot be estimated."""
         if work.operation in _CHATS:
             return False
         return self.memory_bytes is not None or self._max_s(work) is not None
 
     def check(self, work: OperationRequest, estimate: Estimate) -> None:
-        """Refuses what would take longer than its caller may, or more memory than there is.
+        """Reject a request whose estimated time or memory exceeds a limit.
 
-        A caller's own limit counts to the second. That of all does where such work was timed here
-        before; where it was only counted, what is beyond doubt alone is refused.
+        A caller's own limit applies exactly. The general limit applies exactly only if such work
+        was measured before; otherwise `Estimate.doubt` widens it.
 
         Raises:
-            UnprocessableEntityError: It would (code ``estimate_over_limit``).
+            UnprocessableEntityError: A limit is exceeded (code ``estimate_over_limit``).
         """
         max_s, seconds = self._max_s(work), estimate.seconds
         if max_s is not None and seconds is not None:
@@ -61,19 +61,19 @@ class Bounds(NamedTuple):
         if self.memory_bytes is not None and needed is not None and needed > self.memory_bytes:
             raise status_error(
                 errors.UnprocessableEntityError,
-                f"this would take about {needed >> 20} MiB of memory, and the server has "
-                f"{self.memory_bytes >> 20} MiB for it{_because(estimate)}: {_instead(estimate)}",
+                f"the request needs too much memory (about {needed >> 20} MiB, allowed "
+                f"{self.memory_bytes >> 20} MiB){_because(estimate)}: {_instead(estimate)}",
                 code="estimate_over_limit",
             )
 
     def _max_s(self, work: OperationRequest) -> float | None:
-        """The caller's own limit, which may be longer, before that of all."""
+        """Return the caller's limit, which may exceed the general limit, else the general one."""
         own = work.caller.max_estimate_s
         return self.max_generation_s if own is None and _is_generation(work) else own
 
 
 class Reservation:
-    """A place in a queue for work that was told that it may come; given up once only."""
+    """A reserved place in a queue for admitted work; `release` has an effect only once."""
 
     def __init__(self, admission: Admission) -> None:
         self.admission = admission
@@ -81,21 +81,21 @@ class Reservation:
         admission.reserved += 1
 
     def release(self) -> None:
-        """It is taken, or nobody comes."""
+        """Release the place because the work has taken it or will not come."""
         if self._is_open:
             self._is_open = False
             self.admission.reserved -= 1
 
 
 class Admission:
-    """The places of a backend: `max_concurrency` at work, and a bounded queue, first come first."""
+    """Limits a backend to `max_concurrency` running requests and a bounded FIFO queue."""
 
     def __init__(self, backend: Backend, queue: int) -> None:
         self._backend = backend
         self._queue = queue
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.running = 0
-        #: Places of those who may come and have not yet.
+        #: Number of reservations not yet used or released.
         self.reserved = 0
         self._usual_s = _FIRST_GUESS_S
 
@@ -105,10 +105,10 @@ class Admission:
 
     @asynccontextmanager
     async def place(self, reservation: Reservation | None = None) -> AsyncIterator[None]:
-        """A place at work, after a place in the queue. Cancelled, it is the next one's at once.
+        """Wait in the queue, then run in the context. Cancellation frees the place at once.
 
         Args:
-            reservation: Whoever has one of this queue finds it never full. Default: none.
+            reservation: A reservation in this queue guarantees a place. Default: none.
 
         Raises:
             OverloadedError: The queue is full.
@@ -131,7 +131,7 @@ class Admission:
             self._leave()
 
     def reserve(self) -> Reservation:
-        """A place in the queue for what comes soon: who was told yes is not told no later.
+        """Reserve a place in the queue: admitted work must not be rejected later.
 
         Raises:
             OverloadedError: The queue is full.
@@ -140,14 +140,14 @@ class Admission:
         return Reservation(self)
 
     def check_room(self) -> None:
-        """Raises where whoever comes now would find the queue full."""
+        """Raise OverloadedError if the queue is full."""
         waiting = len(self._waiting) + self.reserved
         if self.running + waiting >= self._backend.max_concurrency + self._queue:
             turns = (waiting + self.running) / self._backend.max_concurrency
             raise status_error(
                 errors.OverloadedError,
-                f"{self._backend.name} is busy: {self.running} at work, {waiting} "
-                f"waiting, and no more than {self._queue} may wait; ask again later",
+                f"{self._backend.name} is busy ({self.running} running, {waiting} waiting, at most "
+                f"{self._queue} may wait). Try again later",
                 retry_after_s=min(600.0, max(1.0, turns * self._usual_s)),
             )
 
@@ -158,14 +158,14 @@ class Admission:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave()  # The place was given in the moment of leaving.
+                self._leave()  # The place was assigned at the moment of cancellation.
             else:
                 with suppress(ValueError):
                     self._waiting.remove(turn)
             raise
 
     def _leave(self) -> None:
-        """Hands the place on, or gives it up."""
+        """Give the place to the next waiting request, or free it."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -179,11 +179,11 @@ def _is_generation(work: OperationRequest) -> bool:
 
 
 def _too_long(work: OperationRequest, estimate: Estimate, max_s: float) -> errors.APIStatusError:
-    """Names the estimate, the limit and what helps."""
-    whose, raised = f"this key may ask for {max_s:.0f} s", "have the key's limit raised"
+    """Return an error with the estimate, the limit and remedies."""
+    whose, raised = f"the limit of this key is {max_s:.0f} s", "have the key's limit raised"
     if work.caller.max_estimate_s is None:
-        whose = f"{max_s:.0f} s are the most that a generation may take"
-        raised = "have a key that may ask for longer work"
+        whose = f"the limit for a generation is {max_s:.0f} s"
+        raised = "use a key with a higher limit"
         if work.caller is LOCAL:
             raised = (
                 "allow it (--max-generation of a command, --timeout of a batch, "
@@ -191,7 +191,7 @@ def _too_long(work: OperationRequest, estimate: Estimate, max_s: float) -> error
             )
     return status_error(
         errors.UnprocessableEntityError,
-        f"this would take about {estimate.seconds:.0f} s, and {whose}{_because(estimate)}: "
+        f"the request would take about {estimate.seconds:.0f} s, and {whose}{_because(estimate)}: "
         f"{_instead(estimate)}, or {raised}",
         code="estimate_over_limit",
     )
@@ -209,11 +209,11 @@ _PACE_WEIGHT = 0.3
 
 
 class ThroughputEstimator:
-    """Seconds of work for each unit of it.
+    """Estimates the time of work from its amount and earlier measurements.
 
     Args:
         unit: Such as ``"s of sound"``, for people.
-        first_guess_s: Of a unit, before anything was measured.
+        first_guess_s: Seconds per unit before the first measurement.
 
     Example:
         >>> pace = ThroughputEstimator("s of sound", 0.5)
@@ -236,10 +236,10 @@ class ThroughputEstimator:
         if units <= 0:
             return
         each_s = seconds / units
-        # The first measurement replaces the guess, the others move what is known.
+        # The first measurement replaces the guess; later ones form a moving average.
         self._each_s += (_PACE_WEIGHT if self._measured else 1.0) * (each_s - self._each_s)
         self._measured = True
 
     def words(self, units: float) -> str:
-        known = "as measured here" if self._measured else "a first guess, nothing was measured yet"
+        known = "as measured here" if self._measured else "an initial guess without measurements"
         return f"{units:.1f} {self._unit} at {self._each_s:.2g} s each, {known}"

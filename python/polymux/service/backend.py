@@ -1,4 +1,4 @@
-"""What can do work: an engine of this machine, or an upstream."""
+"""The interface of backends, which run operations: engines of this machine, or upstreams."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a backend is.
+    """The state of a backend.
 
     Attributes:
         state: ``idle`` (nothing loaded), ``loading``, ``ready``, ``failed``.
-        detail: What people should know; never a path or a key.
+        detail: For people; never contains a path or a key.
     """
 
     state: str
@@ -34,7 +34,7 @@ class Health:
 
 
 class ServiceAccess(Protocol):
-    """What backends may ask of the service that they belong to."""
+    """The part of the service that its backends may use."""
 
     store: Store
     routes: Routes
@@ -51,17 +51,17 @@ class ServiceAccess(Protocol):
 
 
 class Backend(ABC):
-    """Does the work of some operations. Lives on the service's event loop.
+    """Runs some operations. Lives on the service's event loop.
 
-    A backend is cancelled by cancelling the task that runs it: it stops what it began before the
-    `CancelledError` leaves it.
+    To cancel a backend, cancel the task that runs it. The backend must stop everything it started
+    before the `CancelledError` propagates.
 
     Attributes:
-        name: As configuration and logs call it.
-        operations: What it can do.
-        max_concurrency: How much of it can be done at once.
-        models: What requests call its chat model; None where it takes any name.
-        is_upstream: Whether others do the work: what goes wrong there is theirs (502), not ours.
+        name: Its name in configuration and logs.
+        operations: Operations that it supports.
+        max_concurrency: Maximum number of concurrent requests.
+        models: Names of its chat models; None if it accepts any name.
+        is_upstream: Whether another server does the work: its failures are 502, not 500.
     """
 
     name: str
@@ -70,20 +70,20 @@ class Backend(ABC):
     models: tuple[str, ...] | None = None
     is_upstream: bool = False
 
-    def bind(self, service: ServiceAccess) -> None:  # noqa: B027 - most ask nobody else
-        """Tells it the service that it is of: for work that asks for other work."""
+    def bind(self, service: ServiceAccess) -> None:  # noqa: B027 - most backends do not need it
+        """Set the service of this backend, for work that needs other operations."""
 
-    def refuse(self, work: OperationRequest) -> None:  # noqa: B027 - most refuse nothing
-        """Raises where this work is not for it.
+    def refuse(self, work: OperationRequest) -> None:  # noqa: B027 - most accept all requests
+        """Reject a request that this backend cannot run.
 
         Raises:
-            NoBackendError: It lacks a model, or a part of itself.
-            BadRequestError: What is asked for is nothing that it can do.
-            OverloadedError: It can do nothing for a while.
+            NoBackendError: A model or a component is missing.
+            BadRequestError: The request is not supported by this backend.
+            OverloadedError: The backend is temporarily unavailable.
         """
 
-    async def estimate(self, work: OperationRequest) -> Estimate:  # noqa: ARG002 - for those who know
-        """What the work will take. Default: nobody knows."""
+    async def estimate(self, work: OperationRequest) -> Estimate:  # noqa: ARG002 - for subclasses
+        """Estimate time and memory of a request. Default: unknown."""
         return Estimate()
 
     def prepared(
@@ -91,10 +91,10 @@ class Backend(ABC):
         work: OperationRequest,  # noqa: ARG002 - most need nothing
         sink: ProgressSink,  # noqa: ARG002
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """What comes before a place at work, as it takes none: files are fetched from addresses.
+        """Prepare a request before it takes a place, such as by downloading URL inputs.
 
         Returns:
-            What gives the work that `run` gets; None where that is the same, the default.
+            The context of the request that `run` gets. Default: None, for the same request.
         """
         return None
 
@@ -103,58 +103,58 @@ class Backend(ABC):
         work: OperationRequest,  # noqa: ARG002 - most need nothing
         sink: ProgressSink,  # noqa: ARG002
     ) -> AbstractAsyncContextManager[OperationRequest] | None:
-        """Opens the files of the work at its place, before `run` or `stream`.
+        """Open the files of a request when it has its place, before `run` or `stream`.
 
-        A waiting request costs no opened files, and a refused one no work.
+        So waiting and rejected requests need no open files.
 
         Returns:
-            The context of the work that `run` or `stream` gets. Default: None, for the same work.
+            The context of the request that `run` or `stream` gets. Default: None, for the same one.
         """
         return None
 
     def window_tokens(self) -> int | None:
-        """How much its chat model reads and writes in one chat. Default: nobody knows."""
+        """Return the context window of its chat model. Default: unknown."""
         return None
 
     async def listed_models(self) -> tuple[str, ...]:
-        """What chats may call its models, where it takes any name. Default: nobody knows."""
+        """Return names of chat models if `models` is None. Default: unknown."""
         return ()
 
     @abstractmethod
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Does it whole."""
+        """Run the whole request."""
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:  # noqa: ARG002
-        """Does it in pieces: chunks of a chat."""
+        """Run a chat and yield its chunks."""
         raise status_error(
             errors.NoBackendError,
-            f"{self.name} gives no streams: ask without stream",
+            f"{self.name}: streams are not supported. Omit stream",
             param="stream",
         )
 
     def health(self) -> Health:
-        """How it is. Default: ready."""
+        """Return the state. Default: ready."""
         return Health("ready")
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it holds something that `unload` would give back. Default: no."""
+        """Whether `unload` would free something. Default: no."""
         return False
 
     async def unload(self) -> bool:
-        """Gives back the memory of what it has loaded, unless it works; the next work loads again.
+        """Free the memory of loaded models, unless busy; the next request loads them again.
 
         Returns:
-            Whether nothing is loaded now. Default: nothing ever is.
+            Whether nothing is loaded now. Default: True.
         """
         return True
 
-    async def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Gives up what it holds; no work runs any more."""
+    async def close(self) -> None:  # noqa: B027 - most backends hold no resources
+        """Release all resources; no work is running anymore."""
 
 
 class DelegatingBackend(Backend):
-    """A backend that prepares work for another one; what it does not override, that one does."""
+    """A backend that prepares requests for another backend and delegates everything else."""
 
     def __init__(self, inner: Backend) -> None:
         self.name = inner.name

@@ -1,4 +1,4 @@
-"""Chunks of chats on their way to callers: made here, or as another server has sent them."""
+"""Chunks of streamed chats: created here, or received from an upstream."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from polymux._native._core import ChatChunk
 
-    #: A chunk's JSON as a dict, or an upstream's chunk, which nobody has parsed.
+    #: A chunk as a dict, or an upstream's unparsed chunk.
     Chunk: TypeAlias = "dict[str, Any] | ChatChunk"
 
-#: Of one answer; what an upstream tells beyond it is a mistake, and no sum can be made with it.
+#: Maximum plausible token count of one answer; ignores larger counts from upstreams.
 _MAX_TOKENS = 1 << 40
 
 
 def plain_of(chunk: Chunk) -> dict[str, Any]:
-    r"""A chunk's members; none of a chunk that is no JSON object.
+    r"""Return a chunk as a dict; empty if the chunk is not a JSON object.
 
     Example:
         >>> import polymux
@@ -41,10 +41,10 @@ def plain_of(chunk: Chunk) -> dict[str, Any]:
 
 
 def text_of(plain: Mapping[str, Any]) -> str:
-    """What a chunk adds to the answer's text; empty where it adds nothing.
+    """Return the text that a chunk adds to the answer, or an empty string.
 
     Args:
-        plain: As `plain_of` gives it, of either chat.
+        plain: Result of `plain_of`, of chat or free_chat.
 
     Example:
         >>> text_of({"choices": [{"delta": {"content": "Hi"}}]}), text_of({"response": "Hi"})
@@ -61,9 +61,9 @@ def text_of(plain: Mapping[str, Any]) -> str:
 
 
 def counts_of(plain: Mapping[str, Any]) -> dict[str, float]:
-    """How many tokens there were, of a chunk that tells it: as numbers of a job.
+    """Return the token counts in a chunk as metrics of a job.
 
-    What can be no count of tokens is left out.
+    Ignores invalid counts.
 
     Example:
         >>> counts_of({"usage": {"prompt_tokens": 3, "completion_tokens": 10**400}})
@@ -81,7 +81,7 @@ def counts_of(plain: Mapping[str, Any]) -> dict[str, float]:
 
 
 def line_of(chunk: ChatChunk) -> bytes:
-    r"""An upstream's chunk as JSON on one line, all its members as they came.
+    r"""Return an upstream's chunk as JSON on one line, with all members unchanged.
 
     Example:
         >>> import polymux
@@ -89,16 +89,16 @@ def line_of(chunk: ChatChunk) -> bytes:
         b'{"choices": [], "x": 1}'
     """
     raw = chunk.raw
-    # JSON has line ends between its values alone: within texts they are escaped.
+    # JSON has literal line breaks only between values: within strings they are escaped.
     return raw.replace(b"\n", b" ") if b"\n" in raw else raw
 
 
-#: In characters; what is only handed on has no such limit.
+#: Maximum length of a collected answer; forwarded streams have no such limit.
 _MAX_COLLECTED_CHARACTERS = 1 << 20
 
 
 async def collect_stream(chunks: AsyncIterator[Chunk], sink: ProgressSink) -> OperationResult:
-    """The texts of a chat's chunks, as a list; the sink is told of each.
+    """Collect the texts of a chat's chunks in a list, and report each to the sink.
 
     Raises:
         InternalServerError: The answer has over 1,048,576 characters (code ``engine_failed``).
@@ -123,8 +123,8 @@ async def collect_stream(chunks: AsyncIterator[Chunk], sink: ProgressSink) -> Op
             length += len(text)
             if length > _MAX_COLLECTED_CHARACTERS:
                 raise engine_failed(
-                    f"the answer is over {_MAX_COLLECTED_CHARACTERS} characters: "
-                    "ask for fewer tokens"
+                    f"the answer is too long (limit {_MAX_COLLECTED_CHARACTERS} characters). "
+                    "Request fewer tokens"
                 )
             if text:
                 sink.emit_text(text)

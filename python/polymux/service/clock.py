@@ -1,4 +1,4 @@
-"""Seconds since 1970 that make no leaps."""
+"""A clock in seconds since 1970 that ignores jumps of the system clock."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
     from polymux.service.database import Database
 
-#: A larger step against the time since the machine was started is a leap.
+#: A larger step relative to the time since boot counts as a jump.
 LARGEST_STEP_S = 3600.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-#: Where the time since then is counted from elsewhere (time_namespaces(7)).
+#: Offsets of the boot time in a time namespace (time_namespaces(7)).
 _COUNTED_FROM = Path("/proc/self/timens_offsets")
 
 
 class SteadyClock:
-    """The system's clock, but for its leaps.
+    """The system clock without its jumps.
 
-    A clock that is set back or far ahead while the server runs must not end every file and every
-    key at once. So steps of over an hour against the monotonic clock are left out, and smaller
-    ones, by which clocks are corrected, are followed.
+    If somebody sets the system clock back or far ahead while the server runs, files and API keys
+    must not all expire at once. So this clock ignores steps of over an hour relative to the
+    monotonic clock. It follows smaller steps, by which time synchronization corrects clocks.
 
     Example:
         >>> from polymux.service.clock import SteadyClock
@@ -41,7 +41,7 @@ class SteadyClock:
         monotonic: Callable[[], float] | None = None,
         boot: str | None = None,
     ) -> None:
-        #: Which start of the machine `since_boot_s` counts from; empty where nobody knows.
+        #: Identifies the boot from which `since_boot_s` counts; empty if unknown.
         self.boot = _boot() if boot is None else boot
         self._wall = wall
         self._monotonic = monotonic or _since_boot
@@ -54,7 +54,7 @@ class SteadyClock:
         return self._monotonic() + self._offset_s
 
     def since_boot_s(self) -> float:
-        """By the clock that makes no leaps."""
+        """Return the seconds since boot, by the monotonic clock."""
         return self._monotonic()
 
 
@@ -68,14 +68,14 @@ def _boot() -> str:
 
 
 def _since_boot() -> float:
-    """Seconds that go on while the machine sleeps; `time.monotonic` stands still then."""
+    """Return seconds since boot including suspend, which `time.monotonic` does not count."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 _log = logging.getLogger("polymux.service")
-#: How far what is written down may be behind: each time costs a write to the disk.
+#: Maximum age of the stored time; each update costs a disk write.
 _EVERY_S = 3600.0
-#: A record that cannot be read has no moment.
+#: Statements that move times. Records with invalid JSON are skipped.
 _FOLLOW = (
     "UPDATE files SET created_at = created_at + :leap_s, expires_at = expires_at + :leap_s "
     "WHERE created_at >= :began",
@@ -98,21 +98,21 @@ _HOLD_BACK = (
 
 
 class ClockSkewTracker:
-    """What time it was when, written down in the catalogue. Belongs to the catalogue's thread.
+    """Corrects stored times after a jump of the system clock. Belongs to the database thread.
 
-    `SteadyClock` passes over leaps while a server runs. The next server believes the system's
-    clock, which may have been set by a year meanwhile: to it, all files were over, or of the
-    future. So the catalogue says what time it was so long after a start of the machine, and what
-    time it was when that start's first server opened it. Where the machine has not been started
-    again, a leap is known to the second, and all moments since that server are moved by it, so that
-    ages stay what they were; those before it were told by another clock. Where it has, the clock is
-    believed, but for moments that are still to come: they were just now.
+    `SteadyClock` handles jumps while a server runs. But if the clock jumps between two servers, the
+    next server would consider all files expired, or created in the future. So the job database
+    stores the current time together with the time since boot, and the time when the first server
+    of that boot opened the database.
 
-    Nothing is ever older by that than it was. Links that were given out keep the end that is signed
-    in them.
+    - Same boot: the jump is known to the second. All times since that first server move by it, and
+      ages stay unchanged. Times before it came from another boot and stay.
+    - Other boot: the clock is trusted, but times in the future become the current time.
+
+    No correction makes anything older than it was. Signed links keep their signed expiry.
 
     Raises:
-        InternalServerError: Moments have to be moved, and the disk is full (code
+        InternalServerError: Times must be corrected and the disk is full (code
             ``storage_full``).
     """
 
@@ -120,20 +120,20 @@ class ClockSkewTracker:
         self._database = database
         self._clock = clock
         since_boot_s, now = clock.since_boot_s(), clock()
-        #: What is written down of this start of the machine: so long after it, and the time then.
+        #: Stored for this boot: seconds since boot, and the time then.
         self._noted: tuple[float, float] | None = None
         self._began = now
         with database.transaction():
             self._follow(since_boot_s, now)
-            # Nothing was made in the future; how long it is kept stays what it was.
+            # Nothing was created in the future; retention stays unchanged.
             for statement in _HOLD_BACK:
                 database.execute(statement, {"now": now})
         self.note()
 
     def note(self) -> None:
-        """Writes down what time it is, where it has not been for long or a clock was corrected.
+        """Store the current time if the stored one is old or the clock was corrected.
 
-        A full disk is no reason to do nothing else: what was written before is true as well.
+        A full disk is not an error: the previously stored time is still valid.
         """
         since_boot_s, now = self._clock.since_boot_s(), self._clock()
         if self._noted is not None:
@@ -144,7 +144,7 @@ class ClockSkewTracker:
             with self._database.transaction():
                 self._keep(since_boot_s, now)
         except InternalServerError as error:
-            _log.warning("what time it is cannot be written down: %s", error)
+            _log.warning("cannot store the current time: %s", error)
         else:
             self._noted = since_boot_s, now
 
@@ -156,7 +156,7 @@ class ClockSkewTracker:
         )
 
     def _follow(self, since_boot_s: float, now: float) -> None:
-        """Moves the moments since this start of the machine by what its clock was set."""
+        """Move the times of this boot if the clock jumped."""
         known = self._database.row("SELECT * FROM times")
         if known is None or not known["boot"] or known["boot"] != self._clock.boot:
             return
@@ -168,18 +168,18 @@ class ClockSkewTracker:
         if abs(leap_s) <= LARGEST_STEP_S:
             return
         _log.warning(
-            "the clock was set by %+.0f s while no server ran, or passed over by one: what was "
-            "kept since the machine was started is as old as it was",
+            "the system clock jumped by %+.0f s: moved the times of stored jobs and files since "
+            "the last boot, so their ages stay unchanged",
             leap_s,
         )
         for statement in _FOLLOW:
             self._database.execute(statement, {"leap_s": leap_s, "began": self._began})
         self._began += leap_s
-        # With the moves, or they are made twice.
+        # In the same transaction as the moves, or a crash would apply them twice.
         self._keep(since_boot_s, now)
         self._noted = since_boot_s, now
 
 
 def ages_of(database: Database, clock: Callable[[], float]) -> ClockSkewTracker | None:
-    """Those of a catalogue; None where its clock is another, which is believed."""
+    """Create a tracker; None for any other clock than `SteadyClock`, which is trusted."""
     return ClockSkewTracker(database, clock) if isinstance(clock, SteadyClock) else None

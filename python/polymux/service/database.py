@@ -1,4 +1,4 @@
-"""The catalogue's file: SQLite in one process, on one connection, with a rollback journal."""
+"""The job database: SQLite in one process, on one connection, with a rollback journal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-#: Of one version, the newest.
+#: Number of backups kept per version.
 _KEPT_BACKUPS = 3
-#: One script for each version of the tables; a catalogue of version n has had the first n.
+#: One script per schema version; a database of version n has run the first n.
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE jobs (
@@ -85,12 +85,12 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 class Database:
-    """One SQLite file.
+    """A SQLite database.
 
     Not thread-safe: one thread owns it, see `polymux.service.store.Store`.
 
     Raises:
-        StoreError: It is damaged, of a newer polymux, or cannot be opened or written.
+        StoreError: It is damaged, was made by a newer polymux, or cannot be opened or written.
         InternalServerError: The disk is full (code ``storage_full``).
     """
 
@@ -114,9 +114,9 @@ class Database:
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version > len(MIGRATIONS):
             raise StoreError(
-                f"the catalogue {display_name(self._path.as_posix())} is of version {version} and "
-                f"this polymux knows {len(MIGRATIONS)}: run the newer polymux that made it, or "
-                "give another folder as store"
+                f"job database {display_name(self._path.as_posix())}: version {version} is not "
+                f"supported (supported: up to {len(MIGRATIONS)}). Run the newer polymux that made "
+                "it, or choose another folder for the store"
             )
         if 0 < version < len(MIGRATIONS):
             self._back_up(version)
@@ -127,11 +127,11 @@ class Database:
                 self._connection.execute(f"PRAGMA user_version = {number}")
 
     def _back_up(self, version: int) -> None:
-        """A whole copy beside it, before the tables change."""
+        """Copy the database to a backup file beside it before a migration."""
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         target = self._path.with_name(f"{self._path.name}.version-{version}.{stamp}.backup")
         partial = target.with_name(f"{target.name}.part")
-        # Of one that was killed meanwhile: as large as the catalogue, and of no use.
+        # Remove partial backups of killed processes: they are large and useless.
         for left in self._path.parent.glob(f"{self._path.name}.version-*.backup.part*"):
             left.unlink(missing_ok=True)
         copy = sqlite3.connect(partial)
@@ -141,14 +141,14 @@ class Database:
             copy.close()
         partial.chmod(0o600)
         partial.replace(target)
-        # A start that fails is made again and again, and each would leave one.
+        # If migrations fail, each start creates another backup: keep only the newest.
         of_version = self._path.parent.glob(f"{self._path.name}.version-{version}.*.backup")
         for superseded in sorted(of_version)[:-_KEPT_BACKUPS]:
             superseded.unlink(missing_ok=True)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it, or nothing; within another one, what that one comes to."""
+        """Run all statements or none; nested transactions join the outer one."""
         if self._connection.in_transaction:
             yield
             return
@@ -164,7 +164,7 @@ class Database:
             return self._connection.execute(query, values).fetchall()
 
     def row(self, query: str, values: Sequence[Any] = ()) -> sqlite3.Row | None:
-        """The first row; None where there is none."""
+        """Return the first row, or None."""
         found = self.rows(query, values)
         return found[0] if found else None
 
@@ -176,19 +176,19 @@ class Database:
 
     def _failed(self, failure: Failure, words: str, number: int | None) -> Exception:
         if number is not None:
-            return StoreError(f"the catalogue {self._name()} cannot be opened: {words}")
+            return StoreError(f"job database {self._name()}: cannot open it: {words}")
         if failure is Failure.FULL:
-            return storage_full("the disk of the catalogue is full")
+            return storage_full("the disk of the job database is full")
         if failure is Failure.DAMAGED:
             return self._damaged(words)
-        return StoreError(f"the catalogue {self._name()} cannot be used: {words}")
+        return StoreError(f"job database {self._name()}: cannot use it: {words}")
 
     def _damaged(self, words: str) -> StoreError:
-        told = " ".join(words.split())  # SQLite's are of several lines.
+        told = " ".join(words.split())  # SQLite reports several lines.
         return StoreError(
-            f"the catalogue {self._name()} is damaged ({told}): put a backup in its place (files "
-            "that it does not know are removed), or move it away to begin anew (all files are "
-            "set aside)"
+            f"job database {self._name()}: damaged ({told}). Restore a backup (deletes all media "
+            "files that it does not contain), or move the database away to start with an empty one "
+            "(sets all media files aside)"
         )
 
     def _name(self) -> str:

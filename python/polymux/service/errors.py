@@ -1,6 +1,6 @@
-"""What the service refuses and how it fails, with the status that a server answers by.
+"""Errors of the service, with the HTTP status that the server returns for them.
 
-The classes are those that a client raises for the same status, so that `Local` and `Client` fail
+The service raises the same classes as a client for the same status, so `Local` and `Client` fail
 alike.
 """
 
@@ -34,14 +34,14 @@ _STATUS_OF: Mapping[type[APIStatusError], int] = {
 }
 
 
-#: In the `vars` of a failure that an upstream has answered with.
+#: Key in `vars(error)` that marks an upstream's error.
 _OF_UPSTREAM = "of_upstream"
-#: What a machine lacks for a while: descriptors, processes, memory.
+#: Error numbers of temporary shortages: descriptors, processes, memory.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 
 
 class StoreError(PolymuxError):
-    """The folder that jobs and files are kept in cannot be used."""
+    """The folder of jobs and files cannot be used."""
 
     code = "store_failed"
 
@@ -55,15 +55,14 @@ def status_error(
     retry_after_s: float | None = None,
     param: str | None = None,
 ) -> Failure:
-    """A failure as its class, with everything that a server's answer says of it.
+    """Create an API error with status, code and headers.
 
     Args:
-        kind: Such as `NoBackendError`.
-        message: What was wrong and what to do.
-        code: Stable name; default: that of the class.
-        status: Of HTTP; default: that of the class.
-        retry_after_s: After how long to ask again; None where that would not help.
-        param: The field concerned.
+        message: The problem and what to do.
+        code: Stable name. Default: that of the class.
+        status: HTTP status. Default: that of the class.
+        retry_after_s: When to retry; None if a retry would not help.
+        param: Name of the invalid field.
     """
     error = kind(message, code=code)
     error.status = status if status is not None else _STATUS_OF[kind]
@@ -78,46 +77,44 @@ def bad_request(message: str, param: str | None = None) -> errors.BadRequestErro
 
 
 def unknown_model(model: str, known: Sequence[str]) -> errors.BadRequestError:
-    """A chat model that nothing here has."""
+    """Create the error for an unknown chat model."""
     names = ", ".join(map(shown, known[:20]))
-    there = (
-        f"there are {names}, and 'default' for the first of them" if names else "ask for 'default'"
-    )
-    message = f"model={shown(model)}: there is no such chat model here; {there}"
+    there = f"known: {names}; 'default' selects the first" if names else "use 'default'"
+    message = f"model={shown(model)}: unknown chat model ({there})"
     return status_error(errors.BadRequestError, message, code="model_not_found", param="model")
 
 
 def draining() -> errors.OverloadedError:
-    """Nothing new is begun: the server stops."""
-    message = "the server is stopping"
+    """Create the error for new work while the server shuts down."""
+    message = "the server is shutting down. Try again later"
     return status_error(errors.OverloadedError, message, code="draining", retry_after_s=5)
 
 
 def storage_full(message: str) -> InternalServerError:
-    """Nothing more can be kept (507)."""
+    """Create the error for a full store or disk (507)."""
     return status_error(InternalServerError, message, code="storage_full", status=507)
 
 
 def of_upstream(error: AnyFailure) -> AnyFailure:
-    """The same failure, marked as another server's word: the next may take what it has refused."""
+    """Mark an error as an upstream's: another backend may accept the request."""
     vars(error)[_OF_UPSTREAM] = True
     return error
 
 
 def is_of_upstream(error: BaseException) -> bool:
-    """Whether a failure is another server's word, and none of this one's."""
+    """Check whether an upstream reported this error."""
     return _OF_UPSTREAM in vars(error)
 
 
 def all_failed(failures: Mapping[str, APIStatusError]) -> APIStatusError:
-    """The failure of work that several backends were asked for, one after another.
+    """Combine the errors of backends that were tried one after another.
 
     Args:
-        failures: Backend to its failure; one at least.
+        failures: Backend to its error; at least one.
 
     Returns:
-        The first as it is where it is the only one, or where all say that the request is wrong; of
-        several others one that lists them (502).
+        The first error if it is the only one or if all blame the request; otherwise an error
+        that lists all (502).
 
     Example:
         >>> from polymux.service.errors import all_failed, engine_failed
@@ -136,7 +133,7 @@ def _is_about_request(error: APIStatusError) -> bool:
 
 
 def engine_failed(message: str) -> InternalServerError:
-    """An engine of this machine failed at what it should be able to do."""
+    """Create the error for an unexpected failure of a local engine."""
     return status_error(InternalServerError, message, code="engine_failed")
 
 
@@ -159,11 +156,11 @@ _WRONG_RANGE = 416
 
 
 def described(error: BaseException) -> dict[str, Any]:
-    """What a caller is told of a failure, and a job's record keeps.
+    """Describe an error for clients and for the record of a job.
 
     Returns:
-        ``status``, ``code``, ``message``, ``param`` and ``retry_after_s``. What nobody foresaw is
-        a defect: its text, which may hold anything, is not told.
+        ``status``, ``code``, ``message``, ``param`` and ``retry_after``. Unexpected errors are
+        bugs: their text, which may contain secrets, is hidden.
     """
     told: dict[str, Any] = {"status": 500, "code": "internal", "param": None, "retry_after": None}
     if isinstance(error, APIStatusError) and error.status:
@@ -183,17 +180,17 @@ def described(error: BaseException) -> dict[str, Any]:
         return told | {
             "status": 503,
             "code": "overloaded",
-            "message": f"there is not enough {lacking} for this now",
+            "message": f"out of resources: not enough {lacking}. Try again later",
             "retry_after": "10",
         }
     if isinstance(error, StoreError):
         return told | {
             "status": 503,
             "code": error.code,
-            "message": "the server's store cannot be used now; its log tells more",
+            "message": "the server's store is not available. See the server's log",
             "retry_after": "30",
         }
-    return told | {"message": "an internal error; the server's log tells more"}
+    return told | {"message": "internal error. See the server's log"}
 
 
 def _is_exhaustion(error: BaseException) -> bool:
@@ -203,7 +200,7 @@ def _is_exhaustion(error: BaseException) -> bool:
 
 
 def restored(told: Mapping[str, Any]) -> APIStatusError:
-    """The failure that was described so, such as by another process."""
+    """Recreate an error from its description, such as one from another process."""
     classes = {status: kind for kind, status in _STATUS_OF.items()}
     status = told["status"]
     general = InternalServerError if status >= 500 else APIStatusError

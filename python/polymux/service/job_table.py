@@ -1,4 +1,4 @@
-"""Jobs as the catalogue keeps them."""
+"""The job table of the job database."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 STARTING, PROCESSING = "starting", "processing"
 SUCCEEDED, FAILED, CANCELED = "succeeded", "failed", "canceled"
 ENDS = (SUCCEEDED, FAILED, CANCELED)
-#: What a job says that a process took with it.
+#: Error of a job whose process ended.
 INTERRUPTED = {
     "status": 500,
     "code": "interrupted",
-    "message": "the server was stopped while this ran; ask again",
+    "message": "the server was stopped while the job was running. Try again",
     "param": None,
     "retry_after": None,
 }
-#: Somebody else has ended it: who waits has asked for nothing wrong, and no server has failed.
+#: The job was canceled by another client: neither the waiting client nor a server has failed.
 CANCELED_BY_ANOTHER = {
     "status": 409,
     "code": "canceled",
     "message": "the prediction was canceled",
 }
-#: Jobs with what their callers have called them.
+#: Jobs with their idempotency keys.
 _JOBS = """
     SELECT jobs.*, keys.key AS idempotency_key, keys.hash AS idempotency_hash
     FROM jobs LEFT JOIN idempotency_keys AS keys ON keys.job = jobs.id
@@ -50,26 +50,26 @@ _JOBS = """
 
 @dataclass(slots=True)
 class Job:
-    """A job, as it is or as it ended.
+    """The current or final state of a job.
 
     Attributes:
         id: 26 letters and digits, 130 random bits.
-        owner: Id of the key that asked for it.
+        owner: Id of the API key that created it.
         operation: Such as ``"transcribe"``.
-        model: The model selector, or what stands for it.
+        model: The model selector, or the operation.
         version: SHA-256 of the model's file, or a word.
         status: ``starting``, ``processing``, ``succeeded``, ``failed`` or ``canceled``.
-        input: What was asked for, defaults filled in, files by their names.
-        output: What was made, files as ``{"file": NAME}``; None before.
-        error: As `errors.described` tells it; None unless it failed.
-        logs: Lines that say how it went.
+        input: The request with defaults; files by their names.
+        output: The result with files as ``{"file": NAME}``; None before the end.
+        error: As returned by `errors.described`; None unless it failed.
+        logs: Progress messages and warnings.
         metrics: Numbers by name, ``predict_time`` and ``total_time`` in seconds.
-        progress: From 0 to 1; None where nobody knows.
-        created_at: Seconds since 1970; so are the next two, None before.
-        idempotency: The caller's key and the hash of what it asked for; None where it gave none,
-            and where the same request may begin anew.
-        asked: What a door keeps of the request in its own words; None for nothing.
-        preview: A small picture of what is being made, as a ``data:`` URL; never written down.
+        progress: From 0 to 1; None if unknown.
+        created_at: Seconds since 1970, as are the next two, which are None at first.
+        idempotency: The client's idempotency key and the hash of the request; None without one,
+            and after the key was freed.
+        asked: The request in the format of a compatibility API; None for the polymux API.
+        preview: A small image of the unfinished result, as a ``data:`` URL; never stored.
     """
 
     id: str
@@ -93,7 +93,7 @@ class Job:
 
     @property
     def failure(self) -> dict[str, Any]:
-        """What a caller is told who has waited for its success, as `errors.described` has it."""
+        """The error for clients that waited for success, as returned by `errors.described`."""
         return self.error or CANCELED_BY_ANOTHER
 
     @property
@@ -102,31 +102,30 @@ class Job:
 
 
 def new_id() -> str:
-    """A name for a job that nobody can guess."""
+    """Create an unguessable job id."""
     return base64.b32encode(secrets.token_bytes(17)).decode().lower()[:26]
 
 
 def moment(seconds: float | None) -> str | None:
-    """A time as RFC 3339 has it, in UTC."""
+    """Format a time as RFC 3339, in UTC."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-#: How long an idempotency key stands for its request, in seconds.
+#: Lifetime of an idempotency key in seconds.
 _KEY_LIFE_S = 24 * 3600.0
 
 
 class JobTable:
-    """The jobs of a catalogue, and their idempotency keys. Belongs to the catalogue's thread.
+    """The jobs of a database and their idempotency keys. Belongs to the database thread.
 
-    A key outlives its job: one that was deleted, or was kept for less than a day, is not done once
-    more for a caller who asks again.
+    A key outlives its job. If the job was deleted or had a retention below a day, the same request
+    does not run again.
 
     Args:
-        database: The catalogue.
-        life_s: How long a job that has ended is kept.
-        clock: Seconds since 1970.
+        life_s: Retention of ended jobs in seconds.
+        clock: Returns seconds since 1970.
     """
 
     def __init__(self, database: Database, *, life_s: float, clock: Callable[[], float]) -> None:
@@ -141,15 +140,14 @@ class JobTable:
                 self.update(job)
 
     def add(self, job: Job) -> Job:
-        """Writes a new job down.
+        """Insert a new job.
 
         Returns:
-            The job; where the same request has come before under the same idempotency key, the
-            job that was made then.
+            The job, or the existing job of the same request with the same idempotency key.
 
         Raises:
-            ConflictError: Another request has come under that key.
-            NotFoundError: The same has, and its job is gone (code ``gone``).
+            ConflictError: Another request has used this key.
+            NotFoundError: The job of this request and key no longer exists (code ``gone``).
         """
         with self._database.transaction():
             if job.idempotency is not None:
@@ -177,11 +175,11 @@ class JobTable:
         return job
 
     def of_key(self, owner: str, key: str, digest: str) -> Job | None:
-        """The job of a request that has come before under its key.
+        """Find the job of an earlier request with this idempotency key.
 
         Raises:
-            ConflictError: Another request has come under that key.
-            NotFoundError: The same has, and its job is gone (code ``gone``).
+            ConflictError: Another request has used this key.
+            NotFoundError: The job of this request and key no longer exists (code ``gone``).
         """
         query = "SELECT * FROM idempotency_keys WHERE owner = ? AND key = ?"
         row = self._database.row(query, (owner, key))
@@ -193,22 +191,22 @@ class JobTable:
         if row["hash"] != digest:
             raise status_error(
                 errors.ConflictError,
-                "another request has come with this Idempotency-Key: give each request its own",
+                "Idempotency-Key: already used for a different request. Use a new key per request",
                 param="Idempotency-Key",
             )
         job = self.find(row["job"])
         if job is None:
             raise status_error(
                 errors.NotFoundError,
-                "this request has come before with this Idempotency-Key, and its prediction was "
-                "deleted or has expired: give it another key to have it done again",
+                "Idempotency-Key: the prediction of this request was deleted or has expired. Use "
+                "a new key to run it again",
                 code="gone",
                 param="Idempotency-Key",
             )
         return job
 
     def update(self, job: Job) -> None:
-        """Writes down how it is now; the key of one that has ended without it is free."""
+        """Store the job's state; frees the idempotency key of a job that ended without one."""
         with self._database.transaction():
             self._database.execute(
                 "UPDATE jobs SET status = ?, record = ?, completed_at = ? WHERE id = ?",
@@ -218,7 +216,7 @@ class JobTable:
                 self._free_key(job.id)
 
     def _free_key(self, job: str) -> None:
-        """Lets the request of a job begin anew under its key: nobody has had its result."""
+        """Free the key of a job whose result no client has received: it may run again."""
         self._database.execute("DELETE FROM idempotency_keys WHERE job = ?", (job,))
 
     def find(self, name: str) -> Job | None:
@@ -226,15 +224,15 @@ class JobTable:
         return None if row is None else _job(row)
 
     def newest(self, owner: str, *, before: int | None, most: int) -> tuple[list[Job], int | None]:
-        """Jobs of a key, newest first.
+        """Return jobs of an API key, newest first.
 
         Args:
-            owner: The key's id.
-            before: Where the page before ended; None begins with the newest.
-            most: As many at once.
+            owner: Id of the API key.
+            before: Cursor of the page; None for the first page.
+            most: Maximum number of jobs.
 
         Returns:
-            The jobs, and where the next page begins; None where there is none.
+            The jobs, and the cursor of the next page or None.
         """
         query = f"{_JOBS} WHERE jobs.owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
         rows = self._database.rows(query, (owner, before or 1 << 62, most + 1))
@@ -243,36 +241,36 @@ class JobTable:
         return [_job(row) for row in rows], int(rows[-1]["number"]) if more else None
 
     def newer(self, owner: str, *, after: int, most: int) -> list[Job]:
-        """Jobs of a key that began behind another, those that are closest to it, newest first.
+        """Return the jobs of an API key created right after another job, newest first.
 
         Args:
-            owner: The key's id.
-            after: The other's place, as `place_of` gives it.
-            most: As many at once.
+            owner: Id of the API key.
+            after: Number of the other job, from `place_of`.
+            most: Maximum number of jobs.
         """
         query = f"{_JOBS} WHERE jobs.owner = ? AND number > ? ORDER BY number LIMIT ?"
         return [_job(row) for row in self._database.rows(query, (owner, after, most))][::-1]
 
     def place_of(self, job: Job) -> int:
-        """Where a job stands among all; 0 where it is gone."""
+        """Return the sequence number of a job; 0 if it no longer exists."""
         row = self._database.row("SELECT number FROM jobs WHERE id = ?", (job.id,))
         return 0 if row is None else int(row["number"])
 
     def remove(self, *names: str) -> None:
-        """Forgets jobs; what their callers have called them stays known for its day."""
+        """Delete jobs; their idempotency keys stay for their lifetime."""
         with self._database.transaction():
             for name in names:
                 self._database.execute("DELETE FROM jobs WHERE id = ?", (name,))
 
     def withdraw(self, job: Job) -> None:
-        """Forgets a job that nobody was told of: as if it had not been asked for."""
+        """Delete a job that no client has received, with its idempotency key."""
         with self._database.transaction():
             job.idempotency = None
             self._free_key(job.id)
             self.remove(job.id)
 
     def sweep_keys(self, most: int = 500) -> int:
-        """Forgets keys of idempotency whose day is over, some at once; gives how many."""
+        """Delete some expired idempotency keys; returns the number."""
         return self._database.execute(
             "DELETE FROM idempotency_keys WHERE job IN "
             "(SELECT job FROM idempotency_keys WHERE created_at < ? LIMIT ?)",
@@ -280,9 +278,9 @@ class JobTable:
         )
 
     def expired(self, most: int = 500) -> list[str]:
-        """Ids of jobs that ended longer ago than they are kept; not those whose files have no end.
+        """Return ids of jobs past their retention, except jobs whose files never expire.
 
-        A `Local` in the same folder has made these.
+        A `Local` with the same folder creates such files.
         """
         query = (
             "SELECT id FROM jobs WHERE completed_at <= ? AND NOT EXISTS "
@@ -310,16 +308,15 @@ def _job(row: sqlite3.Row) -> Job:
 
 
 def failed(job: Job, error: BaseException, now: float) -> None:
-    """Ends a job by what went wrong."""
+    """Set the end state of a failed job."""
     job.status, job.error, job.completed_at = FAILED, described(error), now
 
 
 def digest_of(work: OperationRequest) -> str:
-    """What makes two requests the same: operation, model and all that was given.
+    """Return the hash that identifies equal requests: operation, model and all given fields.
 
-    Of files their names, as results are named by them, and what is in them.
-
-    Blocks while files are read.
+    Includes names and contents of files; the names matter because results are named after them.
+    Blocks while it reads files.
     """
     digest = hashlib.sha256()
     plain: dict[str, Any] = {"operation": work.operation, "model": work.model}
@@ -335,9 +332,9 @@ def digest_of(work: OperationRequest) -> str:
     return digest.hexdigest()
 
 
-#: Operations whose answer is one address or text, which is the prediction's output.
+#: Result types whose only URL or text is the prediction's output.
 _PLAIN = ("MediaFile", "TextResponse")
-#: Left out where there is nothing to tell.
+#: Members omitted when empty.
 _OPTIONAL = (
     "output", "report", "error", "error_code", "urls", "started_at", "completed_at", "progress"
 )  # fmt: skip
@@ -346,7 +343,7 @@ _OPTIONAL = (
 def prediction(
     job: Job, address_of: Callable[[str], str | None], urls: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """A job as JSON."""
+    """Return a job as a prediction object for JSON."""
     output: Any = job.output
     report = None
     if RESULTS[job.operation] in _PLAIN and isinstance(output, dict):
@@ -374,7 +371,7 @@ def prediction(
 
 
 def linked(value: Any, address_of: Callable[[str], str | None]) -> Any:
-    """An output with addresses in the place of the store's files."""
+    """Replace the files of an output by their URLs."""
     if isinstance(value, list):
         return [linked(one, address_of) for one in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Jobs while they run: begun, watched, waited for, cancelled, written down."""
+"""Running jobs: start, watch, wait, cancel, store."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, OperationResult
     from polymux.service.store import Store
 
-    #: Does the work of a job; tells when it has its place, which may have been promised to it.
+    #: Runs the work of a job; calls the third argument when the work has its place. The last
+    #: argument is a reserved place.
     Doing = Callable[
         [OperationRequest, ProgressSink, Callable[[], Awaitable[None]], Reservation | None],
         Awaitable[OperationResult],
     ]
-    #: Decides whether a job may begin.
+    #: Checks limits and reserves a place before a job is created.
     Admitting = Callable[[], Awaitable[Reservation]]
 
 _log = logging.getLogger("polymux.service")
 _TOLD_EVERY_S = 0.2
-#: Failures that say nothing of the request.
+#: Statuses of temporary failures, which say nothing about the request.
 _FOR_NOW = (429, 503, 507)
 
 
@@ -46,7 +47,7 @@ class _Running:
         self.callbacks: list[Callable[[], object]] = []
         self.began = False
         self.waiters = 0
-        #: Whether it goes on without them.
+        #: Whether the job continues without waiting clients.
         self.stays = False
         self.leaving = False
 
@@ -57,20 +58,20 @@ class _Running:
             self.job.preview = self.sink.preview_url
             self.job.version = self.sink.version or self.job.version
             if self.sink.text_pieces is not None:
-                # The list itself, which grows: a copy for each piece would be costly.
+                # The growing list itself: a copy for each piece would be costly.
                 self.job.output = self.sink.text_pieces
         self.changed.set()
         self.changed = asyncio.Event()
 
 
 class JobManager:
-    """The jobs of a store."""
+    """Starts and tracks the jobs of a store."""
 
     def __init__(self, store: Store, do: Doing) -> None:
         self._store = store
         self._do = do
         self._running: dict[str, _Running] = {}
-        #: Ended, and not written down yet: the disk was full.
+        #: Ended jobs that could not be stored, for example because the disk was full.
         self._unwritten: dict[str, Job] = {}
         self._closing = False
 
@@ -84,20 +85,18 @@ class JobManager:
         idempotency_key: str | None = None,
         admit: Admitting | None = None,
     ) -> tuple[Job, bool]:
-        """Writes a job down and begins it.
+        """Create and start a job.
 
         Args:
-            work: What is to be done.
-            idempotency_key: What the caller calls this request; the same request under the same
-                key is the same job for 24 hours.
-            admit: Awaited before a job is made that was not there; what it raises comes out.
+            idempotency_key: The same request with the same key is the same job for 24 hours.
+            admit: Awaited before a new job is created; its errors propagate.
 
         Returns:
-            The job, and whether it was begun just now.
+            The job, and whether it is new.
 
         Raises:
-            ConflictError: Another request has come under that key.
-            NotFoundError: The same has, and its job is gone (code ``gone``).
+            ConflictError: Another request has used this key.
+            NotFoundError: The job of this request and key no longer exists (code ``gone``).
         """
         job = Job(
             id=new_id(),
@@ -116,8 +115,8 @@ class JobManager:
         if kept.id != job.id:
             running = self._running.get(kept.id)
             if running is not None and running.leaving:
-                # Its caller has gone and it is being stopped, which frees the key: this one is
-                # another's.
+                # All clients of that job have disconnected, and it is being canceled. Wait until
+                # that frees the key, then start a new job.
                 await running.over.wait()
                 return await self.submit(work, idempotency_key, admit)
             return self.current(kept), False
@@ -127,7 +126,7 @@ class JobManager:
         return job, True
 
     async def _added(self, job: Job, admit: Admitting | None) -> tuple[Job, Reservation | None]:
-        """The job, written down, with its place; or what the same request has made before."""
+        """Insert the job and reserve a place, or return the earlier job of the same request."""
         jobs = self._store.jobs
         if job.idempotency is not None:
             known = await self._store.run(jobs.of_key, job.owner, *job.idempotency)
@@ -138,7 +137,7 @@ class JobManager:
         try:
             kept = await self._store.run(jobs.add, job)
         except asyncio.CancelledError:
-            # Its caller has gone: nobody knows of it, and nothing would ever end it.
+            # The client disconnected: without its id, nothing would ever end the job.
             await self._store.run(jobs.withdraw, job)
             raise
         finally:
@@ -191,7 +190,7 @@ class JobManager:
             await self._end(running, ended, sink)
 
     async def _end(self, running: _Running, ended: Job, sink: ProgressSink) -> None:
-        """Writes the end down; nobody is told of it before, whoever cancels it meanwhile."""
+        """Store the end of a job before anything reports it; cannot be canceled."""
         ended.completed_at = self._store.clock()
         ended.metrics = dict(ended.metrics)
         if ended.started_at is not None:
@@ -201,14 +200,14 @@ class JobManager:
         ended.metrics["total_time"] = round(ended.completed_at - ended.created_at, 6)
         ended.logs, ended.progress, ended.preview = list(sink.lines), sink.progress, None
         if ended.error is not None and ended.error["status"] in _FOR_NOW:
-            ended.idempotency = None  # The same request, asked again, shall have another chance.
+            ended.idempotency = None  # A retry of the same request must run again.
         if running.leaving and ended.status == job_table.CANCELED:
-            ended.idempotency = None  # All its callers have left: nobody was told of it.
+            ended.idempotency = None  # All clients disconnected before they received a result.
         try:
             await self._store.run_to_end(self._write_end, ended)
         except Exception as error:
-            # What cannot be written down has not happened: nobody may be told of a success.
-            _log.error("job %s cannot be written down: %s", ended.id, error)
+            # Report failure: a success that was not stored would be lost.
+            _log.error("cannot store job %s: %s", ended.id, error)
             job_table.failed(ended, error, self._store.clock())
             ended.output = ended.idempotency = None
             self._unwritten[ended.id] = ended
@@ -223,15 +222,15 @@ class JobManager:
                 running.over.set()
 
     def _write_end(self, job: Job) -> None:
-        """On the catalogue's thread. What has no result has no files: some may be there already."""
+        """Store the end on the database thread. Removes files of a job without a result."""
         files = [] if job.status == job_table.SUCCEEDED else self._store.media.of_job(job.id)
         self._store.media.remove(*files, also=lambda: self._store.jobs.update(job))
 
     async def write_again(self) -> None:
-        """Writes down the ends that could not be.
+        """Retry to store the ends that could not be stored.
 
         Raises:
-            PolymuxError: One of them cannot be yet; all have been tried.
+            PolymuxError: At least one still failed, after all were tried.
         """
         failure = None
         for job in list(self._unwritten.values()):
@@ -245,11 +244,11 @@ class JobManager:
             raise failure
 
     async def find(self, name: str, owner: str | None) -> Job:
-        """A job as it is now.
+        """Return the current state of a job.
 
         Args:
-            name: Its id.
-            owner: The key that may know of it; None for all.
+            name: Id of the job.
+            owner: Id of the API key that must own it; None for any.
         """
         running = self._running.get(name)
         job = running.job if running else self._unwritten.get(name)
@@ -257,17 +256,17 @@ class JobManager:
             job = await self._store.run(self._store.jobs.find, name)
         if job is None or (owner is not None and job.owner != owner):
             raise status_error(
-                errors.NotFoundError, "there is no such prediction, or it has expired", param="id"
+                errors.NotFoundError, "id: unknown or expired prediction", param="id"
             )
         return job
 
     def current(self, job: Job) -> Job:
-        """The job as it is now, where it runs; else as it was given."""
+        """Return the current state if the job is running, else the given one."""
         running = self._running.get(job.id)
         return self._unwritten.get(job.id, job) if running is None else running.job
 
     def when_over(self, job: Job, callback: Callable[[], object]) -> None:
-        """Calls this when the job has ended; at once where it has."""
+        """Call this when the job has ended, or now if it already has."""
         running = self._running.get(job.id)
         if running is None:
             callback()
@@ -275,7 +274,7 @@ class JobManager:
             running.callbacks.append(callback)
 
     async def wait(self, job: Job, max_s: float | None = None) -> Job:
-        """Waits for a job's end, at most so long; gives it as it is then."""
+        """Wait for the end of a job, at most `max_s`; returns its current state."""
         running = self._running.get(job.id)
         if running is None:
             return await self.find(job.id, None)
@@ -288,12 +287,11 @@ class JobManager:
         return running.job
 
     async def events(self, job: Job, every_s: float = _TOLD_EVERY_S) -> AsyncIterator[Job]:
-        """A job now, whenever it changes, and at its end.
+        """Yield the job now, after changes, and at its end.
 
         Args:
-            job: The job.
-            every_s: How long nothing is told after something was, in seconds. Default: 0.2, not
-                more often than people can read; 0 tells of every change.
+            every_s: Minimum time between two updates in seconds. Default: 0.2, about as fast as
+                people can read; 0 reports every change.
         """
         running = self._running.get(job.id)
         while running is not None and not running.over.is_set():
@@ -306,25 +304,25 @@ class JobManager:
         yield await self.find(job.id, None) if running is None else running.job
 
     async def cancel(self, job: Job) -> Job:
-        """Asks for a job's end and waits for it; one that has ended stays as it is."""
+        """Cancel a job and wait for its end; an ended job stays unchanged."""
         running = self._running.get(job.id)
         if running is None or running.task is None:
             return await self.find(job.id, None)
         while not running.began:
-            # A task that is cancelled before its first step never takes it, and tells nobody.
+            # A task canceled before its first step never runs, so it would not store its end.
             await asyncio.sleep(0)
         running.task.cancel()
         await running.over.wait()
         return running.job
 
     def keep(self, job: Job) -> None:
-        """Has a job go on without whoever waits: somebody was promised that it does."""
+        """Keep a job running without waiting clients, because a client received its id."""
         running = self._running.get(job.id)
         if running is not None:
             running.stays = True
 
     def unattended(self, owner: str) -> list[Job]:
-        """The jobs of a key that go on while no request of it waits for them."""
+        """Return the jobs of an API key that run without a waiting request."""
         return [
             one.job
             for one in self._running.values()
@@ -332,10 +330,10 @@ class JobManager:
         ]
 
     async def release(self, job: Job) -> None:
-        """Cancels a job that nobody waits for any more, unless somebody was promised its end.
+        """Cancel a job that no client waits for, unless a client received its id.
 
-        Called by each of its callers that leaves: the last of them ends it, whoever began it. The
-        same request may come again under its key.
+        Call it for each client that disconnects: the last one ends the job. The same request may
+        start again with its idempotency key.
         """
         running = self._running.get(job.id)
         if running is None or running.waiters or running.stays or running.leaving:
@@ -344,22 +342,22 @@ class JobManager:
         await self.cancel(job)
 
     async def remove(self, job: Job) -> None:
-        """Forgets a job and its files; one that runs is cancelled first."""
+        """Delete a job and its files; cancels it first if it is running."""
         await self.cancel(job)
-        if job.id in self._unwritten:  # Its end, once written down, would have freed its key.
+        if job.id in self._unwritten:  # Storing its end would have freed its key.
             await self._store.run(self._store.withdraw, job)
         else:
             await self._store.run(self._store.forget, job.id)
         self._unwritten.pop(job.id, None)
 
     def interrupt(self) -> None:
-        """Has all that is cancelled from now on be what was interrupted, whoever cancels it."""
+        """Treat all later cancellations as interruptions by the shutdown."""
         self._closing = True
 
     async def close(self) -> None:
-        """Cancels all that run: they were interrupted."""
+        """Cancel all running jobs as interrupted."""
         self.interrupt()
-        # All at once: one after another, each would give its place to the next.
+        # Concurrently: one by one, each would give its place to the next waiting job.
         await asyncio.gather(*(self.cancel(one.job) for one in list(self._running.values())))
         with suppress(PolymuxError):
             await self.write_again()

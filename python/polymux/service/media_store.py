@@ -1,4 +1,4 @@
-"""Files that jobs have made: named at random, whole or not there, gone when their time is over."""
+"""Result and uploaded files: random names, atomic creation, expiry."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.service")
 _NAME_BYTES = 20
-#: What a file of the store is called, in a folder of its first two letters.
+#: Name of a stored file; its folder is named after its first two characters.
 _NAME = re.compile(r"[0-9a-f]{40}\.[0-9a-z]+")
 _GROUP = re.compile(r"[0-9a-f]{2}")
-#: In the store's folder: the database that knows jobs and files.
+#: File name of the job database in the store's folder.
 CATALOGUE = "catalogue.db"
-#: Media, and what people's programs open them by.
+#: Media types and their file extensions.
 MEDIA_EXTENSIONS = {
     "audio/flac": ".flac",
     "audio/ogg": ".ogg",
@@ -49,22 +49,21 @@ _EXTENSIONS = {**MEDIA_EXTENSIONS, "application/json": ".json", "text/plain": ".
 
 
 def refuse_files_of_others(folder: Path) -> None:
-    """Refuses a folder without a catalogue whose media or drafts are somebody else's files.
+    """Reject a folder without job database whose ``media`` or ``drafts`` contain foreign files.
 
-    A store would remove those, or move them away. Its own, whose catalogue is gone, it knows by
-    their names.
+    A store would delete or move these files. It recognizes its own files by their names.
 
     Raises:
-        StoreError: It has such files.
-        OSError: It cannot be looked into.
+        StoreError: The folder contains foreign files.
+        OSError: The folder cannot be read.
     """
     if _has_catalogue(folder):
         return
     for one in _files_of_others(folder):
         raise StoreError(
-            f"{display_name(one.as_posix())} is no file of polymux, which keeps its own under "
-            f"media and drafts of its store: give another folder than "
-            f"{display_name(folder.as_posix())}, or move that away; nothing was changed"
+            f"{display_name(one.as_posix())}: not a polymux file, but the store "
+            f"{display_name(folder.as_posix())} uses its folders media and drafts. Choose another "
+            "folder, or move the file away (nothing was changed)"
         )
 
 
@@ -86,7 +85,7 @@ def _files_of_others(folder: Path) -> Iterator[Path]:
 
 
 def _is_of_media(path: Path) -> bool:
-    """Whether a file in one of the folders of media is the store's own, by its name and kind."""
+    """Check by name and type whether a file belongs to the store."""
     named = _NAME.fullmatch(path.name) and path.name.startswith(path.parent.name)
     return bool(named) and (path.is_symlink() or not path.is_dir())
 
@@ -97,10 +96,10 @@ def _has_catalogue(folder: Path) -> bool:
 
 
 def set_aside_files_of_none(folder: Path) -> None:
-    """Puts files away whose catalogue is gone: nobody has a link to them, and they may be dear.
+    """Move media aside if their job database is missing: they may be valuable.
 
-    Before a new catalogue is made. Of one that knows nothing they would be what a process that was
-    killed has left, which is removed.
+    Call it before a new database is created. A store with an empty database would delete them like
+    leftovers of a killed process.
 
     Raises:
         OSError: They cannot be moved.
@@ -116,16 +115,15 @@ class StoredFile(NamedTuple):
     """A file of the store.
 
     Attributes:
-        name: Random, 160 bits, with an extension; what links name.
-        job: Id of the job that made it; empty where it was sent to be kept.
-        owner: Id of the key that asked for the job, or sent it.
-        sha256: Of its bytes, as 64 hexadecimal digits.
-        size_bytes: Its size.
-        content_type: Of what was made; of what was sent, what its sender calls it.
-        file_name: What to save it as.
+        name: Random, 160 bits, with an extension; part of the file's URL.
+        job: Id of the job that created it; empty for an uploaded file.
+        owner: Id of the API key that created the job or uploaded the file.
+        sha256: 64 hexadecimal digits.
+        content_type: Determined by polymux; for uploaded files as declared by the client.
+        file_name: Suggested name for saving.
         created_at: Seconds since 1970.
-        expires_at: The same; from then on it is gone.
-        metadata: JSON that its sender keeps with it.
+        expires_at: Seconds since 1970.
+        metadata: JSON of an uploaded file from its client.
     """
 
     name: str
@@ -141,20 +139,19 @@ class StoredFile(NamedTuple):
 
 
 class MediaStore:
-    """The folders ``media`` and ``drafts`` of a store, and what the catalogue says of them.
+    """Manages the folders ``media`` and ``drafts`` and the database table of files.
 
-    What touches the catalogue (`adopt`, `find`, `remove`, `sweep`) belongs to the catalogue's
-    thread; the rest may be called by any.
+    Methods that use the database (`adopt`, `find`, `remove`, `sweep`) belong to its thread; others
+    may be called on any thread.
 
     Args:
-        folder: The store's.
-        database: The catalogue.
-        cap_bytes: Most that all files, and those that are being written, may take.
-        life_s: How long a file is kept.
-        clock: Seconds since 1970.
+        folder: Folder of the store.
+        cap_bytes: Maximum size of all files including drafts.
+        life_s: Retention in seconds.
+        clock: Returns seconds since 1970.
 
     Raises:
-        StoreError: A folder cannot be made.
+        StoreError: A folder cannot be created.
     """
 
     def __init__(
@@ -180,13 +177,13 @@ class MediaStore:
                 one.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_orphans()
         except OSError as error:
-            raise StoreError(f"the store cannot be used: {error}") from error
+            raise StoreError(f"store: cannot use it: {error}") from error
         row = database.row("SELECT COALESCE(SUM(size_bytes), 0) AS total FROM files")
         self._used_bytes = int(row["total"]) if row is not None else 0
 
     def _remove_orphans(self) -> None:
         known = {str(row["name"]) for row in self._database.rows("SELECT name FROM files")}
-        # The process ended between a job's files and its end: nobody has been told of them.
+        # Files of jobs that never reached their end: no client has received them.
         query = (
             "SELECT name FROM files JOIN jobs ON jobs.id = files.job "
             "WHERE jobs.status != 'succeeded'"
@@ -208,32 +205,32 @@ class MediaStore:
 
     @property
     def used_bytes(self) -> int:
-        """What all files take, and what is reserved for those that are being written."""
+        """Size of all files, plus the space reserved for drafts."""
         with self._lock:
             return self._used_bytes + self._reserved_bytes
 
     def draft(self, expected_bytes: int = 0) -> TempFile:
-        """A place to write a new file to, in the store's own file system.
+        """Create a draft on the file system of the store.
 
         Args:
-            expected_bytes: How large it will be, about; so much is reserved. Default: 0.
+            expected_bytes: Expected size, which is reserved. Default: 0.
 
         Raises:
-            InternalServerError: There is no room for that (code ``storage_full``).
+            InternalServerError: Not enough space (code ``storage_full``).
         """
         made = TempFile(self, self._drafts / secrets.token_hex(_NAME_BYTES))
         made.reserve(expected_bytes)
         return made
 
     def change_reserved(self, more_bytes: int) -> None:
-        """Reserves more, or gives back where that is negative; `TempFile` calls it."""
+        """Reserve space, or release it if negative; called by `TempFile`."""
         with self._lock:
             total = self._used_bytes + self._reserved_bytes + more_bytes
             if more_bytes > 0 and total > self._cap_bytes:
                 raise storage_full(
-                    f"the server keeps {self._cap_bytes} bytes of files at most, "
-                    f"{total - more_bytes} are in use, and this takes {more_bytes} more: send "
-                    "less, delete results that are not needed, or ask again when some have expired"
+                    f"the server's store is full (limit {self._cap_bytes} bytes, used "
+                    f"{total - more_bytes}, needed {more_bytes}). Send less data, delete results, "
+                    "or try again after some have expired"
                 )
             self._reserved_bytes += more_bytes
 
@@ -249,11 +246,11 @@ class MediaStore:
         file_name: str,
         metadata: str = "{}",
     ) -> StoredFile:
-        """Gives a sealed draft its name; from then on it can be found.
+        """Move a sealed draft into the store under a new random name.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
-            StoreError: It cannot be moved or written down.
+            StoreError: It cannot be moved or stored in the database.
         """
         extension = _EXTENSIONS.get(content_type, ".bin")
         name = f"{secrets.token_hex(_NAME_BYTES)}{extension}"
@@ -264,7 +261,7 @@ class MediaStore:
         )  # fmt: skip
         target = self._path(name)
         try:
-            with reported("the file cannot be kept"):
+            with reported("cannot store the file"):
                 if not target.parent.exists():
                     target.parent.mkdir(mode=0o700, exist_ok=True)
                     _sync_folder(self._media)
@@ -284,17 +281,17 @@ class MediaStore:
         return self._media / name[:2] / name
 
     def find(self, name: str) -> StoredFile | None:
-        """The file of that name; None where there is none, or its time is over."""
+        """Return the file with this name, or None if unknown or expired."""
         row = self._database.row("SELECT * FROM files WHERE name = ?", (name,))
         if row is None or row["expires_at"] <= self._clock():
             return None
         return StoredFile(*row)
 
     def open(self, file: StoredFile) -> int:
-        """A descriptor to read it by, which outlives its removal.
+        """Open a file for reading; the descriptor stays valid if the file is removed.
 
         Raises:
-            FileNotFoundError: It is gone.
+            FileNotFoundError: It no longer exists.
             OSError: It cannot be read.
         """
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -311,29 +308,28 @@ class MediaStore:
         return [StoredFile(*row) for row in self._database.rows(query, values)]
 
     def sent_by(self, owner: str, most: int = 1000) -> list[StoredFile]:
-        """The files that a key has sent to be kept, newest first, at most so many."""
+        """Return files uploaded with an API key, newest first."""
         condition = (
             "owner = ? AND job = '' AND expires_at > ? ORDER BY created_at DESC, name LIMIT ?"
         )
         return self._files(condition, owner, self._clock(), most)
 
     def remove(self, *files: StoredFile, also: Callable[[], object] | None = None) -> None:
-        """Removes them; whoever reads one reads on.
+        """Remove files; readers that have opened one can finish reading.
 
         Args:
-            files: Any number.
-            also: What is done to the catalogue with it: both, or neither. Default: nothing.
+            also: Further database changes in the same transaction. Default: none.
 
         Raises:
-            InternalServerError: The disk is full, and stays so without them (code
-                ``storage_full``). The catalogue is as it was; the files are gone.
+            InternalServerError: The disk is full even without these files (code ``storage_full``).
+                The database is unchanged, but the files are deleted.
         """
         try:
             self._forget(files, also)
         except InternalServerError as error:
             if error.code != "storage_full" or not files:
                 raise
-            # To forget takes room too, for SQLite's journal. There is no more need of theirs.
+            # Deleting rows needs space for SQLite's journal: delete the files first.
             self._unlink(files)
             self._forget(files, also)
         self._unlink(files)
@@ -351,15 +347,15 @@ class MediaStore:
 
     def _unlink(self, files: tuple[StoredFile, ...]) -> None:
         for file in files:
-            # What cannot be removed now is nobody's, and is swept when a server starts.
+            # A file that cannot be removed now is removed at the next start.
             with suppress(OSError):
                 self._path(file.name).unlink()
 
     def sweep(self, most: int = 500) -> int:
-        """Removes files whose time is over; gives how many.
+        """Remove expired files; returns the number.
 
         Args:
-            most: As many at once, so that others get their turn. Default: 500.
+            most: Maximum number per call, to keep the thread available. Default: 500.
         """
         over = self._files("expires_at <= ? ORDER BY expires_at LIMIT ?", self._clock(), most)
         if over:

@@ -1,4 +1,4 @@
-"""What is to be done, for whom, and what comes of it: the words between doors and backends."""
+"""Requests, results, estimates and progress: the data types between APIs and backends."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ if TYPE_CHECKING:
     from polymux.contract import CheckedRequest
     from polymux.service.temporary_files import TempFile
 
-    #: Gives the work that is done in the place of another, ready for its backend.
+    #: Returns the context of the request that runs in place of the given one.
     Prepare = Callable[
         ["OperationRequest", "ProgressSink"], AbstractAsyncContextManager["OperationRequest"]
     ]
 
 
 _SHOWN_DATA = 1024
-#: Of a preview: a small picture.
+#: Maximum size of a preview image.
 LARGEST_PREVIEW_BYTES = 256 << 10
 _PREVIEWS = ("image/jpeg", "image/png")
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever asks.
+    """The client of a request.
 
     Attributes:
-        id: Of the key; ``"local"`` without a server.
-        name: Of the key, for people.
-        max_estimate_s: Work that is thought to take longer is refused; None for no limit but
-            that of the service.
+        id: Id of the API key; ``"local"`` without a server.
+        name: Name of the API key, for people.
+        max_estimate_s: Maximum estimated time; None for the limit of the service.
     """
 
     id: str
@@ -47,19 +46,17 @@ class Caller:
     max_estimate_s: float | None = None
 
 
-#: Who asks without a server.
+#: The caller without a server.
 LOCAL = Caller("local", "local")
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that came with a request; it is there until the request's work is over.
+    """An input file of a request; exists until the work of the request is done.
 
     Attributes:
-        path: Where it lies.
-        file_name: What the sender calls it; for people, never part of a path.
-        content_type: What the sender says it is; judged by nobody.
-        size_bytes: Its size.
+        file_name: From the client; for people, never used in a path.
+        content_type: As declared by the client; not verified.
     """
 
     path: Path
@@ -70,20 +67,19 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class OperationRequest:
-    """A request that keeps the contract.
+    """A request that was checked against the contract.
 
     Attributes:
         operation: Such as ``"transcribe"``.
-        variant: Id of the variant; empty where there is one only.
-        model: The model selector; empty where there is none.
-        values: Wire name to value with the contract's defaults filled in; files are `Upload`.
-        given: The names that the caller gave.
-        caller: Who asks.
-        warnings: What was left out of the request.
-        request_id: Names the request in logs.
-        asked: What a door keeps of the request in its own words, as JSON; None for nothing.
-        prepare: What comes before a job has a place at work, such as files that are brought from
-            addresses; None for nothing. What it gives has none.
+        variant: Id of the variant; empty if the operation has only one.
+        model: The model selector, or empty.
+        values: Wire name to value including the contract's defaults; files are `Upload`.
+        given: Names of the fields in the request.
+        warnings: Ignored parts of the request.
+        request_id: Identifies the request in logs.
+        asked: The request in the format of a compatibility API, as JSON; None for the polymux API.
+        prepare: Prepares a job before it takes a place, such as by downloading URL inputs; None
+            for nothing. The request that it returns has no `prepare`.
     """
 
     operation: str
@@ -101,7 +97,7 @@ class OperationRequest:
     def of(
         cls, checked: CheckedRequest, caller: Caller = LOCAL, request_id: str | None = None
     ) -> OperationRequest:
-        """Of a request that was received and checked."""
+        """Create a request from a checked one."""
         values = _defaults(checked.operation, checked.variant) | checked.values
         return cls(
             checked.operation,
@@ -115,7 +111,7 @@ class OperationRequest:
         )
 
     def step(self, operation: str, values: Mapping[str, Any]) -> OperationRequest:
-        """Work that another backend does on the way to this."""
+        """Create a request for another backend as a step of this one."""
         return replace(self, operation=operation, values=values, given=frozenset())
 
     @property
@@ -123,7 +119,7 @@ class OperationRequest:
         return self.operation in ("chat", "free_chat") and self.values.get("stream") is True
 
     def described_input(self) -> dict[str, Any]:
-        """The values as JSON: files by their names, long ``data:`` URLs cut off."""
+        """Return the values as JSON, with names for files and truncated ``data:`` URLs."""
         return {
             name: f"file:{value.file_name}" if isinstance(value, Upload) else without_data(value)
             for name, value in self.values.items()
@@ -131,7 +127,7 @@ class OperationRequest:
 
 
 def without_data(value: Any) -> Any:
-    """JSON whose ``data:`` URLs are cut off behind 1,024 characters: records hold no files.
+    """Truncate ``data:`` URLs in JSON to 1,024 characters, because records must not hold files.
 
     Example:
         >>> len(without_data({"image": "data:image/png;base64," + "A" * 5000})["image"])
@@ -150,7 +146,7 @@ def without_data(value: Any) -> Any:
 def _defaults(operation: str, variant: str) -> dict[str, Any]:
     described = contract.operation(operation)
     shape = next(one for one in described.variants if one.id == variant)
-    # What the interface leaves open is the model's own.
+    # If the contract has no default, the model's default applies.
     found = {
         one.name: one.raw.get("upstream_default") if one.default is None else one.default
         for one in shape.fields
@@ -160,14 +156,14 @@ def _defaults(operation: str, variant: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What work will take, about.
+    """The estimated time and memory of a request.
 
     Attributes:
-        seconds: Of work, without waiting; None where nobody knows.
-        memory_bytes: More than is in use without it; None where nobody knows.
-        why: What the numbers come from, for people.
-        remedies: What would take less, for people; empty for the usual.
-        doubt: How many times too long `seconds` may be: 1 where such work was timed before.
+        seconds: Time without waiting; None if unknown.
+        memory_bytes: Memory in addition to what is in use; None if unknown.
+        why: Basis of the estimate, for people.
+        remedies: How to reduce it, for people; empty for the general advice.
+        doubt: Factor by which `seconds` may be too high: 1 if such work was measured before.
     """
 
     seconds: float | None = None
@@ -179,13 +175,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A file that a backend has made.
-
-    Attributes:
-        draft: What was written.
-        content_type: What it is.
-        file_name: What to save it as.
-    """
+    """A file created by a backend; `file_name` is the suggested name for saving."""
 
     draft: TempFile
     content_type: str
@@ -193,7 +183,7 @@ class OutputFile:
 
 
 def discard_outputs(output: Any) -> None:
-    """Gives up the files of an output that have no name yet: another of them could not be kept."""
+    """Discard the unstored files of an output, after one of them could not be stored."""
     if isinstance(output, OutputFile):
         output.draft.discard()
     elif isinstance(output, (list, dict)):
@@ -203,10 +193,10 @@ def discard_outputs(output: Any) -> None:
 
 @dataclass(slots=True)
 class OperationResult:
-    """What came of work.
+    """The result of a request.
 
     Attributes:
-        output: As the operation's answer has it, JSON with `OutputFile` in the place of files.
+        output: The operation's answer as JSON, with `OutputFile` for files.
         version: SHA-256 of the model's file, or a word.
         metrics: Numbers by name.
     """
@@ -217,11 +207,11 @@ class OperationResult:
 
 
 class ProgressSink:
-    """Where a backend tells how its work goes. Called on the service's event loop.
+    """Receives progress, logs and files from a backend. Called on the service's event loop.
 
     Args:
-        on_change: Called without arguments whenever something new is there.
-        draft: Makes room for a file of so many bytes.
+        on_change: Called after each change.
+        draft: Creates a draft of the given expected size.
     """
 
     _MAX_LINES = 500
@@ -231,21 +221,21 @@ class ProgressSink:
         self._draft = draft
         self.lines: list[str] = []
         self.progress: float | None = None
-        #: Of the model that does it, SHA-256 of its file; None while nobody knows.
+        #: SHA-256 of the model's file; None while unknown.
         self.version: str | None = None
-        #: The answer so far, where it comes in pieces; else None.
+        #: The answer so far if it arrives in pieces; else None.
         self.text_pieces: list[str] | None = None
-        #: The last preview, as a ``data:`` URL; None before the first.
+        #: The latest preview as a ``data:`` URL; None before the first.
         self.preview_url: str | None = None
 
     def log(self, line: str) -> None:
-        """A line for the job's log: what was clamped, left out, or put in another's place."""
+        """Add a line to the job's log, such as a value that was clamped, ignored or replaced."""
         if len(self.lines) < self._MAX_LINES:
             self.lines.append(line)
             self._on_change()
 
     def report(self, progress: float) -> None:
-        """How much is done, from 0 to 1; it never goes back."""
+        """Set the progress from 0 to 1; ignores lower values than before."""
         progress = min(1.0, max(progress, self.progress or 0.0))
         if progress != self.progress:
             self.progress = progress
@@ -257,10 +247,10 @@ class ProgressSink:
         self._on_change()
 
     def preview(self, data: bytes, content_type: str) -> None:
-        """A small picture of what is being made, in the place of the one before.
+        """Set a small image of the unfinished result; replaces the previous one.
 
         Raises:
-            ValueError: It is none, or a large one.
+            ValueError: It is too large or has an unsupported type.
         """
         if content_type not in _PREVIEWS or len(data) > LARGEST_PREVIEW_BYTES:
             raise ValueError(content_type)
@@ -269,20 +259,20 @@ class ProgressSink:
         self._on_change()
 
     def part(self, begin: float, end: float) -> ProgressSink:
-        """A sink for a part of the work, whose whole is so much of the whole."""
+        """Create a sink for a part of the work, from `begin` to `end` on this sink's scale."""
         return _Part(self, begin, end)
 
     def draft(self, expected_bytes: int = 0) -> TempFile:
-        """A place for a file that is made.
+        """Create a draft for an output file.
 
         Raises:
-            InternalServerError: There is no room (code ``storage_full``).
+            InternalServerError: Not enough space (code ``storage_full``).
         """
         return self._draft(expected_bytes)
 
 
 class _Part(ProgressSink):
-    """Tells another sink, on its scale."""
+    """Forwards to another sink and scales the progress."""
 
     def __init__(self, whole: ProgressSink, begin: float, end: float) -> None:
         super().__init__(_no_change, whole.draft)
@@ -303,18 +293,18 @@ class _Part(ProgressSink):
 
 
 def buffered_sink(draft: Callable[[int], TempFile]) -> ProgressSink:
-    """A sink of work that is no job: its lines are read with its answer."""
+    """Create a sink for an operation without a job; its lines are read with the answer."""
     return ProgressSink(_no_change, draft)
 
 
 def unseen_sink() -> ProgressSink:
-    """A sink of a step that makes no file, whose lines nobody reads."""
+    """Create a sink for a step that creates no file and whose lines are ignored."""
     return ProgressSink(_no_change, _no_draft)
 
 
 def _no_draft(_: int) -> TempFile:
-    raise engine_failed("this step makes no file")
+    raise engine_failed("this step must not create a file")
 
 
 def _no_change() -> None:
-    """Nobody looks before the end; or what is told goes to the whole's."""
+    """Ignore changes: nothing watches this sink."""

@@ -1,4 +1,4 @@
-"""Which backends do an operation, and in which order they are tried."""
+"""Routes: which backends run an operation, and in which order."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
 
-    #: Operation, variant and values of a request to what would make it possible; empty if nothing.
+    #: Maps operation, variant and values of a request to instructions that enable it, or empty.
     Remedy = Callable[[str, str, Mapping[str, Any] | None], str]
 
-#: Why a backend refuses work that another may do.
+#: Errors of `Backend.refuse`, after which another backend is tried.
 NOT_FOR_IT = (errors.NoBackendError, errors.BadRequestError, errors.OverloadedError)
-#: What a client asks for that was told no model (`contracts.md` G.2.5).
+#: Model name of clients that select no model (`contracts.md` G.2.5).
 _FIRST_MODEL = "default"
 
 
@@ -38,18 +38,16 @@ class Route:
 
 
 class Routes:
-    """All backends, and which of them do an operation, in which order.
+    """Selects the backends of a request.
 
     Args:
-        backends: All there are.
-        routes: Operation to backends, in the order in which they are tried. Default, and for
-            operations that it does not name: every backend for all that it can do, in the order
-            given.
-        remedy: Says what would make an operation possible here. Default: nothing is said.
+        routes: Operation to backends, in the order of trying. Default, also for missing
+            operations: every backend that supports the operation, in the given order.
+        remedy: Returns instructions that enable an operation. Default: none.
 
     Raises:
-        InvalidRequestError: A route names a backend that does not exist, or cannot do it; two
-            backends have one name.
+        InvalidRequestError: A route names an unknown backend or one that does not support the
+            operation, or two backends have the same name.
     """
 
     def __init__(
@@ -64,27 +62,27 @@ class Routes:
             names = [one.name for one in backends]
             twice = next(name for name in names if names.count(name) > 1)
             raise errors.InvalidRequestError(
-                f"two engines or upstreams have the name {twice}: call one of them otherwise"
+                f"name {twice} already exists: two engines or upstreams have it. Rename one of them"
             )
         self._routes = _all_routes(backends) | dict(routes or {})
-        #: The operations that the configuration leads nowhere.
+        #: Operations that the configuration disables by an empty route.
         self._closed = {name for name, wanted in (routes or {}).items() if not wanted}
         for operation, wanted in self._routes.items():
             for route in wanted:
                 backend = self.backends.get(route.backend)
                 if backend is None or operation not in backend.operations:
                     raise errors.InvalidRequestError(
-                        f"routes.{operation}: no engine or upstream of the name {route.backend} "
-                        "does that"
+                        f"routes.{operation}: no engine or upstream named {route.backend} supports "
+                        "this operation"
                     )
 
     def backends_of(self, work: OperationRequest) -> list[Backend]:
-        """The backends that can do it, in the order in which they are tried.
+        """Return the backends that can run a request, in the order of trying.
 
         Raises:
-            NoBackendError: There is none, or none that has what this needs.
-            BadRequestError: No chat model has that name, or it cannot do what is asked.
-            OverloadedError: What could do it is left alone for a while (code ``engine_broken``).
+            NoBackendError: No backend supports it, or a model or component is missing.
+            BadRequestError: The chat model is unknown, or does not support the request.
+            OverloadedError: The backend is temporarily disabled (code ``engine_broken``).
         """
         routes = self._routes.get(work.operation, ())
         named = self._meant(work)
@@ -105,7 +103,7 @@ class Routes:
                 random.shuffle(found)
             return found
         if reasons:
-            # What only has to wait can do it, which is more than the others can.
+            # Prefer a temporary reason: that backend supports the request.
             later = (one for one in reasons if isinstance(one, errors.OverloadedError))
             raise next(later, reasons[0])
         raise self._nothing_for(work.operation, work.variant, work.values)
@@ -116,26 +114,26 @@ class Routes:
         if operation in self._closed:
             return status_error(
                 errors.NoBackendError,
-                f"nothing here does {operation}: routes.{operation} of the configuration is empty",
+                f"{operation} is disabled: routes.{operation} in the configuration is empty",
             )
         steps = "" if self._remedy is None else self._remedy(operation, variant, values)
         return status_error(
             errors.NoBackendError,
-            f"nothing here can do {operation}: {steps}{'; ' if steps else ''}`polymux doctor` "
-            "tells which engines there are and what each of them needs",
+            f"no engine or upstream is configured for {operation}. {steps}{'. ' if steps else ''}"
+            "Run `polymux doctor` to see what each engine needs",
         )
 
     def check_operation(self, operation: str) -> None:
-        """Before work on an operation is even sent: whether anything here can do it.
+        """Check whether any backend supports an operation, before a request body is read.
 
         Raises:
-            NoBackendError: Nothing can, whatever it were.
+            NoBackendError: No backend supports it.
         """
         if not self._routes.get(operation):
             raise self._nothing_for(operation)
 
     def _meant(self, work: OperationRequest) -> list[Route]:
-        """The routes that a request leads to: before those that take any chat, what names it."""
+        """Return the routes of a request; explicit names before routes that accept any chat."""
         found = [one for one in self._routes.get(work.operation, ()) if self._is_meant(one, work)]
         if work.operation == "chat" and _selector(work) != _FIRST_MODEL:
             found.sort(key=self._takes_any)
@@ -145,7 +143,7 @@ class Routes:
         return not route.models and self.backends[route.backend].models is None
 
     def _is_meant(self, route: Route, work: OperationRequest) -> bool:
-        """Whether a request's model, a selector or a chat model, leads here."""
+        """Check whether the model of a request, a selector or a chat model, uses this route."""
         model = _selector(work)
         if work.operation == "chat" and model == _FIRST_MODEL:
             return True
@@ -155,14 +153,14 @@ class Routes:
         return work.operation != "chat" or own is None or model in own
 
     def chat_models(self) -> list[str]:
-        """The names that chats can ask for, in the order of their backends."""
+        """Return the names of chat models in the order of their backends."""
         found: dict[str, None] = {}
         for route in self._routes.get("chat", ()):
             found |= dict.fromkeys(route.models or self.backends[route.backend].models or ())
         return list(found)
 
     async def listed_chat_models(self) -> list[str]:
-        """The same, with what the first backend lists that takes any name: no other gets these."""
+        """Like `chat_models`, plus the list of the first backend that accepts any name."""
         found = dict.fromkeys(self.chat_models())
         for route in self._routes.get("chat", ()):
             if self._takes_any(route):
@@ -171,7 +169,7 @@ class Routes:
         return list(found)
 
     def behind(self, backend: Backend, work: OperationRequest) -> list[Backend]:
-        """The backends that come after one, whether they would refuse the work or not."""
+        """Return the backends after the given one, including those that would reject the work."""
         names = [route.backend for route in self._meant(work)]
         return [self.backends[name] for name in names[names.index(backend.name) + 1 :]]
 

@@ -1,4 +1,4 @@
-"""One way in for every operation, whoever asks and whatever does it."""
+"""The service: runs every operation on its backends, for all APIs."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 
 
 def answer_timeout_s(work: OperationRequest) -> float | None:
-    """Time for the whole answer of freellm, all models together."""
+    """Return the time limit of a free_chat request for all models together, in seconds."""
     wanted = work.values.get("timeout") if work.operation == "free_chat" else None
     return float(wanted) if isinstance(wanted, (int, float)) else None
 
 
 def _end_of(work: OperationRequest) -> float | None:
-    """When that time is over, on the event loop's clock."""
+    """Return the deadline of a request on the event loop's clock."""
     limit_s = answer_timeout_s(work)
     return None if limit_s is None else asyncio.get_running_loop().time() + limit_s
 
 
 def too_late(work: OperationRequest) -> errors.InternalServerError:
-    """What is told when that time is over."""
+    """Create the error for a missed deadline."""
     return status_error(
         errors.InternalServerError,
-        f"there was no answer within {answer_timeout_s(work):g} s",
+        f"the request timed out (limit {answer_timeout_s(work):g} s)",
         code="upstream_timeout",
         status=504,
         param="timeout",
@@ -63,7 +63,7 @@ def too_late(work: OperationRequest) -> errors.InternalServerError:
 
 @asynccontextmanager
 async def _in_time(work: OperationRequest, until: float | None) -> AsyncIterator[None]:
-    """Ends what takes longer, by the failure of an answer that is too late."""
+    """Cancel the body at the deadline and raise the timeout error."""
     if until is None:
         yield
         return
@@ -79,32 +79,31 @@ async def _entered(
     preparing: AbstractAsyncContextManager[OperationRequest] | None,
     work: OperationRequest,
 ) -> OperationRequest:
-    """The work as a preparation makes it, or as it is without one; given up with the stack."""
+    """Enter a preparation and return its request, or the unchanged request without one."""
     return work if preparing is None else await stack.enter_async_context(preparing)
 
 
 _log = logging.getLogger("polymux.service")
 _SWEEP_EVERY_S = 30.0
-#: What is no fault of the request: another backend may do it.
+#: Failures not caused by the request: another backend may succeed.
 _NOT_THE_CALLERS = (errors.InternalServerError, errors.RateLimitError)
 
 
 class Service:
-    """Runs operations on backends. Belongs to one event loop, from `start` on.
+    """Runs operations on backends. Belongs to one event loop after `start`.
 
     Args:
-        backends: All there are.
-        routes: As `Routes` takes them.
-        store: Where jobs and files are kept.
-        queue: How many may wait for one backend.
-        bounds: What work may come to. Default: anything.
-        on_spent: Called when work has left its backend, done or not, with the work, how long it was
-            there in seconds, and the numbers of tokens that it told. Default: nobody is.
-        remedy: As `Routes` takes it.
+        routes: See `Routes`.
+        store: Stores jobs and files.
+        queue: Maximum number of requests that wait for one backend.
+        bounds: Limits for estimates. Default: no limits.
+        on_spent: Called when work leaves its backend, successful or not, with the request, the
+            seconds spent there and its token counts. Default: not called.
+        remedy: See `Routes`.
 
     Raises:
-        InvalidRequestError: A route names a backend that does not exist, or cannot do it; two
-            backends have one name.
+        InvalidRequestError: A route names an unknown backend or one that does not support the
+            operation, or two backends have the same name.
     """
 
     def __init__(
@@ -131,46 +130,46 @@ class Service:
             backend.bind(self)
 
     async def start(self) -> None:
-        """Begins to remove what has expired."""
+        """Start to remove expired jobs and files periodically."""
         self._sweeper = asyncio.create_task(self._sweep(), name="polymux sweeper")
 
     async def _sweep(self) -> None:
         while True:
-            # Neither waits for the other: what is swept may be the room that an end lacks.
+            # Independent steps: sweeping may free the space that storing a job needs.
             for step in (self._sweep_once, self.jobs.write_again):
                 try:
                     await step()
                 except errors.PolymuxError as error:
-                    _log.error("the store cannot be swept: %s", error)
+                    _log.error("cannot clean up the store: %s", error)
                 except Exception:
-                    _log.exception("the store cannot be swept")
+                    _log.exception("cannot clean up the store")
             await asyncio.sleep(_SWEEP_EVERY_S)
 
     async def _sweep_once(self) -> None:
         while await self.store.run(self.store.sweep):
-            pass  # In pieces, so that others have their turn at the catalogue.
+            pass  # In batches, so other tasks can use the database thread in between.
 
     def drain(self) -> None:
-        """Takes no new work from now on."""
+        """Reject new work from now on."""
         self._draining = True
 
     async def close(self) -> None:
-        """Ends what runs, and gives up all backends and the store."""
+        """Cancel running work and close all backends and the store."""
         self._draining = True
         if self._sweeper is not None:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
-        # Together: work that does not stop is ended by the end of its process.
+        # Concurrently: closing a backend ends the process of work that ignores cancellation.
         backends = [backend.close() for backend in self.backends.values()]
         await asyncio.gather(self.jobs.close(), *backends)
         await asyncio.to_thread(self.store.close)
 
     def backends_of(self, work: OperationRequest) -> list[Backend]:
-        """The backends that can do it now; see `Routes.backends_of`.
+        """Return the backends that can run a request now; see `Routes.backends_of`.
 
         Raises:
-            OverloadedError: The service is about to stop; and as there.
+            OverloadedError: The service is shutting down, or see `Routes.backends_of`.
         """
         if self._draining:
             raise draining()
@@ -179,11 +178,11 @@ class Service:
     async def call(
         self, work: OperationRequest, sink: ProgressSink | None = None
     ) -> OperationResult:
-        """Does work that is no job, whole.
+        """Run an operation without a job.
 
         Raises:
-            NoBackendError: Nothing here can do it.
-            OverloadedError: Too much waits already.
+            NoBackendError: No backend supports it.
+            OverloadedError: The queue is full.
             PolymuxError: It failed.
         """
         async with _in_time(work, _end_of(work)):
@@ -192,7 +191,7 @@ class Service:
     async def do_behind(
         self, backend: Backend, work: OperationRequest, sink: ProgressSink
     ) -> OperationResult | None:
-        """Has the first of those do it that does not refuse; None where there is none."""
+        """Run the request on the first later backend that accepts it; None without one."""
         for other in self.routes.behind(backend, work):
             try:
                 other.refuse(work)
@@ -208,7 +207,7 @@ class Service:
     async def _place(
         self, backend: Backend, work: OperationRequest, reservation: Reservation | None = None
     ) -> AsyncIterator[dict[str, float]]:
-        """A place at a backend; what is told of tokens goes into the dict."""
+        """Wait for a place at a backend; the body adds token counts to the yielded dict."""
         async with self.places[backend.name].place(reservation):
             began, counts = time.monotonic(), dict[str, float]()
             try:
@@ -266,7 +265,9 @@ class Service:
         started: Callable[[], Awaitable[None]],
         reservation: Reservation | None = None,
     ) -> OperationResult:
-        """What a job is: its preparation, then the work; of a chat in pieces each is told."""
+        """Run a job: preparation, then the work. Collects a streamed chat and reports each
+        piece.
+        """
         async with AsyncExitStack() as stack:
             unmeasured = work.prepare is not None
             if work.prepare is not None:
@@ -287,7 +288,7 @@ class Service:
     ) -> OperationResult:
         await started()
         async with preparing as ready:
-            # What lay at an address has a length only now.
+            # The duration of a URL input is known only now.
             await self._check_estimate(ready, backend)
             return await self._run(backend, ready, sink, reservation)
 
@@ -298,16 +299,15 @@ class Service:
         started: Callable[[], Awaitable[None]] | None = None,
         reservation: Reservation | None = None,
     ) -> AsyncGenerator[Chunk]:
-        """Does a chat in pieces. Where a backend fails before its first piece, the next is tried.
+        """Stream a chat. If a backend fails before its first chunk, tries the next one.
 
         Args:
-            work: What is to be done.
-            sink: Where it is told of. Default: nowhere.
-            started: Awaited when it has its place. Default: nothing is.
-            reservation: Of a place in a queue. Default: none.
+            sink: Receives logs. Default: logs are dropped.
+            started: Awaited when the work has its place. Default: nothing.
+            reservation: A reserved place in a queue. Default: none.
 
         Raises:
-            The same as `call`, before the first piece or between two.
+            The errors of `call`, before the first chunk or between two.
         """
         backends = self.backends_of(work)
         sink = sink or buffered_sink(self.store.media.draft)
@@ -326,8 +326,8 @@ class Service:
                     pieces = backend.stream(opened, sink)
                     await stack.enter_async_context(aclosing(pieces))  # type: ignore[type-var]
                     while True:
-                        # What the reader of a piece does takes no time of the answer. Without a
-                        # deadline nothing is wrapped: this runs for every token.
+                        # The deadline does not count the reader's time between chunks. Without a
+                        # deadline there is no wrapper, because this runs for every token.
                         if until is None:
                             following = await anext(pieces, None)
                         else:
@@ -338,7 +338,7 @@ class Service:
                         chunk = following
                         yield chunk
                     if chunk is not None:
-                        counts |= counts_of(plain_of(chunk))  # The last one tells it.
+                        counts |= counts_of(plain_of(chunk))  # The last chunk has the counts.
             except errors.APIStatusError as error:
                 late = until is not None and asyncio.get_running_loop().time() >= until
                 if chunk is not None or late or not _fails_over(work, error):
@@ -351,18 +351,18 @@ class Service:
     async def submit(
         self, work: OperationRequest, idempotency_key: str | None = None
     ) -> tuple[Job, bool]:
-        """Begins a job; see `JobManager.begin`.
+        """Create and start a job; see `JobManager.submit`. If it raises, no job was created.
 
         Raises:
-            NoBackendError: Nothing here can do it: no job is made.
-            OverloadedError: Too much waits already: no job is made.
-            UnprocessableEntityError: It would take too long: no job is made.
-            ConflictError: Another request has come under that key.
-            NotFoundError: The same has, and its job is gone (code ``gone``).
+            NoBackendError: No backend supports it.
+            OverloadedError: The queue is full.
+            UnprocessableEntityError: The estimate exceeds a limit.
+            ConflictError: Another request has used this key.
+            NotFoundError: The job of this request and key no longer exists (code ``gone``).
         """
 
         async def admit() -> Reservation:
-            # Not before: what the same request has made may be there, whatever became of that.
+            # Only for new jobs: an earlier job of the same request needs no backend.
             first = self.backends_of(work)[0]
             reservation = self.places[first.name].reserve()
             try:
@@ -376,13 +376,13 @@ class Service:
         return await self.jobs.submit(work, idempotency_key, admit)
 
     async def _check_estimate(self, work: OperationRequest, backend: Backend) -> None:
-        """Refuses what would take too long or too much; what has no limit is not measured."""
+        """Reject a request whose estimate exceeds a limit; estimates only if a limit applies."""
         if self._bounds.hold_for(work):
             self._bounds.check(work, await backend.estimate(work))
 
 
 def is_job(operation: str) -> bool:
-    """Whether an operation makes a prediction that can be looked at, waited for and cancelled."""
+    """Check whether an operation creates a job that clients can watch, await and cancel."""
     return operation in JOBS
 
 
@@ -391,10 +391,10 @@ async def _nothing() -> None:
 
 
 def _fails_over(work: OperationRequest, error: errors.APIStatusError) -> bool:
-    """Whether the next backend is asked. What this server itself refuses, all would get."""
+    """Check whether to try the next backend. Errors of this server would repeat there."""
     if work.operation != "free_chat":
         return False
-    # A model that is gone, or too small for this chat, is the backend's own and not the request's.
+    # A missing model or a too small context window concerns only this backend.
     return (
         isinstance(error, _NOT_THE_CALLERS)
         or is_of_upstream(error)

@@ -1,7 +1,6 @@
-"""Links to files that work for a while: HMAC over the name and the moment they end.
+"""Signed URLs of files that expire: HMAC (RFC 2104, SHA-256) over path and expiry.
 
-RFC 2104 with SHA-256. Two secrets count at a time, so that they can be changed without breaking
-what was given out before.
+Two secrets are valid at a time, so rotation does not break existing links.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ class UrlSigner:
     """The two secrets of a store, in a file of mode 0600.
 
     Args:
-        path: The file; made where there is none.
-        period_s: After how long the first secret makes place for a new one. Links live half of
-            it at most, so that each outlives the change. Default: 14 days.
-        clock: Seconds since 1970.
+        path: The file; created if missing.
+        period_s: Age at which a new secret replaces the first one. Links live at most half of it,
+            so each outlives a rotation. Default: 14 days.
+        clock: Returns seconds since 1970.
     """
 
     def __init__(
@@ -66,42 +65,42 @@ class UrlSigner:
         return (made_at, found) if found and whole else (0.0, [])
 
     def rotate(self, *, now: bool = False) -> None:
-        """Puts a new secret before the old one, where the old one has served its time.
+        """Add a new secret before the old one if the old one is due.
 
         Args:
-            now: Whatever its age. Default: False.
+            now: Ignore the age of the secret. Default: False.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
-            StoreError: It cannot be written; the old ones count on.
+            StoreError: The file cannot be written; the old secrets stay valid.
         """
         moment = self._clock()
         if not self._secrets or now or moment - self._made_at >= self._period_s:
             self._keep(moment, [secrets.token_bytes(_SECRET_BYTES), *self._secrets[:1]])
         elif self._made_at - moment > LARGEST_STEP_S:
-            # By a clock that was put back since: it would serve for as much longer.
+            # The clock was set back: without this, the secret would be used for too long.
             self._keep(moment, self._secrets)
 
     def _keep(self, made_at: float, found: list[bytes]) -> None:
         lines = [f"{made_at:.0f}", *(one.hex() for one in found)]
         name = display_name(self._path.as_posix())
-        with reported(f"the secrets of the store's links cannot be kept in {name}"):
+        with reported(f"cannot store the secrets of signed links in {name}"):
             write_private(self._path, "".join(f"{one}\n" for one in lines))
-        # Not before: links by a secret that was not kept would end with this process.
+        # Only after writing: links signed with an unsaved secret would break at a restart.
         self._made_at, self._secrets = made_at, found
         register_secret(*(one.hex() for one in self._secrets))
 
     def query(self, path: str, expires_at: float) -> str:
-        """What a link to `path` has behind its question mark."""
+        """Return the query string of a signed link to `path`."""
         end = int(expires_at)
         return urlencode({"exp": end, "sig": _signature(self._secrets[0], path, end)})
 
     def accepts(self, path: str, expires: str, signature: str) -> bool:
-        """Whether it is a link that was made here and has not ended."""
+        """Check the signature and expiry of a link."""
         if not expires.isascii() or not expires.isdigit() or len(expires) > _MAX_DIGITS:
             return False
         given = signature.encode("utf-8", "replace")
-        # All are compared: how long it takes says nothing of which one it was.
+        # Compare with all secrets: the time must not reveal which one matched.
         known = [_signature(one, path, int(expires)).encode() for one in self._secrets]
         matches = [hmac.compare_digest(given, one) for one in known]
         return any(matches) and int(expires) > self._clock()

@@ -1,4 +1,4 @@
-"""The folder that jobs and files are kept in, and the one thread that writes its catalogue."""
+"""The folder of jobs and files, and the one thread that uses its database."""
 
 from __future__ import annotations
 
@@ -34,29 +34,30 @@ Result = TypeVar("Result")
 
 
 class Store:
-    """One folder, one process: a second that opens it is refused.
+    """A folder of jobs and files, used by one process at a time.
 
     ::
 
-        FOLDER/lock             held while the store is open; names who holds it
-        FOLDER/catalogue.db     jobs and files, SQLite
-        FOLDER/link-secrets     what links are signed with
+        FOLDER/lock             locked while the store is open; contains the process id
+        FOLDER/catalogue.db     job database, SQLite
+        FOLDER/link-secrets     secrets of signed links
         FOLDER/media/ab/ab...   the files
-        FOLDER/drafts/          files that are being written
+        FOLDER/drafts/          files being written
 
-    What others have put into the last two is left alone, and a folder that has such files and no
-    catalogue is no store: it is refused.
+    The store does not touch foreign files in the last two folders. It rejects a folder with such
+    files but without a job database.
 
     Args:
-        folder: Made where there is none.
-        cap_bytes: Most that all files may take. Default: 20 GiB.
-        life_s: How long jobs that have ended, and their files, are kept. Default: a day.
-        clock: Seconds since 1970. Of a `SteadyClock`, the default, leaps between two servers are
-            found out, see `polymux.service.clock.ClockSkewTracker`; any other is believed.
+        folder: Created if missing.
+        cap_bytes: Maximum size of all files. Default: 20 GiB.
+        life_s: Retention of ended jobs and their files in seconds. Default: a day.
+        clock: Returns seconds since 1970. With the default, a `SteadyClock`, the store detects
+            clock jumps between two servers, see `polymux.service.clock.ClockSkewTracker`. Any
+            other clock is trusted.
 
     Raises:
-        StoreError: Another process has it open; it is damaged; it cannot be written; it is no
-            store, and has ``media`` or ``drafts`` of somebody else.
+        StoreError: Another process uses the folder; it is damaged or not writable; or it is not a
+            store but contains foreign files in ``media`` or ``drafts``.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Store:
             os.close(self._lock)
             words = error.strerror if isinstance(error, OSError) else str(error)
             raise StoreError(
-                f"the store {display_name(folder.as_posix())} cannot be used: {words}"
+                f"store {display_name(folder.as_posix())}: cannot use it: {words}"
             ) from error
         except BaseException:
             os.close(self._lock)
@@ -94,9 +95,9 @@ class Store:
         self._thread = ThreadPoolExecutor(1, "polymux-catalogue")
 
     async def run(self, work: Callable[..., Result], *arguments: object) -> Result:
-        """Runs what touches the catalogue on its thread.
+        """Run a function on the database thread.
 
-        A task that is cancelled meanwhile leaves it to its end: nothing is written by halves.
+        If the awaiting task is canceled, the function still finishes, so no write is partial.
         """
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._thread, work, *arguments)
@@ -107,12 +108,12 @@ class Store:
             raise
 
     async def run_to_end(self, work: Callable[..., Result], *arguments: object) -> Result:
-        """The same, but returns or raises when it is done, and not before.
+        """Like `run`, but returns or raises only when the function is done.
 
-        To be cancelled meanwhile has no effect: the task that awaits it is at its end with it.
+        Cancellation is ignored, because the awaiting task ends right after it anyway.
         """
         loop = asyncio.get_running_loop()
-        # No task: those are all cancelled when a loop is closed.
+        # Not a task, because closing a loop cancels all tasks.
         future = loop.run_in_executor(self._thread, work, *arguments)
         while not future.done():
             with suppress(asyncio.CancelledError):
@@ -120,10 +121,10 @@ class Store:
         return future.result()
 
     async def kept(self, job: Job, output: Any) -> Any:
-        """A job's output with files of the store in the place of what was made.
+        """Store the files of a job's output and replace them by their names.
 
         Raises:
-            PolymuxError: One of them cannot be kept; it is gone.
+            PolymuxError: A file cannot be stored; it is discarded.
         """
         if isinstance(output, OutputFile):
             return {"file": await self._adopted(job, output)}
@@ -134,7 +135,7 @@ class Store:
         return output
 
     async def _adopted(self, job: Job, made: OutputFile) -> str:
-        """Gives a file that was made its name; where that fails, or is cancelled, it is gone."""
+        """Store a file and return its name; discards it on failure or cancellation."""
         sealing = asyncio.ensure_future(asyncio.to_thread(made.draft.seal))
         try:
             digest, size_bytes = await asyncio.shield(sealing)
@@ -157,15 +158,15 @@ class Store:
         return file.name
 
     def sweep(self) -> int:
-        """Removes what has had its time: files, jobs, keys of idempotency; gives how many.
+        """Remove expired files, jobs and idempotency keys; returns the number.
 
-        On the catalogue's thread.
+        Runs on the database thread.
         """
         removed = self.media.sweep()
         over = self.jobs.expired()
         if over:
             self.forget(*over)
-        # Behind what makes room: on a full disk there is none to forget keys in.
+        # After the other steps, which free space: deleting keys needs some on a full disk.
         removed += self.jobs.sweep_keys()
         self.links.rotate()
         if self._ages is not None:
@@ -173,16 +174,16 @@ class Store:
         return removed + len(over)
 
     def forget(self, *jobs: str) -> None:
-        """Removes jobs with their files. On the catalogue's thread."""
+        """Remove jobs with their files. Runs on the database thread."""
         files = [file for name in jobs for file in self.media.of_job(name)]
         self.media.remove(*files, also=lambda: self.jobs.remove(*jobs))
 
     def withdraw(self, job: Job) -> None:
-        """Removes a job whose result nobody has had, with its files and its key; as `forget`."""
+        """Remove a job that no client has received, with files and key; like `forget`."""
         self.media.remove(*self.media.of_job(job.id), also=lambda: self.jobs.withdraw(job))
 
     def close(self) -> None:
-        """Finishes what is being written, and lets the next process in. Any number of times."""
+        """Finish writing and release the lock. May be called more than once."""
         if self._lock < 0:
             return
         self._thread.shutdown(wait=True)
@@ -191,25 +192,25 @@ class Store:
         self._lock = -1
 
 
-#: What a store cannot do without, where it is there.
+#: Parts of a store that must be accessible if they exist.
 _OWN = (CATALOGUE, "link-secrets", "media", "drafts")
 
 
 def _check_access(path: Path) -> None:
-    """Refuses what this process may not use, before anything is changed."""
+    """Reject files without permission before anything is changed."""
     if not path.exists():
         return
     wanted = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
     if not os.access(path, wanted):
         raise StoreError(
-            f"{display_name(path.as_posix())} belongs to another account (user "
-            f"{path.stat().st_uid}), and this is user {os.geteuid()}: run the server as that one, "
-            "or give this one the store (chown -R); nothing was changed"
+            f"{display_name(path.as_posix())}: permission denied (owner: user "
+            f"{path.stat().st_uid}, this process: user {os.geteuid()}). Run the server as the "
+            "owner, or change the owner of the store (chown -R); nothing was changed"
         )
 
 
 def _locked(folder: Path) -> int:
-    """A descriptor that holds the store's lock."""
+    """Lock the store and return the descriptor of the lock."""
     name = display_name(folder.as_posix())
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -220,7 +221,7 @@ def _locked(folder: Path) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(folder / "lock", flags, 0o600)
     except OSError as error:
-        raise StoreError(f"the store {name} cannot be opened: {error.strerror}") from error
+        raise StoreError(f"store {name}: cannot open it: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
@@ -229,10 +230,10 @@ def _locked(folder: Path) -> int:
         holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         os.close(descriptor)
         raise StoreError(
-            f"the store {name} is in use by another server (process {holder or 'unknown'}): stop "
-            "that one, or give this one a folder of its own"
+            f"store {name}: in use by another server (process {holder or 'unknown'}). Stop that "
+            "server, or choose another folder"
         ) from None
     except OSError as error:
         os.close(descriptor)
-        raise StoreError(f"the store {name} cannot be written: {error.strerror}") from error
+        raise StoreError(f"store {name}: cannot write to it: {error.strerror}") from error
     return descriptor

@@ -1,4 +1,4 @@
-"""Files of the store that are not whole yet."""
+"""Drafts: files of the store that are still being written."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.service")
 _PIECE_BYTES = 1 << 20
-#: Of a name, in that of a file that is not whole yet; 128 random bits.
+#: Length of a draft's name inside the names of its partial files; 128 random bits.
 _MAX_NAME_PREFIX_CHARACTERS = 32
-#: A draft, and what becomes one in the hands of the core or of `atomic_file.PendingFile`.
+#: A draft, or a partial file of the native core or of `atomic_file.PendingFile`.
 _OF_DRAFTS = re.compile(r"[0-9a-f]{40}|\.[0-9a-f]{32}\.polymux-[0-9a-z]{8}\.part")
-#: A folder of `tempfile.mkdtemp`, which a download writes to.
+#: A download's folder, made by `tempfile.mkdtemp`.
 _OF_DOWNLOADS = re.compile(r"tmp[0-9a-z_]{8}")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class TempFile:
-    """A file that is being written; `seal` it, and let the store `adopt` it.
+    """A draft: write to it, `seal` it, and let the store `adopt` it.
 
-    As a context manager it is gone at the end, unless it was adopted.
+    As a context manager it is discarded at the end unless it was adopted.
     """
 
     def __init__(self, store: MediaStore, path: Path) -> None:
         self._store = store
         self._reserved_bytes = 0
-        #: Where to write. Whoever does makes the file new, and follows no link.
+        #: Where to write. Writers must create the file exclusively and not follow links.
         self.path = path
 
     def reserve(self, total_bytes: int) -> None:
-        """Makes sure of room for so many bytes in all.
+        """Reserve space for this total size.
 
         Raises:
-            InternalServerError: There is none (code ``storage_full``).
+            InternalServerError: Not enough space (code ``storage_full``).
         """
         more = total_bytes - self._reserved_bytes
         if more:
@@ -59,31 +59,31 @@ class TempFile:
             self._reserved_bytes = total_bytes
 
     def create(self) -> FileIO:
-        """The new file, open for writing, unbuffered.
+        """Create the file and open it for unbuffered writing.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
-            StoreError: It cannot be made.
+            StoreError: It cannot be created.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with reported("the file cannot be written"):
+        with reported("cannot write the file"):
             return FileIO(os.open(self.path, flags, 0o600), "wb")
 
     @staticmethod
     def write_to(file: FileIO, data: bytes) -> None:
-        """Writes all of it.
+        """Write all data.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
             StoreError: It cannot be written.
         """
         view = memoryview(data)
-        with reported("the file cannot be written"):
+        with reported("cannot write the file"):
             while view:
                 view = view[file.write(view) or 0 :]
 
     def seal(self) -> tuple[str, int]:
-        """Syncs what was written; gives its SHA-256 and its size in bytes. Blocks: on any thread.
+        """Sync the file and return its SHA-256 and size in bytes. Blocks; runs on any thread.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
@@ -91,7 +91,7 @@ class TempFile:
         """
         digest = hashlib.sha256()
         size_bytes = 0
-        with reported("the file cannot be kept"):
+        with reported("cannot store the file"):
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             with os.fdopen(descriptor, "rb") as file:
                 while piece := file.read(_PIECE_BYTES):
@@ -103,14 +103,13 @@ class TempFile:
         return digest.hexdigest(), size_bytes
 
     def discard(self, *, beside: bool = False) -> None:
-        """Removes it, and gives its room back. Any number of times.
+        """Remove the draft and release its space. May be called more than once.
 
-        What cannot be removed is told of and stays until the next start: whoever discards has an
-        end of their own to come to.
+        Logs a failure and leaves the file for the next start; callers continue.
 
         Args:
-            beside: Also what a process that was killed may have begun under its name, or under the
-                first of its letters: it writes to ``.NAME.*`` first. Default: False.
+            beside: Also remove partial files of a killed process, named ``.NAME.*`` after the
+                draft's name or its first characters. Default: False.
         """
         try:
             self.path.unlink(missing_ok=True)
@@ -120,7 +119,7 @@ class TempFile:
                 ):
                     one.unlink(missing_ok=True)
         except OSError as error:
-            _log.warning("the draft %s cannot be removed: %s", self.path.name, error.strerror)
+            _log.warning("cannot remove the draft %s: %s", self.path.name, error.strerror)
         self.reserve(0)
 
     def __enter__(self) -> Self:
@@ -131,10 +130,10 @@ class TempFile:
 
 
 async def written(media: MediaStore, data: bytes, files: ExitStack) -> TempFile:
-    """A draft that holds `data`; `files` discards it.
+    """Create a draft with this content; `files` discards it.
 
     Raises:
-        InternalServerError: There is no room (code ``storage_full``).
+        InternalServerError: Not enough space (code ``storage_full``).
         StoreError: It cannot be written.
     """
 
@@ -146,14 +145,13 @@ async def written(media: MediaStore, data: bytes, files: ExitStack) -> TempFile:
 
 
 async def copied(media: MediaStore, kept: StoredFile, files: ExitStack) -> TempFile:
-    """A draft that holds what a file of the store does; `files` discards it.
+    """Create a draft with the content of a stored file; `files` discards it.
 
-    Engines open drafts and may write them, and no other file of the store; that may also go
-    meanwhile.
+    Engines may open and write only drafts, and the stored file may expire during the work.
 
     Raises:
-        FileNotFoundError: It has gone.
-        InternalServerError: There is no room (code ``storage_full``).
+        FileNotFoundError: It has expired.
+        InternalServerError: Not enough space (code ``storage_full``).
         StoreError: It cannot be written.
     """
 
@@ -168,7 +166,7 @@ async def copied(media: MediaStore, kept: StoredFile, files: ExitStack) -> TempF
 async def _drafted(
     media: MediaStore, size_bytes: int, files: ExitStack, write: Callable[[TempFile], None]
 ) -> TempFile:
-    """A draft that was written on another thread."""
+    """Create a draft and write it on another thread."""
     draft = media.draft(size_bytes)
     files.callback(draft.discard)
     writing = asyncio.ensure_future(asyncio.to_thread(write, draft))
@@ -176,13 +174,13 @@ async def _drafted(
         await asyncio.shield(writing)
     except BaseException:
         with suppress(Exception):
-            await writing  # What is discarded must not come back.
+            await writing  # Otherwise the write could recreate the discarded file.
         raise
     return draft
 
 
 def is_of_drafts(path: Path) -> bool:
-    """Whether something in a store's folder of drafts is the store's own, by its name and kind."""
+    """Check by name and type whether a path in the folder of drafts belongs to the store."""
     mode = path.lstat().st_mode
     if stat.S_ISDIR(mode):
         return bool(_OF_DOWNLOADS.fullmatch(path.name)) and mode & 0o777 == 0o700
@@ -190,9 +188,9 @@ def is_of_drafts(path: Path) -> bool:
 
 
 def remove_left_drafts(folder: Path) -> None:
-    """Removes what a process that was killed has left there.
+    """Remove the drafts of killed processes.
 
-    What is not the store's own is left alone. What cannot be removed stays until the next start.
+    Ignores foreign files. Drafts that cannot be removed stay until the next start.
     """
     with suppress(OSError):
         for one in list(folder.iterdir()):
@@ -207,11 +205,11 @@ def remove_left_drafts(folder: Path) -> None:
 
 @contextmanager
 def reported(what: str) -> Iterator[None]:
-    """Makes errors of the file system those of the store.
+    """Convert errors of the file system to errors of the store.
 
     Raises:
         InternalServerError: The disk is full (code ``storage_full``).
-        StoreError: Anything else.
+        StoreError: Any other error.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The header field by which responses without logs report warnings."""
+"""The ``polymux-warnings`` header field, for responses without logs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MAX_WARNINGS = 20
 
 
 def warnings_fields(lines: Sequence[str]) -> tuple[tuple[bytes, bytes], ...]:
-    """The field by which an answer that has no ``logs`` tells what was left out or changed.
+    """Return the header field with the warnings of a response without ``logs``.
 
-    A list of strings (RFC 9651, 3.1); of many the first 20, and how many more there were.
+    The value is a list of strings (RFC 9651, 3.1): the first 20 and the number of further ones.
 
     Example:
         >>> from polymux.service.warnings import warnings_fields

@@ -1,1 +1,1 @@
-"""What videos are about: their captions or speech, in parts, told in short by a chat model."""
+"""Summarize videos with a chat model, from their captions or speech."""

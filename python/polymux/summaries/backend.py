@@ -1,4 +1,4 @@
-"""Summaries of videos as an operation: fetch, read or listen, then map and reduce."""
+"""Video summaries: download captions or transcribe speech, then summarize with a chat model."""
 
 from __future__ import annotations
 
@@ -26,18 +26,15 @@ if TYPE_CHECKING:
 
 _FETCHING, _LISTENING, _READING = 0.3, 0.6, 0.95
 _KEPT = 128
-#: Reasons for an end that is none of the text's.
+#: `finish_reason` values of an answer that the model did not finish itself.
 _CUT = ("length", "content_filter")
 
 
 class SummaryBackend(Backend):
-    """``summarize_video`` (`contracts.md` 12).
+    """Runs ``summarize_video`` (`contracts.md` 12).
 
-    Chats and speech to text are asked for as everybody asks for them: they wait for their turn.
-
-    Args:
-        pages: What fetches.
-        options: The operator's.
+    Its chat and transcription calls go through the service and wait in the queues like all
+    requests.
     """
 
     def __init__(self, pages: PageDownloader, options: SummaryOptions) -> None:
@@ -46,41 +43,40 @@ class SummaryBackend(Backend):
         self.max_concurrency = pages.settings.max_concurrency
         self._pages = pages
         self._options = options
-        #: Of transcripts that were summarised: the same video is asked for more than once.
+        #: Summaries by hash of transcript and options, least recently added first.
         self._known: OrderedDict[bytes, str] = OrderedDict()
 
     def bind(self, service: ServiceAccess) -> None:
         self._service = service
 
     def refuse(self, work: OperationRequest) -> None:
-        """A summary needs a chat model: the one that its settings name.
+        """Reject the request if no chat model is available.
 
         Raises:
-            NoBackendError: There is none, or none of that name.
+            NoBackendError: No chat model is configured, or not the one that the settings name.
         """
         if not self._service.routes.chat_models():
             raise status_error(
                 errors.NoBackendError,
-                "summaries are written by a chat model, and there is none: `polymux models` pulls "
-                "one",
+                "summarize_video: no chat model is available. Download one with `polymux models`",
             )
         try:
             self._service.backends_of(self._question(work))
         except (errors.BadRequestError, errors.NoBackendError) as reason:
-            # No fault of the caller's, who has named no model.
+            # The client did not choose this model, so this is not a bad request.
             raise status_error(
                 errors.NoBackendError,
-                "summaries are written by the chat model that `model` of [summaries] names, and "
-                f"this server has none: {reason}",
+                "summarize_video: the chat model that `model` in [summaries] names is not "
+                f"available on this server: {reason}",
             ) from None
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Summarises it.
+        """Summarize the video.
 
         Raises:
-            InternalServerError: It takes too long (504).
-            RequestTooLargeError: More is said than is read.
-            UnprocessableEntityError: Nothing is said.
+            InternalServerError: The summary timed out (504).
+            RequestTooLargeError: The transcript is longer than `max_parts` allows.
+            UnprocessableEntityError: The video contains no speech.
         """
         total_s = self._options.total_s
         try:
@@ -91,7 +87,7 @@ class SummaryBackend(Backend):
                 raise
             raise status_error(
                 errors.InternalServerError,
-                f"this took longer than the {total_s:g} s that a summary may: `total_s` of "
+                f"the summary timed out (limit {total_s:g} s). The operator can raise `total_s` in "
                 "[summaries]",
                 code="upstream_timeout",
                 status=504,
@@ -106,7 +102,7 @@ class SummaryBackend(Backend):
         if not any(has_words(one.text) for one in said):
             raise status_error(
                 errors.UnprocessableEntityError,
-                "nothing is said in this video",
+                "the video contains no speech",
                 code="no_speech",
                 param="url",
             )
@@ -118,12 +114,12 @@ class SummaryBackend(Backend):
     async def _said(
         self, found: Downloaded, work: OperationRequest, sink: ProgressSink
     ) -> list[SpokenText]:
-        """What is said: by the captions, else by listening."""
+        """Read the captions, or transcribe the speech of a video without captions."""
         path = found.files[-1]
         if found.captions:
-            sink.log(f"the video's captions are read ({found.captions})")
+            sink.log(f"reading the video's captions ({found.captions})")
             return await asyncio.to_thread(_captions_of, path)
-        sink.log("the video's speech is written down, as there are no captions to read")
+        sink.log("the video has no captions: transcribing its speech")
         upload = await asyncio.to_thread(found.upload, path)
         listening = sink.part(_FETCHING, _LISTENING)
         product = await self._asked("transcribe", {"audio": upload}, work, listening)
@@ -142,13 +138,13 @@ class SummaryBackend(Backend):
         parts, key = await asyncio.to_thread(self._cut, writer, title, said, chapters)
         known = self._known.get(key)
         if known is not None:
-            sink.log("this video was summarised before")
+            sink.log("using the stored summary of this video")
             return known
         cut: list[str] = []
         text = await self._written(work, sink, writer, parts, cut)
         if cut:
             sink.log(
-                "the chat model had no room left: this summary ends too early, or lacks a part"
+                "the chat model ran out of tokens: this summary ends too early or is incomplete"
             )
             return text
         self._known[key] = text
@@ -159,18 +155,17 @@ class SummaryBackend(Backend):
     def _cut(
         self, writer: Writer, title: str, said: Sequence[SpokenText], chapters: Sequence[Chapter]
     ) -> tuple[list[Part], bytes]:
-        """The parts, and what their summary is kept under: long ones take seconds."""
+        """Return the parts and their cache key. Takes seconds for long transcripts."""
         parts = writer.parts(said, chapters)
         words = "\n".join(f"{part.title}\n{part.text}" for part in parts)
         told = f"{self._options}\n{title}\n{words}".encode("utf-8", "replace")
         return parts, hashlib.sha256(told).digest()
 
     def _chat_model(self, work: OperationRequest) -> Backend:
-        """What will be asked to chat."""
         return self._service.backends_of(self._question(work))[0]
 
     def _question(self, work: OperationRequest) -> OperationRequest:
-        """A chat without words, for what can be known before there are any."""
+        """Build an empty chat request, to find backends before a transcript exists."""
         values = {"model": self._options.model, "messages": []}
         return OperationRequest("chat", "", "", values, frozenset(values), work.caller)
 
@@ -182,14 +177,14 @@ class SummaryBackend(Backend):
         parts: Sequence[Part],
         cut: list[str],
     ) -> str:
-        """The summary; texts that the model did not end go to `cut`, too."""
+        """Write the summary; append each text that the model did not finish to `cut`."""
         if len(parts) == 1:
             return await self._chat(writer.whole(parts[0]), work, sink, cut)
         notes = []
         for number, part in enumerate(parts, 1):
             notes.append(await self._chat(writer.part(part, number, len(parts)), work, sink, cut))
             share = (_READING - _LISTENING) * number / len(parts)
-            sink.log(f"part {number} of {len(parts)} is read")
+            sink.log(f"read part {number} of {len(parts)}")
             sink.report(_LISTENING + share)
         while len(groups := writer.groups(notes)) > 1:
             notes = [
@@ -210,7 +205,7 @@ class SummaryBackend(Backend):
             theirs = self._chat_model(work).is_upstream
             raise status_error(
                 errors.InternalServerError,
-                "the chat model wrote nothing: choose another for summaries",
+                "the chat model returned no text. Choose another model for summaries",
                 code="upstream_failed" if theirs else "engine_failed",
                 status=502 if theirs else 500,
             )

@@ -1,6 +1,6 @@
-"""Captions as text: WebVTT and SubRip read, lines that roll up told once.
+"""Parse WebVTT and SubRip captions, and remove the repeated lines of roll-up captions.
 
-WebVTT: https://www.w3.org/TR/webvtt1/, read as leniently as players do.
+WebVTT: https://www.w3.org/TR/webvtt1/, parsed as leniently as video players do.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ _TIMES = re.compile(
 )
 _HEARD = re.compile(r"\[[^\[\]]{0,200}\]|\([^()]{0,200}\)")
 _FORMS = ("vtt", "srt")
-#: What yt-dlp says of a form that it cannot tell: what the file holds is looked at then.
+#: yt-dlp reports these values if it cannot determine the format.
 _UNTOLD = (None, "", "unknown_video")
-#: Of captions whose page does not say it (ISO 639-2).
+#: Language code for captions without one (ISO 639-2).
 _NO_LANGUAGE = "und"
 _TAGS = re.compile(r"<[^<>]{0,200}>")
 _MAX_CUES = 200_000
 _MAX_LINE_CHARACTERS = 2_000
-#: Of a file, what is read.
+#: Maximum number of bytes read from a captions file.
 MAX_BYTES = 16 << 20
-#: Of the letters of a file, those that its encoding may leave unknown. In another encoding of eight
-#: bits, which nothing names, Western words keep most of theirs, and others none.
+#: Maximum share of invalid characters in a file decoded as UTF-8. Western text in an 8-bit encoding
+#: has few of them, text in other scripts almost only them.
 _MAX_UNKNOWN_SHARE = 0.1
-#: What a text is of that is written without blanks: Thai to Lao, Burmese, Khmer, Chinese, Japanese.
+#: Scripts written without spaces: Thai to Lao, Burmese, Khmer, Chinese, Japanese.
 _NO_BLANKS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f"
     "\U00020000-\U0003ffff]"
 )
-#: Notes, styles and regions are blocks that are not shown (WebVTT, 4.1).
+#: Notes, styles and regions are blocks that are not displayed (WebVTT, 4.1).
 _NOT_SHOWN = ("NOTE", "STYLE", "REGION", "WEBVTT")
 
 
 class SpokenText(NamedTuple):
-    """Words on one line, and when they are said."""
+    """A line of speech and its start time."""
 
     start_s: float
     text: str
 
 
 def read_captions(data: bytes) -> list[SpokenText]:
-    r"""What captions say, in order, each line once.
+    r"""Parse captions into lines in order, without repeated lines.
 
-    Its time grows with the file's length and no faster, whatever a stranger has put there; of
-    megabytes it is seconds, and so nothing for an event loop.
+    Runs in linear time for any input, also untrusted input. Megabytes take seconds: do not call it
+    on an event loop.
 
     Args:
-        data: A file of WebVTT or SubRip, in UTF-8, or in UTF-16 with its mark.
+        data: A WebVTT or SubRip file, in UTF-8, or in UTF-16 with a byte order mark.
 
     Example:
         >>> read_captions(
@@ -69,14 +69,14 @@ def read_captions(data: bytes) -> list[SpokenText]:
 
 
 def says_anything(path: Path) -> bool:
-    """Whether a file of captions shows any words; of long ones the beginning counts."""
+    """Check whether a captions file contains words; reads at most `MAX_BYTES`."""
     with path.open("rb") as file:
         cues = _cues(_decoded(file.read(MAX_BYTES)))
     return any(has_words(line) for _, lines in cues for line in lines)
 
 
 def has_words(text: str) -> bool:
-    """Whether a text says anything: what stands in brackets is heard, and not said.
+    """Check whether a text contains words; ignores sound descriptions in brackets.
 
     Example:
         >>> [has_words(one) for one in ("[Music]", "(door) ...", "[Anna] Come in")]
@@ -86,9 +86,10 @@ def has_words(text: str) -> bool:
 
 
 def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Language and address of a video's captions; its maker's before those of a machine.
+    """Select the captions track of a video: language and yt-dlp track.
 
-    Of several languages its own is taken, else English, else the first.
+    Prefers captions made by the publisher to automatic ones. Within each, prefers the video's
+    language, then English, then the first track.
 
     Example:
         >>> chosen_captions({"subtitles": {"de": [{"ext": "vtt", "url": "/de.vtt"}]}})
@@ -112,7 +113,7 @@ def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | Non
 
 
 def _readable(forms: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """WebVTT or SubRip; else what may be it: yt-dlp tells a track's form by its address alone."""
+    """Select a WebVTT or SubRip track, or one whose format yt-dlp cannot tell from its URL."""
     known = list(forms)
     for wanted in (_FORMS, _UNTOLD):
         for one in known:
@@ -122,9 +123,9 @@ def _readable(forms: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def _decoded(data: bytes) -> str:
-    """UTF-8 as WebVTT has it, and UTF-16 where it says so, in which old SubRip files are.
+    """Decode UTF-8 (the encoding of WebVTT), or UTF-16 with a byte order mark (old SubRip files).
 
-    Empty where it is in an encoding that nothing names.
+    Returns an empty string if the encoding is unknown.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
@@ -136,12 +137,13 @@ def _decoded(data: bytes) -> str:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Lines between empty ones, whatever their line ends are; all but the first part of long ones.
+    """Split captions at empty lines, with any line endings; truncates long lines.
 
-    A line of times begins a block, too, with or without an empty line before it: the number that
-    old files have above it is no words of the block before. One of blanks ends none in WebVTT.
+    A line of times also begins a block, with or without an empty line before it. The number above
+    it in old files is not part of the previous block. A line of spaces does not end a block in
+    WebVTT.
 
-    One by one: a pattern over the whole would hold the interpreter's lock until it is through.
+    Reads line by line because one regular expression would hold the GIL for the whole file.
     """
     block: list[str] = []
     timed = False
@@ -183,7 +185,7 @@ def _plain(line: str) -> str:
 
 
 def _goes_on(last: str, line: str) -> bool:
-    """Whether a line is another and whole words more."""
+    """Check whether `line` is `last` followed by whole words."""
     if not last or not line.startswith(last) or len(line) == len(last):
         return False
     following = line[len(last)]
@@ -191,10 +193,10 @@ def _goes_on(last: str, line: str) -> bool:
 
 
 def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[SpokenText]:
-    """Each line where it comes first: captions that roll up show a line again under the next.
+    """Remove repeated lines: roll-up captions show each line again above the next one.
 
-    A line counts as shown before where it is one of the last cue's, or begins as its last one does
-    and goes on: then only what is new is told.
+    Skips a line that the previous cue contains. If a line extends the last line of the previous
+    cue, keeps only the new words.
     """
     said: list[SpokenText] = []
     before: set[str] = set()

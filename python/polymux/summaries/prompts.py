@@ -1,4 +1,4 @@
-"""What a chat model is told: a transcript in parts, parts to notes, notes to one text."""
+"""Prompts of summaries: split a transcript into parts, make notes, combine them into one text."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ _NOTES = (
     "{words} words of them, that tells what the video is about."
 )
 _MIN_NOTE_WORDS = 40
-#: A word in most languages takes no more tokens than this; the answer must not be cut.
+#: A word in most languages has at most this many tokens; the answer must not be cut off.
 _TOKENS_PER_WORD = 3
 _MORE_TOKENS = 50
-#: What the model reads at once where nobody knows its window.
+#: Maximum part if the context window of the model is unknown.
 _PART_CHARACTERS = 6000
-#: Of texts in most languages; of those whose letters take three bytes it is a letter.
+#: An estimate for most languages; in scripts with three bytes per character it is one character.
 _BYTES_PER_TOKEN = 3
-#: Of a window, about what the rules, the task and a long title take.
+#: About how much of a window the rules, the task and a long title fill.
 _TOLD_TOKENS = 450
-#: Of notes, what becomes one text at once (a tree, where there are more).
+#: Maximum number of notes combined in one chat; more notes are combined in a tree.
 _NOTES_AT_ONCE = 8
-#: Of a known window there is room for so many at least: else the tree would have no end.
+#: A known window has room for at least this many notes; otherwise the tree would not end.
 _MIN_NOTES_AT_ONCE = 3
-#: What models that reason put around what they think; some templates begin it for them.
+#: Tags around the thoughts of reasoning models; some chat templates write the opening tag.
 _ANY_THOUGHT = re.compile(r"<(?:think|thinking|reasoning)>")
 _THOUGHT = re.compile(rf"\s*{_ANY_THOUGHT.pattern}")
 _THOUGHT_END = re.compile(r"</(?:think|thinking|reasoning)>")
-#: With full-width marks, and whatever closes a quotation behind them.
+#: Includes full-width marks and the closing quotation marks or brackets after them.
 _SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\uff1f]['\")\\]\u00bb\u201d\u2019]*$")
-#: Of a part that is long enough, this share may be given up to end with a sentence.
+#: A part ends at a sentence only if it keeps at least this share of its words.
 _MIN_SHARE = 0.6
 
 
 class Chapter(NamedTuple):
-    """A part that a video's maker has named."""
+    """A chapter of a video, named by its publisher."""
 
     start_s: float
     title: str
 
 
 class Part(NamedTuple):
-    """What a model reads at once; `title` is that of its chapter, empty without one."""
+    """A piece of transcript for one chat; `title` is that of its chapter, or empty."""
 
     start_s: float
     title: str
@@ -67,12 +67,11 @@ class Part(NamedTuple):
 
 
 class Writer:
-    """Makes the messages of chats.
+    """Builds the chat requests of one summary.
 
     Args:
-        options: The operator's.
-        title: The video's; material like the rest.
-        window_tokens: What the model reads and writes in one chat. Default: nobody knows.
+        title: The video's title; untrusted input like the transcript.
+        window_tokens: Context window of the model. Default: unknown.
     """
 
     def __init__(
@@ -90,39 +89,39 @@ class Writer:
             self._note_words = min(self._note_words, self._words,
                                    _words_of(room // _MIN_NOTES_AT_ONCE))  # fmt: skip
             self._room_bytes = room * _BYTES_PER_TOKEN
-        # Nobody who made the video can know it, and so nobody can end the material early.
+        # Random: the author of the video cannot guess it to end the material early.
         self._mark = f"=== {secrets.token_hex(8)} ==="
 
     def parts(self, said: Sequence[SpokenText], chapters: Sequence[Chapter]) -> list[Part]:
-        """A transcript in parts that the model can read at once; in one where all of it fits.
+        """Split a transcript into parts that fit into one chat each, or one part if it all fits.
 
         Raises:
-            RequestTooLargeError: There are more than the operator has read.
+            RequestTooLargeError: There are more than `max_parts` parts.
         """
         most, size_of = self._part_size()
         max_parts = self._options.max_parts
         size = sum(size_of(one.text) + 1 for one in said)
         if size > (most + 1) * max_parts:
-            # Cutting takes far more memory than the text, and this cannot come out well.
+            # Stop early: splitting needs far more memory than the text.
             raise _too_long(-(-size // most), max_parts)
         parts = parts_of(said, chapters, most, size_of)
         if len(parts) > max_parts:
-            # Whoever made the page names as many chapters as there is room for.
+            # Untrusted publishers may define any number of chapters: ignore them.
             parts = parts_of(said, (), most, size_of)
         if len(parts) > max_parts:
             raise _too_long(len(parts), max_parts)
         return _joined(parts, most, size_of)
 
     def _part_size(self) -> tuple[int, Callable[[str], int]]:
-        """The longest part, and by what it is measured."""
+        """Return the maximum size of a part and the function that measures it."""
         given = self._options.part_characters
         if self._room_bytes is None:
             return given or _PART_CHARACTERS, len
-        # Characters that take more bytes than one are fewer: neither is exceeded.
+        # A text has at least as many bytes as characters, so the limit in bytes keeps both limits.
         return min(self._room_bytes, given or self._room_bytes), _size_bytes
 
     def groups(self, notes: Sequence[str]) -> list[Sequence[str]]:
-        """Notes in order, as many together as the model can read at once."""
+        """Group notes in order, as many per group as fit into one chat."""
         found: list[list[str]] = []
         size_bytes = 0
         for note in notes:
@@ -136,17 +135,17 @@ class Writer:
         return list(found)
 
     def whole(self, part: Part) -> dict[str, Any]:
-        """A chat that summarises a transcript that fits."""
+        """Build the chat that summarizes a transcript that fits into one."""
         task = _WHOLE.format(words=self._words)
         return self._chat(task, _titled(self._title, part.text), self._words)
 
     def part(self, part: Part, number: int, count: int) -> dict[str, Any]:
-        """A chat that makes a note of a part."""
+        """Build the chat that makes a note of a part."""
         task = _PART.format(words=self._note_words, number=number, count=count)
         return self._chat(task, _titled(part.title, part.text), self._note_words)
 
     def notes(self, notes: Sequence[str], *, last: bool = True) -> dict[str, Any]:
-        """A chat that makes one text of notes; of some of many, one more note."""
+        """Build the chat that combines notes: into the summary if `last`, else into one note."""
         words = self._words if last else self._note_words
         task = _NOTES.format(count=len(notes), words=words)
         return self._chat(task, _titled(self._title, "\n\n".join(notes)), words)
@@ -167,7 +166,7 @@ class Writer:
 
 
 def spoken(text: str) -> str:
-    r"""What a model has written, without what it thought before, where both are in one text.
+    r"""Remove the thoughts of a reasoning model from its answer.
 
     Example:
         >>> spoken("<think>It is about a boat.</think>\n\nA boat sinks.")
@@ -185,20 +184,20 @@ def spoken(text: str) -> str:
 def _too_long(count: int, max_parts: int) -> errors.RequestTooLargeError:
     return status_error(
         errors.RequestTooLargeError,
-        f"what is said in this video takes about {count} parts that the chat model can read at "
-        f"once, and {max_parts} are read: take a shorter video; on the server, a model with a "
-        "longer window, or more `max_parts` or `part_characters` in [summaries]",
+        f"the video's transcript is too large for the chat model (got about {count} parts, allowed "
+        f"{max_parts}). Use a shorter video. The operator can choose a model with a longer context "
+        "window, or raise `max_parts` or `part_characters` in [summaries]",
         param="url",
     )
 
 
 def _titled(title: str, text: str) -> str:
-    """Titles are a stranger's words as well: they stand where orders are none."""
+    """Put the title into the material: it is untrusted and must not become an instruction."""
     return f"Title: {title}\n\n{text}" if title else text
 
 
 def _tokens_of(words: int) -> int:
-    """What an answer of so many words takes of a window, at most."""
+    """Return the maximum number of tokens of an answer with this many words."""
     return words * _TOKENS_PER_WORD + _MORE_TOKENS
 
 
@@ -211,7 +210,7 @@ def _size_bytes(text: str) -> int:
 
 
 def _joined(parts: list[Part], most: int, size_of: Callable[[str], int]) -> list[Part]:
-    """Short chapters are no reason to ask a model more than once."""
+    """Merge all parts into one if they fit, because each part costs a chat."""
     joined = " ".join(part.text for part in parts)
     return [parts[0]._replace(text=joined)] if size_of(joined) <= most else parts
 
@@ -222,9 +221,9 @@ def parts_of(
     most: int,
     size_of: Callable[[str], int] = len,
 ) -> list[Part]:
-    """A transcript in order, cut at chapters, and where those are long at ends of sentences.
+    """Split a transcript in order at chapters, and long chapters at ends of sentences.
 
-    A word is never cut, but for one that is longer than `most`, as `size_of` measures it.
+    Splits within a word only if the word alone is larger than `most`, as `size_of` measures it.
 
     Example:
         >>> from polymux.summaries.captions import SpokenText
@@ -262,7 +261,7 @@ def _cut(
     words: list[tuple[float, str]] = []
     for one in group:
         for word in one.text.split():
-            # Languages without blanks between words have none to cut at.
+            # In languages without spaces between words, a "word" may be a whole sentence.
             step = max(1, most * len(word) // size_of(word))
             words += [(one.start_s, word[at : at + step]) for at in range(0, len(word), step)]
     begin = 0
@@ -279,7 +278,7 @@ def _cut(
 
 
 def _sentence(words: Sequence[tuple[float, str]], begin: int, end: int) -> int:
-    """The end of the last sentence that ends late enough, else where the part is full."""
+    """Return the end of the last sentence that ends late enough, or `end` without one."""
     least = begin + max(1, round((end - begin) * _MIN_SHARE))
     for at in range(end, least - 1, -1):
         if _SENTENCE_END.search(words[at - 1][1]):

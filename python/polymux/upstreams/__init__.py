@@ -1,1 +1,1 @@
-"""Servers of others that do operations for this one: what is asked of them, and how they fail."""
+"""Upstreams: servers that run operations for this one, and the mapping of their errors."""

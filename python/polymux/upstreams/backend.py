@@ -1,4 +1,4 @@
-"""What all upstreams have in common: a server, the operations that it is asked for, judged URLs."""
+"""Common base of upstream backends, and SSRF checks of URLs that an upstream would fetch."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from polymux.upstreams.client import UpstreamServer
 
 _LOOK_UP = FetchLimits(connect_ms=10_000, total_ms=10_000)
-#: Fields of which a model takes several in one text, with commas between them (the schema of
-#: philz1337x/clarity-upscaler). An address with a comma of its own has it as ``%2C``.
+#: Fields whose model accepts several URLs in one text, separated by commas (the schema of
+#: philz1337x/clarity-upscaler). A comma within a URL must be written as ``%2C``.
 _LISTS = ("lora_links",)
 
 
 class UpstreamBackend(Backend):
-    """Does work at a server of somebody else.
+    """Runs operations on another server.
 
     Args:
-        policy: What may be fetched beyond the public Internet. Default: nothing.
+        policy: Allowed hosts beyond the public Internet. Default: none.
     """
 
     is_upstream = True
-    #: Of `polymux.runtime.upstream_settings.KINDS`.
+    #: One of `polymux.runtime.upstream_settings.KINDS`.
     kind: ClassVar[str]
 
     def __init__(
@@ -55,19 +55,19 @@ class UpstreamBackend(Backend):
         self._server.close()
 
     def _without_model(self, wanted: object) -> errors.NoBackendError:
-        message = f"the upstream {self.name} has no model for {wanted}"
+        message = f"the upstream {self.name} has no model configured for {wanted}"
         return status_error(errors.NoBackendError, message, param="model")
 
     async def _judge(self, found: Iterable[tuple[str, str]], *, may_be_unknown: bool) -> None:
-        """Refuses addresses that nobody may fetch from, whatever the upstream would do with them.
+        """Reject URLs that SSRF protection forbids, even if the upstream would fetch them.
 
         Args:
-            found: The request's field, and the address.
-            may_be_unknown: Whether a name that is unknown here is left to the upstream.
+            found: Request field and URL.
+            may_be_unknown: Accept host names that cannot be resolved here.
 
         Raises:
-            URLRefusedError: One leads where it may not.
-            InternalServerError: The resolver is silent.
+            URLRefusedError: A URL is not allowed.
+            InternalServerError: DNS does not respond.
         """
         for name, address in found:
             try:
@@ -82,7 +82,7 @@ class UpstreamBackend(Backend):
 
 
 def addresses_of(field: str, text: str) -> list[str]:
-    """What would be fetched of a field's text.
+    """Return the URLs in the value of a field.
 
     Args:
         field: Name of a field of the contract's kind ``url``.
@@ -103,7 +103,7 @@ def variant_of(work: OperationRequest) -> Variant:
 
 
 def numbers_of(metrics: object) -> dict[str, float]:
-    """What was measured there, but for the time of all, which is another here."""
+    """Return the numbers in an upstream's metrics; this server measures ``total_time`` itself."""
     return {
         str(name): number
         for name, one in (metrics.items() if isinstance(metrics, dict) else ())

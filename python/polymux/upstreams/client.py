@@ -1,4 +1,4 @@
-"""One server of somebody else: its address, this server's key for it, and the connections to it."""
+"""HTTP requests to one upstream server: URL, API key, connections and circuit breaker."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from polymux._native import _core
     from polymux.fetch.fetcher import FetchPolicy
 
-#: A gateway does not wait where its caller could, and does not ask for the same work twice.
+#: The server does not retry on its own: its clients can, and work must not run twice.
 _ONCE = Retry(0)
 _TWICE = Retry(1, first_backoff_s=0.1, max_backoff_s=0.2, max_retry_after_s=0.0, repeatable=True)
 MAX_EVENT_BYTES = 1 << 20
 _API = "/api/v1"
-#: Times in a row that a server was not reached, and how long it is spared then.
+#: Consecutive connection failures that open the breaker, and the pause between attempts then.
 _MAX_UNREACHED = 3
 _SPARED_S = 2.0
 
 
 class Breaker:
-    """Counts how often a server could not be reached, and spares it after that.
+    """A circuit breaker for connection failures.
 
-    After three times in a row one request in two seconds goes out, and the others are told at once
-    that there is no connection. The first answer, whatever it is, ends that.
+    After three consecutive failures, only one request in two seconds is sent; the others fail at
+    once. Any response from the server closes the breaker.
 
     Args:
-        clock: Seconds that never go back. Default: `time.monotonic`.
+        clock: Returns monotonic seconds. Default: `time.monotonic`.
 
     Example:
         >>> from polymux import errors
@@ -68,11 +68,11 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is spared."""
+        """Whether most requests fail without a connection attempt."""
         return self._failures >= _MAX_UNREACHED
 
     def admits(self) -> bool:
-        """Whether a request may go out now."""
+        """Return whether a request may be sent now."""
         if not self.is_open:
             return True
         now = self._clock()
@@ -82,7 +82,7 @@ class Breaker:
         return True
 
     def count(self, outcome: errors.PolymuxError | None) -> None:
-        """Takes note of how a request ended; None where it was answered."""
+        """Record the outcome of a request; None for any response."""
         unreached = isinstance(outcome, errors.ConnectError) or (
             isinstance(outcome, errors.RequestTimeoutError) and outcome.limit == "connect"
         )
@@ -90,28 +90,29 @@ class Breaker:
 
 
 class UpstreamServer:
-    """Requests to one server, over the native transport. Belongs to no event loop.
+    """Sends requests to one server over the native transport. Belongs to no event loop.
 
-    Redirects are not followed, the key goes into a header of requests to this server alone, and a
-    request that is cancelled closes its connection.
+    Does not follow redirects. Sends the API key only to this server. A canceled request closes its
+    connection.
 
     Args:
-        name: As configuration calls it; callers read it in errors.
-        base_url: Such as ``"https://api.example/v1"``; the operator's word, so not guarded.
-        key: For ``Authorization: Bearer``. Default: none.
-        certificates: File of the trusted certificates, PEM. Default: the system's.
-        timeout: Deadlines; ``total`` is not for streams. Default: those of `polymux.Timeout`.
-        ours: Whether it is a polymux, whose errors mean what ours do. Default: False.
-        max_event_bytes: Longest event of a stream that is taken. Default: 1 MiB.
+        name: Name in the configuration; appears in errors for clients.
+        base_url: Such as ``"https://api.example/v1"``. Not checked by SSRF protection, because the
+            operator configured it.
+        key: API key for ``Authorization: Bearer``. Default: none.
+        certificates: File of trusted certificates (PEM). Default: those of the system.
+        timeout: Timeouts; ``total`` does not apply to streams. Default: those of `polymux.Timeout`.
+        ours: Whether it is a polymux server, with the same error codes. Default: False.
+        max_event_bytes: Maximum size of a stream event in bytes. Default: 1 MiB.
 
     Attributes:
         name: As given.
-        base_url: As given, without a slash at its end; of a polymux without ``/api/v1``.
-        host: ``name:port`` of it.
+        base_url: Without a slash at its end; for a polymux server without ``/api/v1``.
+        host: ``name:port`` of `base_url`.
         certificates: As given.
 
     Raises:
-        InvalidRequestError: The address or the key cannot be one.
+        InvalidRequestError: The URL or the key is invalid.
 
     Example:
         >>> from polymux.upstreams.client import UpstreamServer
@@ -133,11 +134,11 @@ class UpstreamServer:
         self.name = name
         self.base_url = checked_base_url(base_url)
         if not ours and base_url.rstrip("/").endswith(_API):
-            self.base_url += _API  # Part of another's address, and of all of ours.
+            self.base_url += _API  # Only for a polymux server the client adds this part itself.
         self.host = host_of(self.base_url)
         self.certificates = certificates
         self._key_fields: list[str] = []
-        #: As JSON has it; empty if there is no key.
+        #: The key as written in JSON; empty without a key.
         self._key_json = core.write_json(key)[1:-1] if key else b""
         if key is not None:
             self._key_fields.append(f"Authorization: Bearer {checked_key(key)}")
@@ -164,20 +165,20 @@ class UpstreamServer:
         usual: Timeout = QUICK,
         repeatable: bool = False,
     ) -> Answer:
-        """One request, answered whole.
+        """Send one request and return the whole response.
 
         Args:
-            operation: What it is for.
+            operation: The operation, for error messages.
             method: Such as ``"POST"``.
-            path: Behind the base address, from ``/`` on; with its query, encoded.
-            body: Bytes, or a form that is made while it is sent. Default: none.
-            content_type: Of the body.
-            fields: More header lines.
-            usual: Deadlines, where the server has none of its own. Default: of short operations.
-            repeatable: Whether it may be sent again when it may have been worked on.
+            path: Path after the base URL, starting with ``/``; with the encoded query.
+            body: Bytes, or a form that is generated while it is sent. Default: none.
+            content_type: Content type of the body.
+            fields: Additional header lines.
+            usual: Timeouts that the server does not override. Default: for short operations.
+            repeatable: Whether the request may be sent again after it reached the server.
 
         Raises:
-            APIStatusError: As callers are told, see `polymux.upstreams.error_mapping.map_error`.
+            APIStatusError: See `polymux.upstreams.error_mapping.map_error`.
         """
         options = self._admitted(usual, repeatable=repeatable)
         with self._counted(operation):
@@ -191,24 +192,24 @@ class UpstreamServer:
     async def ask_json(
         self, operation: str, method: str, path: str, value: Any = None, **how: Any
     ) -> Any:
-        """The same with JSON both ways; what is answered is parsed.
+        """Send a JSON request and return the parsed JSON response.
 
         Raises:
-            APIStatusError: As `ask`, and where the answer is no JSON.
+            APIStatusError: As `ask`; also if the response is not JSON.
         """
         body = None if value is None else core.write_json(value)
         return self.parsed(await self.ask(operation, method, path, body, **how))
 
     def parsed(self, answer: Answer) -> Any:
-        """The JSON of an answer, without this server's key where it is repeated in it.
+        """Parse the JSON of a response, and redact this server's API key in it.
 
         Raises:
-            InternalServerError: It is none, or none that could be told to others.
+            InternalServerError: The response is not valid JSON.
         """
         try:
             return self._read(answer.body)
         except (errors.DecodeError, errors.InvalidRequestError):
-            raise failed(self.name, "its answer is no JSON") from None
+            raise failed(self.name, "its response is not JSON") from None
 
     def _read(self, data: bytes) -> Any:
         try:
@@ -221,7 +222,7 @@ class UpstreamServer:
         return redact_json(value) if self.repeats_key(core.write_json(value)) else value
 
     def repeats_key(self, data: bytes) -> bool:
-        """Whether JSON contains this server's key."""
+        """Check whether JSON contains this server's API key."""
         return bool(self._key_json) and self._key_json in data
 
     async def stream_chat(
@@ -230,15 +231,15 @@ class UpstreamServer:
         path: str,
         value: Mapping[str, Any],
     ) -> AsyncChatStream:
-        """One request, answered in chunks of a chat.
+        """Send one request and return its response as a stream of chat chunks.
 
-        What goes wrong between two chunks comes out of the stream as the client's own errors, of
-        which `told` makes what callers are told. Closing the stream closes the connection.
+        Errors between two chunks are the client's own; convert them with `told`. Closing the stream
+        closes the connection.
 
         Args:
-            operation: What it is for.
-            path: Behind the base address.
-            value: The request, written as JSON.
+            operation: The operation, for error messages.
+            path: Path after the base URL.
+            value: The request, sent as JSON.
 
         Raises:
             APIStatusError: As `ask`, before the first chunk.
@@ -260,10 +261,10 @@ class UpstreamServer:
         return make_stream(AsyncChatStream, exchange)
 
     async def events(self, operation: str, path: str) -> AsyncIterator[tuple[str, Any]]:
-        """The events of a stream that is asked for by GET: their names, and their JSON.
+        """Request a stream by GET, and yield the names and the JSON of its events.
 
         Raises:
-            APIStatusError: As `ask`; also where the stream breaks off.
+            APIStatusError: As `ask`; also if the stream is interrupted.
         """
         options = self._admitted(STREAMED, repeatable=True)
         accepted = ["Accept: text/event-stream"]
@@ -282,17 +283,17 @@ class UpstreamServer:
                 if answer.status not in SUCCESSES:
                     raise status_error(answer)
         except errors.InvalidRequestError:
-            raise failed(self.name, "its answer is no JSON") from None
+            raise failed(self.name, "its response is not JSON") from None
         finally:
             if exchange is not None:
                 exchange.close()
 
     @contextmanager
     def _counted(self, operation: str) -> Iterator[None]:
-        """A request: the breaker takes note of its failure, and callers are told of it.
+        """Count the failure of a request in the breaker and convert it for clients.
 
         Raises:
-            APIStatusError: As `told` makes it.
+            APIStatusError: The error converted by `told`.
         """
         try:
             yield
@@ -302,13 +303,13 @@ class UpstreamServer:
             raise self.told(error, operation) from None
 
     def told(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
-        """A failure as callers are told of it."""
+        """Convert an error of this upstream to an error for clients."""
         return map_error(self.name, error, operation=operation, ours=self._ours)
 
     def health(self, kind: str) -> Health:
-        """Whether it was reached lately; nobody asks it."""
+        """Return the state of the breaker; sends no request."""
         if self._breaker.is_open:
-            return Health("failed", f"upstream ({kind}): there is no connection to it")
+            return Health("failed", f"upstream ({kind}): no connection")
         return Health("ready", f"upstream ({kind})")
 
     def _start(
@@ -323,7 +324,7 @@ class UpstreamServer:
     ) -> _core.Exchange:
         lines = list(fields)
         if body is not None:
-            # A polymux is asked again for what it may have done already, and does it once.
+            # The key lets a polymux server recognize a retry and run the work only once.
             lines += [f"Content-Type: {content_type}", f"Idempotency-Key: {os.urandom(16).hex()}"]
         url = f"{self.base_url}{path}"
         return self._session().start(event_loop.port(), method, url, lines, body, options, reading)
@@ -342,13 +343,13 @@ class UpstreamServer:
         return self._made
 
     def _admitted(self, usual: Timeout, *, repeatable: bool) -> _core.CallOptions:
-        """The options of a request that may go out now.
+        """Return the options of a request, if the breaker allows it.
 
         Raises:
-            InternalServerError: It may not: the server could not be reached just now.
+            InternalServerError: The breaker is open.
         """
         if not self._breaker.admits():
-            raise failed(self.name, "there was no connection to it just now")
+            raise failed(self.name, "recent connection attempts failed. Try again later")
         found = self._options_of.get((usual, repeatable))
         if found is None:
             timeout = self._timeout.over(usual)
@@ -360,32 +361,32 @@ class UpstreamServer:
         return found
 
     def total_s(self, usual: Timeout) -> float:
-        """The deadline for work that is not answered at once, in seconds."""
+        """Return the total timeout in seconds for asynchronous work, such as a job."""
         return self.deadlines(usual).total or NEVER
 
     def deadlines(self, usual: Timeout) -> Timeout:
-        """The server's own, over those that such work usually has."""
+        """Return the timeouts configured for the server, with `usual` as defaults."""
         return self._timeout.over(usual)
 
     def close(self) -> None:
-        """Closes all connections; requests that run end with an error. Idempotent."""
+        """Close all connections; running requests fail. May be called more than once."""
         if self._made is not None:
             self._made.close()
 
 
-#: Of all answers of a server's life together: each has a limit of its own.
+#: No total limit for the proxy's lifetime, because each response has its own limit.
 _NO_LIMIT = 1 << 62
 
 
 class GuardedWay:
-    """A guarded proxy of one's own, which begins to listen when it is first needed.
+    """An SSRF-checking proxy that starts when it is first needed.
 
-    Requests that the fetcher of `polymux.fetch` cannot make, as they have a body, go by it: name
-    and addresses are judged as there, and the connection is made to the judged addresses alone.
-    Belongs to one event loop.
+    For requests that `polymux.fetch` cannot send because they have a body. The proxy checks host
+    names and addresses in the same way, and connects only to validated addresses. Belongs to one
+    event loop.
 
     Args:
-        policy: What may be reached beyond the public Internet.
+        policy: Allowed hosts beyond the public Internet.
 
     Example:
         >>> import asyncio
@@ -407,7 +408,7 @@ class GuardedWay:
         self._folder: Path | None = None
 
     async def proxy(self) -> str:
-        """The proxy's address, with its password: a secret."""
+        """Return the proxy URL including its password: a secret."""
         async with self._opening:
             if self._proxy is None:
                 self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="polymux-"))
@@ -417,7 +418,7 @@ class GuardedWay:
             return self._proxy.url
 
     async def close(self) -> None:
-        """Ends all connections. Idempotent."""
+        """Close all connections. May be called more than once."""
         proxy, self._proxy = self._proxy, None
         folder, self._folder = self._folder, None
         if proxy is not None:

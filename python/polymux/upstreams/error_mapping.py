@@ -1,7 +1,7 @@
-"""How an upstream's failure is told to whoever asked this server (`contracts.md` 0.5 and G.1).
+"""Convert errors of upstreams to errors for clients (`contracts.md` 0.5 and G.1).
 
-A caller learns what was wrong with its own request, and nothing of this server's key, of addresses,
-or of what the upstream says to its customer.
+Clients learn what was wrong with their own request. They learn neither this server's API key nor
+URLs nor messages about the operator's account.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _UNANSWERED = (
 _CHATS = ("chat", "free_chat")
 _MAX_CHARACTERS = 300
 _MIN_WAIT_S, _USUAL_WAIT_S, _MAX_WAIT_S = 1.0, 5.0, 3600.0
-#: What addresses, keys and accounts look like in a sentence.
-#: Each begins where a word does, so that no letter is looked at again and again.
+#: Patterns of URLs, addresses, API keys and accounts in messages.
+#: Each pattern starts at a word boundary, to avoid repeated scans of the same characters.
 _PRIVATE = re.compile(
     r"\b\w++://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+"
     r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\[[\da-fA-F:.]{3,}\]\S*"
@@ -45,19 +45,19 @@ _PRIVATE = re.compile(
     r"|\b(?=\w*\d)(?=\w*[A-Za-z])\w{24,}",
     re.ASCII,
 )
-#: Words of an error within a stream that concern this server's account and not the caller.
+#: Words in the code of a stream error that concern this server's account, not the client.
 _ACCOUNT = re.compile(r"rate|quota|billing|limit|auth|key|permission|account", re.IGNORECASE)
-#: Statuses that are told as the code of such an error.
+#: Statuses that upstreams also send as the code of a stream error.
 _CODED = {str(one): one for one in (400, 401, 402, 403, 404, 413, 422, 429, 503, 529)}
 _ACCOUNT_CODES = ("401", "402", "403", "429")
 _TOO_LONG = "context_length_exceeded"
 _TOO_LONG_AT_LLAMA_CPP = "exceed_context_size_error"
 _TOO_LONG_AT_VLLM = re.compile(r"\bmaximum context length is \d+ tokens", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_][\w.\[\]-]{0,80}", re.ASCII)
-#: A refusal of this server's key by a status that is for requests, as Google's server has it.
+#: Google's server rejects this server's API key with a status for invalid requests.
 _KEY = re.compile(r"\bAPI[ _-]?key\b", re.IGNORECASE | re.ASCII)
 _NO_MODEL_CODES = ("model_not_found", "model_decommissioned")
-#: How servers say so that have no code for it: OpenRouter by 400; vLLM, Ollama and Google by 404.
+#: Messages of servers without an error code for it: OpenRouter (400); vLLM, Ollama, Google (404).
 _NO_MODEL = re.compile(
     r"\bnot a valid model\b|\bno such model\b|\bunknown model\b", re.IGNORECASE | re.ASCII
 )
@@ -65,17 +65,17 @@ _MODEL_NOT_FOUND = re.compile(
     r"\bmodels?\b.*(?:\bnot found\b|\bnot exist\b|n't exist\b)",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
-#: With how many seconds their numbers are.
+#: Header fields and the unit of their numbers in seconds.
 _RETRY_FIELDS = (("retry-after-ms", 1e-3), ("retry-after", 1.0))
 _MAX_DATE_CHARACTERS = 100
 _BUSY = (498, 503, 529)
-#: Statuses by which any upstream says that the request itself is wrong.
+#: Statuses of any upstream for invalid requests.
 _CALLERS: Mapping[int, type[errors.APIStatusError]] = {
     400: errors.BadRequestError,
     413: errors.RequestTooLargeError,
     422: errors.UnprocessableEntityError,
 }
-#: Codes of a polymux that concern the request, and the statuses that they have.
+#: Codes of polymux servers for invalid requests, and their statuses.
 _OWN_CODES: Mapping[str, int] = {
     "invalid_request": 400,
     "context_length_exceeded": 400,
@@ -103,15 +103,15 @@ _CLASSES: Mapping[int, type[errors.APIStatusError]] = {
 def map_error(
     name: str, error: errors.PolymuxError, *, operation: str, ours: bool = False
 ) -> errors.PolymuxError:
-    """The failure of a request to an upstream, as callers get it.
+    """Convert the error of a request to an upstream to an error for clients.
 
     Args:
-        operation: What was asked for: chats never answer 422.
-        ours: Whether it is a polymux, whose codes mean what ours do. Default: False.
+        operation: The operation: chats never return 422.
+        ours: Whether it is a polymux server, with the same error codes. Default: False.
 
     Returns:
-        502, 504, 429 or 503 for what concerns the upstream; 400, 404, 413, 415, 422 or 501 for what
-        concerns the request. Anything that is no failure of an exchange is given back as it is.
+        502, 504, 429 or 503 if the upstream caused it; 400, 404, 413, 415, 422 or 501 if the
+        request caused it. Returns errors that are not from an exchange unchanged.
     """
     if isinstance(error, errors.RequestTimeoutError):
         return late(name)
@@ -123,9 +123,9 @@ def map_error(
 
 
 def map_error_body(name: str, error: errors.PolymuxError, *, operation: str) -> errors.PolymuxError:
-    """A failure that came in the place of an answer, as callers get it.
+    """Convert an error that arrived instead of an answer to an error for clients.
 
-    Some servers answer by 200 and tell the status as the failure's code, as OpenRouter does.
+    Some servers, such as OpenRouter, return 200 and the real status as the error's code.
     """
     if isinstance(error, errors.APIError) and not isinstance(error, errors.APIStatusError):
         status = 400 if error.code == _TOO_LONG else _CODED.get(error.code)
@@ -138,7 +138,7 @@ def map_error_body(name: str, error: errors.PolymuxError, *, operation: str) -> 
 
 
 def failed(name: str, reason: str) -> errors.InternalServerError:
-    """An upstream that does not do what it should."""
+    """Create the error for a failed upstream."""
     return status_error(
         errors.InternalServerError,
         f"the upstream {name} failed: {reason}",
@@ -150,51 +150,51 @@ def failed(name: str, reason: str) -> errors.InternalServerError:
 def late(name: str) -> errors.InternalServerError:
     return status_error(
         errors.InternalServerError,
-        f"the upstream {name} did not answer in time",
+        f"the upstream {name} timed out",
         code="upstream_timeout",
         status=504,
     )
 
 
 def of_code(name: str, code: str, message: str) -> errors.PolymuxError:
-    """The failure of a job at a polymux, by the code that its prediction has."""
+    """Convert the error code of a job on a polymux server to an error for clients."""
     if code == "no_match":
         return errors.NoMatchError(cleaned(message))
     status = _OWN_CODES.get(code)
     if status is None:
-        return failed(name, f"its prediction failed ({code or 'without a code'})")
+        return failed(name, f"its prediction failed (code: {code or 'none'})")
     kind = _CLASSES.get(status, errors.APIStatusError)
-    words = f"the upstream {name} refuses this: {cleaned(message)}"
+    words = f"the upstream {name} rejected the request: {cleaned(message)}"
     return status_error(kind, words, code=code, status=status)
 
 
 def cleaned(text: str) -> str:
-    """Words of an upstream as strangers may read them: no addresses, keys or accounts."""
+    """Remove URLs, addresses, API keys and accounts from an upstream's text, for clients."""
     plain = _PRIVATE.sub("...", redact(printable(" ".join(text.split()))))
     return shortened(plain, _MAX_CHARACTERS)
 
 
 def reason_of(error: errors.PolymuxError) -> str:
-    """Without addresses: a name that leads into the operator's network is nobody's business."""
+    """Return the reason without addresses, which may reveal the operator's network."""
     if isinstance(error, errors.TLSError):
-        return "its certificate is not trusted"
+        return "its TLS certificate is not trusted"
     if isinstance(error, errors.ConnectError):
-        return "there is no connection to it"
+        return "cannot connect to it"
     if isinstance(error, errors.DecodeError):
-        return "its answer is not what the interface has"
+        return "its response is invalid"
     if isinstance(error, errors.AnswerTooLargeError):
-        return "its answer is too large"
+        return "its response is too large"
     if isinstance(error, errors.URLRefusedError):
-        return "its answer names a file where nothing may be fetched from"
-    return "its answer broke off"
+        return "its response contains a file URL that is not allowed"
+    return "its response was interrupted"
 
 
 def _words_of(error: errors.APIError) -> str:
-    """What it says of a failure within a stream."""
+    """Return the reason of a stream error."""
     kinds = f"{error.code} {error.type or ''}"
     if _ACCOUNT.search(kinds) or error.code in _ACCOUNT_CODES:
-        return "it broke off its answer, for a reason that concerns this server's account with it"
-    return f"it broke off its answer: {cleaned(str(error))}"
+        return "its response was interrupted because of this server's account at the upstream"
+    return f"its response was interrupted: {cleaned(str(error))}"
 
 
 def _of_status(
@@ -202,17 +202,17 @@ def _of_status(
 ) -> errors.PolymuxError:
     status = error.status or 0
     if status == 429:
-        message = f"the upstream {name} has a limit of its own, and it is reached: ask again later"
+        message = f"the upstream {name} is rate limited. Try again later"
         return _later(status_error(errors.RateLimitError, message), error)
     if status in _BUSY:
-        message = f"the upstream {name} is busy: ask again later"
+        message = f"the upstream {name} is busy. Try again later"
         return _later(status_error(errors.OverloadedError, message), error)
     if status == 504:
         return late(name)
     chat = operation in _CHATS
     said = _said(error)
     if chat and status in (400, 404) and _lacks_model(error, said):
-        message = f"the upstream {name} has no such model"
+        message = f"model: unknown to the upstream {name}"
         return status_error(
             errors.BadRequestError, message, code="model_not_found", status=400, param="model"
         )
@@ -220,20 +220,20 @@ def _of_status(
         return of_code(name, error.code, str(error))
     kind = _CALLERS.get(status)
     if kind is None or (status == 400 and not ours and _KEY.search(said)):
-        return failed(name, f"it answered with status {status}")
+        return failed(name, f"it returned status {status}")
     if status == 422:
-        # Of others it means no more than 400 does.
+        # Other servers do not distinguish 422 from 400.
         kind, status = errors.BadRequestError, 400
     code = "too_large" if status == 413 else "invalid_request"
     if chat and status == 400 and _is_too_long(error, said):
         code = _TOO_LONG
     param = error.param if error.param and _WORD.fullmatch(error.param) else None
-    words = f"the upstream {name} refuses this{f': {cleaned(said)}' if said else ''}"
+    words = f"the upstream {name} rejected the request{f': {cleaned(said)}' if said else ''}"
     return status_error(kind, words, code=code, status=status, param=param)
 
 
 def _said(error: errors.APIStatusError) -> str:
-    """Its message; empty where its answer has none, whatever else it holds."""
+    """Return the message in the response body, or an empty string."""
     message = told_in(error.body).get("message")
     return shortened(message.strip(), 2 * _MAX_CHARACTERS) if isinstance(message, str) else ""
 
@@ -245,14 +245,14 @@ def _is_too_long(error: errors.APIStatusError, said: str) -> bool:
 
 
 def _lacks_model(error: errors.APIStatusError, said: str) -> bool:
-    """Whether it has no model of the name that this server knows it by."""
+    """Check whether the upstream does not know the configured model name."""
     if error.code in _NO_MODEL_CODES or _NO_MODEL.search(said):
         return True
     return error.status == 404 and _MODEL_NOT_FOUND.search(said) is not None
 
 
 def _later(found: Failure, error: errors.APIStatusError) -> Failure:
-    """The same, with after how many seconds to come again."""
+    """Add the ``Retry-After`` header field."""
     asked_s = retry_after_s(error.headers)
     wait_s = _USUAL_WAIT_S if asked_s is None else max(_MIN_WAIT_S, asked_s)
     found.headers["retry-after"] = str(ceil(wait_s))
@@ -260,7 +260,7 @@ def _later(found: Failure, error: errors.APIStatusError) -> Failure:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to be left alone for, an hour at most (RFC 9110, 10.2.3).
+    """Return the delay that a server requests in seconds, at most an hour (RFC 9110, 10.2.3).
 
     Example:
         >>> from polymux.upstreams.error_mapping import retry_after_s

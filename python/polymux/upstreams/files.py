@@ -1,7 +1,7 @@
-"""Files to and from upstreams: what goes there is looked at, what was made there is kept here.
+"""Files to and from upstreams: checks of inputs, storage of outputs.
 
-What is surely of another kind than its field takes is refused here, as engines do. Only first bytes
-are looked at: whoever works on a file opens it.
+Rejects files of a wrong kind by their first bytes, with the same errors as engines. Does not decode
+them.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ _MAGIC = (
     (b"WEBP", 8, "image/webp"),
 )
 _ANY_TYPE = "application/octet-stream"
-#: Of a file that was made, and of one that is sent, are looked at.
+#: Number of bytes examined in an output file and in an input file.
 _MADE_BYTES, _SENT_BYTES = 64, 512
-#: The most that the fetcher takes for a deadline: seven days.
+#: Maximum timeout of the fetcher: seven days.
 _MAX_DEADLINE_MS = 7 * 24 * 3600 * 1000
-#: What a kind of file is called in a sentence.
-KINDS = {"image": "picture", "video": "video", "audio": "sound"}
-#: Brands (ISO/IEC 14496-12, 4.3) of what is no film: sounds, and pictures that nobody here reads.
+#: Names of file kinds in messages.
+KINDS = {"image": "image", "video": "video", "audio": "audio"}
+#: Brands (ISO/IEC 14496-12, 4.3) that are not video: audio, and unsupported images.
 _OF_BRANDS = {
     **dict.fromkeys((b"M4A ", b"M4B "), "audio/mp4"),
     **dict.fromkeys((b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1"), ""),
 }
 
 
-#: Fields of the interface that hold pictures, and what holds sound or frames.
+#: API fields that contain images, and fields that contain audio or video.
 _PICTURES = ("image", "mask")
 _SOUNDS = ("audio", "init_video")
-#: Papers, archives and programs.
+#: Documents, archives and programs.
 _NO_MEDIA = re.compile(rb"%PDF-|PK[\x03\x05]|\x7fELF|MZ|\x1f\x8b|7z\xbc\xaf|Rar!")
-_PICTURE_WORDS = "this is no picture of a kind that is read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM"
-_MEDIA_WORDS = "this is a picture, a text or a page, and no recording"
+_PICTURE_WORDS = "not a supported image (supported: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM)"
+_MEDIA_WORDS = "not an audio or video file but an image, a text or a web page"
 
 
 def picture_type(data: bytes) -> str | None:
-    r"""The content type of a picture by its first bytes; None for what is none.
+    r"""Return the content type of an image by its first bytes; None if it is not an image.
 
     Example:
         >>> from polymux.upstreams.files import picture_type
@@ -77,7 +77,7 @@ def picture_type(data: bytes) -> str | None:
 
 
 def media_type(start: bytes) -> str:
-    r"""The content type of a file by its first bytes; empty for what is none of those made.
+    r"""Return the content type of a file by its first bytes; empty if it is not an output type.
 
     Example:
         >>> from polymux.upstreams.files import media_type
@@ -103,7 +103,7 @@ def media_type(start: bytes) -> str:
 
 
 def is_picture(start: bytes) -> bool:
-    r"""Whether a file begins as a picture of a kind that is taken.
+    r"""Check whether a file begins like a supported image.
 
     Example:
         >>> from polymux.upstreams.files import is_picture
@@ -114,7 +114,7 @@ def is_picture(start: bytes) -> bool:
 
 
 def may_be_media(start: bytes) -> bool:
-    r"""Whether a file may hold sound or frames, by how it begins: there are many ways.
+    r"""Check by its first bytes whether a file may contain audio or video.
 
     Example:
         >>> from polymux.upstreams.files import may_be_media
@@ -129,10 +129,10 @@ def may_be_media(start: bytes) -> bool:
 
 
 async def refuse_files(work: OperationRequest) -> None:
-    """Raises where a file of a request is nothing that its field takes.
+    """Check the kind of all files in a request by their first bytes.
 
     Raises:
-        APIStatusError: It is of another kind (415), or has nothing in it (422).
+        APIStatusError: A file is of a wrong kind (415) or empty (422).
     """
     for name, value in work.values.items():
         if not isinstance(value, Upload) or name not in (*_PICTURES, *_SOUNDS):
@@ -151,7 +151,7 @@ async def refuse_files(work: OperationRequest) -> None:
 
 
 def decoded(text: str) -> bytes | None:
-    r"""Bytes of base64, in lines or behind the head of a ``data:`` URL too; None for what is none.
+    r"""Decode base64 with line breaks, or a ``data:`` URL with base64; None if invalid.
 
     Example:
         >>> from polymux.upstreams.files import decoded
@@ -181,14 +181,14 @@ async def kept(sink: ProgressSink, data: bytes, content_type: str, stem: str) ->
 async def fetched(
     server: UpstreamServer, url: str, sink: ProgressSink, policy: FetchPolicy, stem: str
 ) -> OutputFile:
-    """The file at an address that an upstream has named, fetched by the guard without any key.
+    """Download an output file from the URL in an upstream's response, without the API key.
 
     Args:
-        server: The upstream, from whose own host may be fetched wherever that is.
-        stem: What to save it as, where it is not told.
+        server: The upstream; its own host is allowed even in a private network.
+        stem: File name without extension, if the server sends none.
 
     Raises:
-        APIStatusError: It cannot be had.
+        APIStatusError: The download failed.
     """
     own = replace(
         policy,
@@ -215,7 +215,7 @@ async def fetched(
         raise
     if not answer.ok:
         draft.discard()
-        raise failed(server.name, f"the file that it made is answered by {answer.status}")
+        raise failed(server.name, f"the download of its output file returned {answer.status}")
     content_type = answer.content_type.partition(";")[0].strip().lower()
     if content_type not in MEDIA_EXTENSIONS:
         content_type = _ANY_TYPE
@@ -224,33 +224,33 @@ async def fetched(
 
 
 async def judged(server: UpstreamServer, made: OutputFile, kind: str, stem: str) -> OutputFile:
-    """The same file by the type of its own bytes, whatever the upstream called it.
+    """Set content type and name of an output file by its first bytes, and check its kind.
 
     Args:
-        made: What was fetched or sent; it is discarded where it is of another kind.
+        made: The file; discarded if an error is raised.
         kind: One of `KINDS`.
 
     Raises:
-        APIStatusError: It is of another kind, no medium at all, or a picture that is not whole.
+        APIStatusError: It is of another kind or unknown, or an incomplete image.
     """
     content_type = await type_of(made)
     if not content_type.startswith(f"{kind}/"):
         made.draft.discard()
-        raise failed(server.name, f"its answer names a file that is no {KINDS[kind]}")
+        raise failed(server.name, f"its output file is invalid (expected: {KINDS[kind]})")
     await whole(server, made, content_type)
     name = f"{stem}{MEDIA_EXTENSIONS[content_type]}"
     return replace(made, content_type=content_type, file_name=name)
 
 
 async def whole(server: UpstreamServer, made: OutputFile, content_type: str) -> None:
-    """Looks through a picture's file; what is none has nothing to be looked at.
+    """Check whether an image file is complete; ignores other files.
 
     Args:
-        made: What was fetched or sent; it is discarded where it is not whole.
+        made: The file; discarded if an error is raised.
         content_type: By its first bytes.
 
     Raises:
-        APIStatusError: It is cut off, broken, or too large.
+        APIStatusError: It is truncated, damaged or too large.
     """
     if not content_type.startswith("image/"):
         return
@@ -259,12 +259,12 @@ async def whole(server: UpstreamServer, made: OutputFile, content_type: str) -> 
     except BaseException as error:
         made.draft.discard()
         if isinstance(error, BrokenPictureError):
-            raise failed(server.name, f"its answer has a picture that is none: {error}") from None
+            raise failed(server.name, f"its response contains an invalid image: {error}") from None
         raise
 
 
 async def type_of(made: OutputFile) -> str:
-    """`media_type` of a file; it is discarded where it cannot be read."""
+    """Return the `media_type` of a file; discards the file if it cannot be read."""
     try:
         return media_type(await asyncio.to_thread(_start_of, made.draft.path, _MADE_BYTES))
     except BaseException:
@@ -278,7 +278,7 @@ def _start_of(path: Path, count: int) -> bytes:
 
 
 def _limits(server: UpstreamServer) -> FetchLimits:
-    """The upstream's own deadlines hold for its files too."""
+    """Return the limits of a download, with the timeouts of the upstream."""
     deadlines = server.deadlines(SLOW)
 
     def bounded(seconds: float | None) -> int:
@@ -293,7 +293,7 @@ def _limits(server: UpstreamServer) -> FetchLimits:
 
 
 def _file_name(answer: Fetched) -> str:
-    """What the server says to save it as (RFC 8187); empty where it says nothing."""
+    """Return the file name that the server suggests (RFC 8187), or an empty string."""
     _, mark, encoded = (answer.header("content-disposition") or "").partition("filename*=UTF-8''")
     name = printable(unquote(encoded.partition(";")[0], errors="replace")) if mark else ""
     return name.replace("/", "_").replace("\\", "_")[:_MAX_NAME_CHARACTERS]

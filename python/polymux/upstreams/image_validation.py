@@ -1,7 +1,7 @@
-"""Whether pictures that others have made are whole: by their parts, and without their pixels.
+"""Check whether images from upstreams are complete, without decoding their pixels.
 
-What decodes strangers' pictures is a process of its own, which a server that only asks others may
-not have. Formats tell by themselves where they end, and PNG also what its pixels must come to.
+Decoding untrusted images needs a sandboxed process, which a server with only upstreams may not
+have. All formats mark their end, and PNG also determines the size of its decompressed pixels.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
     Bytes = bytes | mmap.mmap
 
-#: Of width and height together: ten times as wide and high as two million, which upscalers make.
+#: Maximum width times height: room for a two-megapixel image upscaled tenfold in each direction.
 MAX_PIXELS = 200_000_000
 _PIECE_BYTES = 1 << 18
-#: Samples of a pixel by PNG's colour type (ISO/IEC 15948, 11.2.2).
+#: Samples per pixel by PNG color type (ISO/IEC 15948, 11.2.2).
 _PNG_SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _GIF_PICTURE, _GIF_MORE, _GIF_END = 0x2C, 0x21, 0x3B
 _GIF_TABLE = 0x80
-#: Frames of JPEG (ITU-T T.81, B.1.1.3): all kinds, without the tables that lie among their codes.
+#: Frame markers of JPEG (ITU-T T.81, B.1.1.3) without the table markers in the same range.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_SCAN, _JPEG_FILL = 0xDA, 0xFF
 _JPEG_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))
 
 
 class BrokenPictureError(Exception):
-    """A picture that is cut off, broken or too large; the message says which."""
+    """The image is truncated, damaged or too large; the message says which."""
 
 
 def check_file(path: Path, content_type: str) -> None:
-    """Raises where the picture in a file is not whole; takes no more memory for a large one.
+    """Check whether the image in a file is complete, with constant memory use.
 
     Args:
-        content_type: What its first bytes say.
+        content_type: By its first bytes.
 
     Raises:
-        BrokenPictureError: It is not.
+        BrokenPictureError: It is not complete.
         OSError: It cannot be read.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -49,14 +49,14 @@ def check_file(path: Path, content_type: str) -> None:
 
 
 def check(data: Bytes, content_type: str) -> None:
-    r"""Raises where a picture is not whole.
+    r"""Check whether an image is complete.
 
     Args:
-        data: All of it; what stands behind its end is nobody's business.
-        content_type: What its first bytes say.
+        data: The whole file; ignores bytes after the end of the image.
+        content_type: By its first bytes.
 
     Raises:
-        BrokenPictureError: It is not.
+        BrokenPictureError: It is not complete.
 
     Example:
         >>> from polymux.upstreams.image_validation import check
@@ -68,7 +68,7 @@ def check(data: Bytes, content_type: str) -> None:
     try:
         width, height = look(data)
     except (IndexError, struct.error, zlib.error):
-        raise BrokenPictureError("it is broken or cut off") from None
+        raise BrokenPictureError("damaged or truncated") from None
     if not width or not height:
         raise BrokenPictureError("it has no pixels")
     _check_size(width, height)
@@ -76,18 +76,18 @@ def check(data: Bytes, content_type: str) -> None:
 
 def _check_size(width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
-        raise BrokenPictureError(f"{width} x {height} pixels are too many")
+        raise BrokenPictureError(f"too large ({width} x {height} pixels, limit {MAX_PIXELS})")
 
 
 def _cut_off() -> BrokenPictureError:
-    return BrokenPictureError("it is cut off")
+    return BrokenPictureError("truncated")
 
 
 def _png(data: Bytes) -> tuple[int, int]:
     (length, kind) = struct.unpack_from(">I4s", data, 8)
     width, height, depth, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", data, 16)
     if (length, kind) != (13, b"IHDR") or colour not in _PNG_SAMPLES:
-        raise BrokenPictureError("its header is broken")
+        raise BrokenPictureError("invalid header")
     _check_size(width, height)
     row = 1 + (width * depth * _PNG_SAMPLES[colour] + 7) // 8
     pixels = _Inflated(0 if interlaced else row * height)
@@ -97,12 +97,12 @@ def _png(data: Bytes) -> tuple[int, int]:
         end = at + 8 + length
         if end + 4 > len(data):
             raise _cut_off()
-        if kind[0] & 0x20 == 0:  # Others need nobody to read them.
+        if kind[0] & 0x20 == 0:  # Critical chunks only; decoders may ignore the others.
             found = 0
             for start in range(at + 4, end, _PIECE_BYTES):
                 found = zlib.crc32(data[start : min(end, start + _PIECE_BYTES)], found)
             if found != struct.unpack_from(">I", data, end)[0]:
-                raise BrokenPictureError("a checksum in it is wrong")
+                raise BrokenPictureError("wrong checksum")
         if kind == b"IDAT":
             for start in range(at + 8, end, _PIECE_BYTES):
                 pixels.take(data[start : min(end, start + _PIECE_BYTES)])
@@ -113,7 +113,7 @@ def _png(data: Bytes) -> tuple[int, int]:
 
 
 class _Inflated:
-    """Counts what deflated pixels come to, up to what they must."""
+    """Counts the bytes of decompressed pixels, up to the expected number."""
 
     def __init__(self, wanted_bytes: int) -> None:
         self._left_bytes = wanted_bytes
@@ -133,7 +133,7 @@ def _jpeg(data: Bytes) -> tuple[int, int]:
     size, at = (0, 0), 2
     while True:
         if data[at] != _JPEG_FILL:
-            raise BrokenPictureError("it is broken")
+            raise BrokenPictureError("damaged")
         while data[at] == _JPEG_FILL:
             at += 1
         marker = data[at]
@@ -146,7 +146,7 @@ def _jpeg(data: Bytes) -> tuple[int, int]:
             size = width, height
         at += length
         if marker == _JPEG_SCAN:
-            # A scan holds no other FF D9; a small picture within the header lies before it.
+            # Scan data contains no FF D9; an embedded thumbnail in the header comes before it.
             if data.find(b"\xff\xd9", at) < 0:
                 raise _cut_off()
             return size
@@ -163,7 +163,7 @@ def _gif(data: Bytes) -> tuple[int, int]:
         elif data[at] == _GIF_MORE:
             at += 2
         else:
-            raise BrokenPictureError("it is broken")
+            raise BrokenPictureError("damaged")
         while data[at]:
             at += 1 + data[at]
         at += 1
@@ -176,7 +176,7 @@ def _table_bytes(flags: int) -> int:
 
 def _webp(data: Bytes) -> tuple[int, int]:
     end = 8 + struct.unpack_from("<I", data, 4)[0]
-    if end > len(data) + 1:  # Of an odd length the last byte is sometimes left out.
+    if end > len(data) + 1:  # Some writers omit the padding byte of an odd length.
         raise _cut_off()
     at, size, canvas = 12, (0, 0), (0, 0)
     while at + 8 <= end:

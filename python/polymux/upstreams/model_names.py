@@ -1,4 +1,4 @@
-"""What an upstream calls the models that requests of this server name otherwise."""
+"""Map model names of this server to those of an upstream."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
     from polymux.service.model import OperationRequest
 
-#: The names that freellm has (`contracts.md` 2).
+#: Model names of free_chat (`contracts.md` 2).
 FREE_NAMES = ("gpt-4o", "gpt-3.5-turbo", "gpt-4")
 CHATS = ("chat", "free_chat")
-#: What a server in OpenAI's form can do for this one.
+#: Operations that an OpenAI-compatible server supports.
 OPENAI_OPERATIONS = (*CHATS, "transcribe", "generate_image")
-#: What a client asks for that was told no model (`contracts.md` G.2.5).
+#: Model name of clients that select no model (`contracts.md` G.2.5).
 _FIRST = "default"
 
 
 class ModelNames:
-    """Our name to theirs.
+    """Maps our model names to the upstream's names.
 
-    Names of chats are anybody's; those of other operations are the model selectors of the
-    interface, such as ``"turian/insanely-fast-whisper-with-video"``.
+    Chat models may have any name; other operations use the model selectors of the polymux API, such
+    as ``"turian/insanely-fast-whisper-with-video"``.
 
     Args:
-        names: Our name to theirs; the first is what ``default`` means. Empty: chats may ask for
-            any model that the upstream has.
+        names: Our name to the upstream's; ``default`` means the first. Empty: chats may use any
+            model name of the upstream.
 
     Example:
         >>> from polymux.upstreams.model_names import ModelNames
@@ -47,11 +47,11 @@ class ModelNames:
 
     @property
     def of_chats(self) -> tuple[str, ...] | None:
-        """What chats may ask for; None for whatever they say."""
+        """Model names for chats; None for any name."""
         return tuple(self._chats) if self._names else None
 
     def of(self, work: OperationRequest) -> str | None:
-        """What the upstream calls the model of a request; None where it has none for it."""
+        """Return the upstream's model name for a request; None if not configured."""
         if work.operation == "chat":
             return self.of_chat(str(work.values.get("model")))
         if work.operation == "free_chat":
@@ -59,25 +59,25 @@ class ModelNames:
         return self.of_selector(work.model)
 
     def of_chat(self, name: str) -> str | None:
-        """Of a chat's model; ``default`` is the first."""
+        """Return the upstream's name of a chat model; ``default`` is the first."""
         if not self._names:
             return None if name == _FIRST else name
         return next(iter(self._chats.values()), None) if name == _FIRST else self._chats.get(name)
 
     def of_free_chat(self, name: str) -> str | None:
-        """Of one of freellm's three: as it is named, else the first where none of them is."""
+        """Return the model for one of the free_chat names; the first if no such name is mapped."""
         if not self._names or any(one in self._chats for one in FREE_NAMES):
             return self._chats.get(name) if self._names else name
         return next(iter(self._chats.values()), None)
 
     def of_selector(self, model: str) -> str | None:
-        """Of another operation's model selector; where there is one name only, that."""
+        """Return the model for a model selector; a single configured name serves all selectors."""
         if len(self._names) == 1:
             return next(iter(self._names.values()))
         return self._names.get(model.partition(":")[0])
 
     def lacking(self, operations: frozenset[str]) -> list[str]:
-        """The operations for which it names no model, and which could never be done so."""
+        """Return the operations for which no model is configured."""
         found = []
         for name in sorted(operations):
             if name in CHATS:

@@ -1,4 +1,4 @@
-"""Another polymux server as an upstream: two machines that are one to whoever asks."""
+"""Another polymux server as an upstream."""
 
 from __future__ import annotations
 
@@ -35,36 +35,35 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
-#: The job ends with the connection until it has told its name.
+#: The server answers with the job's id at once; before that, the connection's end cancels the job.
 _AT_ONCE = "Prefer: wait=0"
 _ACCEPTED = 202
 _ENDED = ("succeeded", "failed", "canceled", "aborted")
 _MEDIA = "/media/"
 _MODELS = "/v1/models"
-#: What that door calls a model of transcriptions besides its selectors.
+#: Name of transcription models in the OpenAI compatibility API, besides the model selectors.
 _WHISPER = "whisper-1"
-#: Jobs whose output names no file.
+#: Jobs whose output contains no file.
 _WITHOUT_FILES = ("transcribe", "summarize_video")
 _MAX_INTERRUPTIONS = 5
 _PAUSE_S = 0.5
 _CANCEL_S = 2.0
-#: Leads to where the same address with ``http`` does, for the guard; `contract` takes no others.
+#: SSRF checks accept only http(s) URLs: check proxy URLs like http URLs of the same host.
 _SOCKS = re.compile(r"socks5h?(?=://)", re.ASCII | re.IGNORECASE)
 
 
 class PolymuxUpstream(UpstreamBackend):
-    """Does any operation of the interface at another polymux server.
+    """Runs any operation on another polymux server.
 
-    Files go there from where they lie, results are fetched into this server's store, and what a job
-    tells of itself there is told here. Work that is cancelled here is cancelled there. Addresses in
-    a request go on when the guard of this server has judged them too.
+    Streams input files to it, downloads results into this server's store, and forwards progress and
+    logs. Cancellation here cancels the job there. This server also checks all URLs in a request.
 
     Args:
-        operations: What it is asked for. Default: all.
-        models: Our name of a chat model to theirs; empty: chats may ask for any that it has.
-        max_concurrency: How much is asked of it at once. Default: 16.
-        policy: What may be fetched, and what requests may name, beyond the public Internet; results
-            also from its own host. Default: nothing.
+        operations: Operations to run there. Default: all.
+        models: Our name of a chat model to the upstream's; empty: chats may use any model name.
+        max_concurrency: Maximum number of concurrent requests. Default: 16.
+        policy: Hosts beyond the public Internet that requests may name and results may come from.
+            The upstream's own host is always allowed for results. Default: none.
 
     Example:
         >>> from polymux.upstreams.polymux import PolymuxUpstream
@@ -96,7 +95,7 @@ class PolymuxUpstream(UpstreamBackend):
             raise self._without_model(work.values.get("model"))
 
     async def listed_models(self) -> tuple[str, ...]:
-        """What it lists at its OpenAI door, where it has that and the settings name no models."""
+        """List chat models from the OpenAI compatibility API, unless the settings name models."""
         if self.models is not None or "chat" not in self.operations:
             return ()
         others = selectors() | {_WHISPER}
@@ -113,7 +112,7 @@ class PolymuxUpstream(UpstreamBackend):
         try:
             getattr(responses, RESULTS[work.operation])(value)
         except errors.DecodeError:
-            raise failed(self.name, "its answer is not what the interface has") from None
+            raise failed(self.name, "its response is invalid") from None
         return OperationResult(value)
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:
@@ -128,26 +127,26 @@ class PolymuxUpstream(UpstreamBackend):
         return passed_on(self._server, work, opened, as_texts=False)
 
     async def _judge_all(self, work: OperationRequest) -> None:
-        """Judges the addresses of a request; that server does so again.
+        """Check the URLs of a request; the upstream checks them again.
 
         Raises:
-            APIStatusError: As `UpstreamBackend._judge`.
+            APIStatusError: See `UpstreamBackend._judge`.
         """
         found = sorted(set(_addresses(variant_of(work).fields, self._values(work))))
         web = [(name, _SOCKS.sub("http", one, count=1)) for name, one in found]
         await self._judge(web, may_be_unknown=True)
 
     def _values(self, work: OperationRequest) -> dict[str, Any]:
-        """What the caller gave: that server fills in the rest, as this one has."""
+        """Return the fields that the client sent; the upstream adds the same defaults."""
         values = {name: one for name, one in work.values.items() if name in work.given}
         if work.operation == "chat":
             values["model"] = self._names.of(work) or values["model"]
         return values
 
     async def _ask(self, work: OperationRequest, **how: Any) -> Answer:
-        """The operation there; `how` as `UpstreamServer.ask` has it."""
+        """Send the operation; `how` are arguments of `UpstreamServer.ask`."""
         values = {
-            # By its name: the sender's word for its type is nobody's business.
+            # Send the name without the client's content type, which is not trusted.
             name: (one.file_name, one.path) if isinstance(one, Upload) else one
             for name, one in self._values(work).items()
         }
@@ -161,22 +160,22 @@ class PolymuxUpstream(UpstreamBackend):
         answer = await self._ask(work, fields=[_AT_ONCE], usual=SLOW, repeatable=True)
         value = self._server.parsed(answer)
         if not isinstance(value, dict):
-            raise failed(self.name, "its answer is no prediction")
+            raise failed(self.name, "its response is not a prediction")
         if answer.status == _ACCEPTED:
             value = await self._followed(work, value, sink)
         elif RESULTS[work.operation] != "Prediction":
-            # It had ended already, and this is the operation's own answer.
+            # The job has already ended, and this is the operation's own answer.
             value = {"output": value.get("response"), **value}
         return await self._product(work, value, sink)
 
     async def _followed(
         self, work: OperationRequest, begun: dict[str, Any], sink: ProgressSink
     ) -> dict[str, Any]:
-        """The job's end; it is cancelled there where it is not waited for here."""
+        """Wait for the end of a job; cancels it there on cancellation or timeout here."""
         told = _Told(sink)
         name = begun.get("id")
         if not isinstance(name, str) or not name:
-            raise failed(self.name, "its answer is no prediction")
+            raise failed(self.name, "its response is not a prediction")
         path = f"{PATH}/{quote(name, safe='')}"
         try:
             async with asyncio.timeout(self._server.total_s(SLOW)):
@@ -189,10 +188,10 @@ class PolymuxUpstream(UpstreamBackend):
             raise
 
     async def _ended(self, work: OperationRequest, path: str, told: _Told) -> dict[str, Any]:
-        """Watches a job to its end, over as many connections as that takes."""
+        """Watch a job until its end; reconnects after interruptions."""
         interruptions = 0
         while True:
-            # One that ends in order and has told nothing is no better than one that breaks off.
+            # A stream that ends without any event also counts as an interruption.
             interruptions += 1
             try:
                 async with aclosing(self._server.events(work.operation, f"{path}/events")) as news:  # type: ignore[type-var]
@@ -201,14 +200,14 @@ class PolymuxUpstream(UpstreamBackend):
                             return value
                         interruptions = 0
             except (errors.RateLimitError, errors.OverloadedError) as error:
-                # It says when to come again, and the job is there: how long is for its deadline.
+                # The job still exists: wait as requested, limited only by its deadline.
                 interruptions = 0
                 await asyncio.sleep(float(error.headers["retry-after"]))
             except errors.InternalServerError:
                 if interruptions >= _MAX_INTERRUPTIONS:
                     raise
             if interruptions >= _MAX_INTERRUPTIONS:
-                raise failed(self.name, "it tells nothing of the job that it has begun")
+                raise failed(self.name, "it sends no events of the job")
             await asyncio.sleep(_PAUSE_S)
 
     async def _cancel(self, path: str) -> None:
@@ -219,10 +218,10 @@ class PolymuxUpstream(UpstreamBackend):
     async def _product(
         self, work: OperationRequest, value: dict[str, Any], sink: ProgressSink
     ) -> OperationResult:
-        """What a job has made, its files in this server's store.
+        """Return the result of a job, with its files in this server's store.
 
         Raises:
-            PolymuxError: It failed.
+            PolymuxError: The job failed.
         """
         if value.get("status", "succeeded") != "succeeded":
             raise of_code(self.name, str(value.get("error_code", "")), str(value.get("error", "")))
@@ -242,38 +241,38 @@ class PolymuxUpstream(UpstreamBackend):
         return OperationResult(output, version, numbers_of(value.get("metrics")))
 
     async def _kept(self, value: Any, sink: ProgressSink, made: list[OutputFile]) -> Any:
-        """An output with files in the place of their links."""
+        """Replace the URLs in an output by downloaded files."""
         if isinstance(value, str):
             stem = f"file-{len(made)}"
             one = await fetched(self._server, self._address(value), sink, self._policy, stem)
             made.append(one)
-            # A page in the place of a file is no result, whatever it is called.
+            # Check the first bytes: an error page must not become a result.
             _, _, told = one.content_type.partition("/")
             content_type = await type_of(one)
             _, _, found = content_type.partition("/")
             if not found or found != told:
-                raise failed(self.name, "its answer names a file that is no medium")
+                raise failed(self.name, "its response contains a file of an unknown type")
             await whole(self._server, one, content_type)
             return one
         if isinstance(value, list):
             return [await self._kept(one, sink, made) for one in value]
         if isinstance(value, dict):
             return {name: await self._kept(one, sink, made) for name, one in value.items()}
-        raise failed(self.name, "its answer names no file")
+        raise failed(self.name, "its response contains an invalid file URL")
 
     def _address(self, link: str) -> str:
-        """Where a result lies: at the address that this server has for the other.
+        """Return the URL of a result, based on the configured base URL.
 
-        The other's own links may begin with a name that leads nowhere from here.
+        The upstream's own links may contain a host name that is not reachable from here.
         """
         _, mark, rest = link.partition(_MEDIA)
         return f"{self._server.base_url}{_MEDIA}{rest}" if mark else link
 
 
 def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, str]]:
-    """Every address in a request that makes a server fetch: the request's field, and the address.
+    """Yield the request field and URL of each URL in a request that a server would fetch.
 
-    What lies in the request itself leads nowhere.
+    Ignores ``data:`` URLs.
     """
     if not isinstance(values, dict):
         return
@@ -289,14 +288,14 @@ def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, s
 
 
 class _Told:
-    """Tells here what a job tells of itself there."""
+    """Forwards progress and logs of a remote job."""
 
     def __init__(self, sink: ProgressSink) -> None:
         self._sink = sink
         self._lines = 0
 
     def is_end(self, value: dict[str, Any]) -> bool:
-        """Takes a prediction; whether it is the last."""
+        """Forward a prediction's progress and logs; return whether it has ended."""
         progress, logs = finite(value.get("progress")), value.get("logs")
         if progress is not None:
             self._sink.report(progress)

@@ -1,7 +1,7 @@
-"""Keys of a server: shown once, kept as hashes, each with what it may do.
+"""API keys of a server: shown once, stored as hashes, with scopes and quotas.
 
-A key is ``pmx_`` and 43 letters, digits, ``-`` and ``_``: 256 random bits. So a plain SHA-256 keeps
-it: a slow hash is for what people think of.
+A key is ``pmx_`` and 43 letters, digits, ``-`` and ``_``: 256 random bits. So a plain SHA-256 is
+enough: slow hashes are for passwords chosen by people.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _KEY_BYTES = 32
 _ID_BYTES = 4
 _LARGEST_FILE_BYTES = 4 << 20
 _VERSION = 1
-#: Of requests, places, seconds and days alike: far more than anybody means.
+#: Maximum of requests, concurrency, seconds and days: far more than anybody needs.
 LARGEST_QUOTA = 1_000_000
 
 
 def known_scopes() -> tuple[str, ...]:
-    """What a key can be made for: every operation, and the addresses beside them.
+    """Return all scopes of API keys: every operation, and the other endpoints.
 
     Example:
         >>> from polymux.server.auth.api_keys import known_scopes
@@ -51,19 +51,18 @@ def known_scopes() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, without the key itself.
+    """An API key without its text.
 
     Attributes:
         id: 8 hexadecimal digits, for people and logs.
-        name: What people call it.
-        sha256: Of the key, 64 hexadecimal digits.
+        name: For people.
+        sha256: Hash of the key, 64 hexadecimal digits.
         created_at: Seconds since 1970.
-        scopes: Operations that it may use, such as ``"transcribe"``, ``"metrics"``, and
-            ``"administration"``; None for all.
+        scopes: Allowed scopes, such as ``"transcribe"``, ``"metrics"``, and ``"administration"``;
+            None for all.
         requests_per_minute: None for no limit.
-        concurrent: How many requests at once; None for no limit.
-        max_estimate_s: Work that is thought to take longer is refused; None for no limit but
-            that of the server for generations.
+        concurrent: Maximum number of concurrent requests; None for no limit.
+        max_estimate_s: Maximum estimated time of work; None for the server's limit of generations.
         expires_at: Seconds since 1970; None for never.
     """
 
@@ -82,7 +81,7 @@ class Key:
 
 
 def new_key(name: str, **limits: Any) -> tuple[str, Key]:
-    """A key nobody has seen: itself, and what is kept of it."""
+    """Create a key; returns its text and the record to store."""
     text = _PREFIX + secrets.token_urlsafe(_KEY_BYTES)
     register_secret(text)
     return text, Key(secrets.token_hex(_ID_BYTES), name, hashed(text), time.time(), **limits)
@@ -93,10 +92,10 @@ def hashed(text: str) -> str:
 
 
 class KeyFile:
-    """The file that a server's keys are in, of mode 0600; read again when it has changed.
+    """The file of a server's API keys, of mode 0600; read again after changes.
 
     Args:
-        path: The file; where there is none, there are no keys.
+        path: The file; a missing file contains no keys.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,10 +105,10 @@ class KeyFile:
         self._digests: tuple[bytes, ...] = ()
 
     def keys(self) -> tuple[Key, ...]:
-        """All keys, oldest first.
+        """Return all keys, oldest first.
 
         Raises:
-            InvalidRequestError: The file cannot be read, or is none of keys.
+            InvalidRequestError: The file cannot be read or is invalid.
         """
         try:
             status = self.path.stat()
@@ -135,23 +134,23 @@ class KeyFile:
                 text = file.read(_LARGEST_FILE_BYTES + 1)
             plain = json.loads(text)
             if plain["version"] != _VERSION:
-                raise self._wrong(f"is of version {plain['version']}")
+                raise self._wrong(f"version {plain['version']} is not supported")
             return tuple(_key(one) for one in plain["keys"])
         except OSError as error:
             raise self._wrong(str(error.strerror)) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InvalidRequestError):
                 raise
-            # Its words might repeat what stands there.
-            raise self._wrong("is no file of keys") from None
+            # The error's text might repeat the content.
+            raise self._wrong("invalid file of API keys") from None
 
     def _wrong(self, words: str) -> InvalidRequestError:
-        return InvalidRequestError(f"the key file {display_name(os.fspath(self.path))}: {words}")
+        return InvalidRequestError(f"API key file {display_name(os.fspath(self.path))}: {words}")
 
     def find(self, text: bytes, now: float) -> Key | None:
-        """The key that this text is; None where it is none, or one whose time is over.
+        """Return the key with this text; None if unknown or expired.
 
-        It takes as long for a wrong one as for a right one, whatever they share.
+        Takes constant time for wrong and right keys, whatever they have in common.
         """
         digest = hashlib.sha256(text).digest()
         found = None
@@ -163,30 +162,30 @@ class KeyFile:
         return found
 
     def write(self, keys: Iterable[Key]) -> None:
-        """Puts these in the file; a reader finds the old ones or the new ones, and nothing between.
+        """Replace the file atomically.
 
         Raises:
-            InvalidRequestError: It cannot be written.
+            InvalidRequestError: The file cannot be written.
         """
         plain = {"version": _VERSION, "keys": [asdict(one) for one in keys]}
         text = json.dumps(plain, indent=1)
-        if len(text) > _LARGEST_FILE_BYTES:  # Of ASCII alone. A larger one would not be read.
-            raise self._wrong("holds as many keys as it can: take some away first")
+        if len(text) > _LARGEST_FILE_BYTES:  # ASCII only. A larger file could not be read.
+            raise self._wrong("too many keys. Remove some first")
         try:
             write_private(self.path, text)
         except OSError as error:
-            raise self._wrong(f"cannot be written: {error.strerror}") from error
+            raise self._wrong(f"cannot write it: {error.strerror}") from error
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Keeps others from changing the file meanwhile: a key taken away would come back."""
+        """Lock the file: a concurrent change could restore a removed key."""
         path = self.path.with_name(f"{self.path.name}.lock")
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(path, flags, 0o600)
         except OSError as error:
-            raise self._wrong(f"cannot be written: {error.strerror}") from error
+            raise self._wrong(f"cannot write it: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             remove_private_drafts(self.path)
@@ -198,13 +197,13 @@ class KeyFile:
     def add(
         self, name: str, *, before: Callable[[str], object] | None = None, **limits: Any
     ) -> tuple[str, Key]:
-        """Makes a key and keeps what is to be kept of it; the text is told this once.
+        """Create a key and store its record; the text is returned only here.
 
         Args:
-            name: What people call it.
-            before: Called with the text before the key opens anything, so that no process that
-                ends in between leaves a key that nobody has. Default: none.
-            limits: As `new_key` has them.
+            name: Name for people.
+            before: Called with the text before the key is valid: a crash in between must not leave
+                a valid key whose text is lost. Default: none.
+            limits: As for `new_key`.
         """
         text, key = new_key(name, **limits)
         with self._changing():
@@ -214,25 +213,23 @@ class KeyFile:
         return text, key
 
     def named(self, name: str) -> Key:
-        """The key of that id; else the one of that name."""
+        """Return the key with this id, else the key with this name."""
         keys = self.keys()
         found = [one for one in keys if one.id == name] or [one for one in keys if one.name == name]
         if len(found) != 1:
-            count = "no key" if not found else f"{len(found)} keys"
-            raise InvalidRequestError(
-                f"{count} of the id or name {shown(name)}: `polymux keys list` shows them"
-            )
+            count = "unknown API key" if not found else f"{len(found)} API keys with the id or name"
+            raise InvalidRequestError(f"{count} {shown(name)}. `polymux keys list` shows all keys")
         return found[0]
 
     def change(self, name: str, /, **values: Any) -> Key:
-        """Gives a key another name, other scopes or quotas, or another end; it stays itself.
+        """Update attributes of a key; its text stays valid.
 
         Args:
-            name: Its id or name.
+            name: Id or name of the key.
             values: Attributes of `Key`, such as ``concurrent``.
 
         Raises:
-            InvalidRequestError: There is no such key; the file cannot be written.
+            InvalidRequestError: The key is unknown, or the file cannot be written.
         """
         with self._changing():
             new = replace(self.named(name), **values)
@@ -240,26 +237,26 @@ class KeyFile:
         return new
 
     def remove(self, name: str) -> Key:
-        """Takes a key away; from then on it opens nothing."""
+        """Remove a key, which revokes it."""
         with self._changing():
             gone = self.named(name)
             self.write(one for one in self.keys() if one.id != gone.id)
         return gone
 
     def rotate(self, name: str) -> tuple[str, Key]:
-        """Puts a new key in the place of an old one, which ends now.
+        """Replace a key by a new one, and revoke the old one.
 
-        It has the old one's id: what that one's jobs have made stays within reach.
+        The id stays the same, so the results of the old key's jobs stay accessible.
         """
         text, made = new_key(name)
         return text, self.change(name, sha256=made.sha256, created_at=made.created_at)
 
 
 def _key(plain: dict[str, Any]) -> Key:
-    if "longest_estimate_s" in plain:  # As polymux 0.1 wrote it.
+    if "longest_estimate_s" in plain:  # Written by polymux 0.1.
         plain["max_estimate_s"] = plain.pop("longest_estimate_s")
     scopes = plain.get("scopes")
     made = Key(**{**plain, "scopes": None if scopes is None else tuple(scopes)})
     if len(bytes.fromhex(made.sha256)) != hashlib.sha256().digest_size:
-        raise ValueError("no hash")
+        raise ValueError("invalid hash")
     return made

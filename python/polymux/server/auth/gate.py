@@ -1,6 +1,6 @@
-"""Who may come in: decided from the request line and header alone, before one byte of a body.
+"""Authentication and header checks, before one byte of a body is read.
 
-Raw ASGI: a framework's dependency would run after the body was read and parsed.
+Raw ASGI, because dependencies of a framework would run after the body was read and parsed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _HOST = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 _TOKEN = re.compile(rb"bearer ([\x21-\x7e]{1,512})", re.ASCII | re.IGNORECASE)
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-#: By which proxies say for whom they ask, and that they do.
+#: Header fields that proxies add; with one of them, a request does not come from this machine.
 _FORWARDED = re.compile(
     rb"forwarded|x-forwarded(?:-.*)?|via|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|"
     rb"cf-connecting-ip(?:v6)?|fastly-client-ip|x-original-.*",
@@ -41,15 +41,15 @@ _FORWARDED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who has come in.
+    """The client of a request that passed the gate.
 
     Attributes:
         caller: For the service.
-        key: The key; None on paths that need none.
-        request_id: Names the request in logs and answers.
-        headers: Field lines, names in lower case; of one name the first counts, where one is
-            allowed at all, but for lists, which are joined.
-        length_bytes: Of the body, as declared; None where it is not.
+        key: The API key; None for public endpoints.
+        request_id: Identifies the request in logs and responses.
+        headers: Header fields, names in lower case. Repeated fields keep their first value, except
+            lists, which are joined. Repeated critical fields are rejected.
+        length_bytes: Content-Length of the body; None if missing.
     """
 
     caller: Caller
@@ -60,7 +60,7 @@ class Access:
 
 
 def request_id_of(scope: Scope) -> str:
-    """The caller's name for its request where that is a good one, else a new one."""
+    """Return the client's request id if valid, else a new one."""
     for name, value in scope.get("headers", ()):
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return bytes(value).decode("ascii")
@@ -68,7 +68,7 @@ def request_id_of(scope: Scope) -> str:
 
 
 class Gate:
-    """The rules of one server."""
+    """Checks headers, origins and API keys of one server."""
 
     def __init__(
         self, settings: ServerSettings, keys: KeyFile, quotas: Quotas | None = None
@@ -76,15 +76,15 @@ class Gate:
         self._settings = settings
         self._keys = keys
         self.quotas = quotas or Quotas()
-        #: One that was found right: most callers name the same.
+        #: The last valid Host value: most clients send the same.
         self._known_host: bytes | None = None
 
     def headers_of(self, scope: Scope) -> dict[bytes, bytes]:
-        """The header, when it is one that can be believed."""
+        """Validate the header and return its fields."""
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MAX_TARGET_BYTES:
             raise status_error(
                 errors.APIStatusError,
-                "the request's target is too long",
+                f"the URL is too long (allowed: {_MAX_TARGET_BYTES} bytes)",
                 code="too_long",
                 status=414,
             )
@@ -93,7 +93,7 @@ class Gate:
         if len(fields) > _MAX_FIELDS or size > _MAX_HEADER_BYTES:
             raise status_error(
                 errors.APIStatusError,
-                "the request's header is too large",
+                "the request header is too large",
                 code="header_too_large",
                 status=431,
             )
@@ -103,17 +103,15 @@ class Gate:
                 found[name] = value
             elif name in _ONCE:
                 field_name = name.decode("latin-1")
-                raise bad_request(f"the header field {field_name} came more than once", field_name)
+                raise bad_request(f"{field_name}: header field given more than once", field_name)
             elif name in _LISTS:
                 found[name] += b", " + value
         if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-            raise bad_request(
-                "the only transfer coding that is taken is chunked", "Transfer-Encoding"
-            )
+            raise bad_request("Transfer-Encoding: must be chunked", "Transfer-Encoding")
         if b"transfer-encoding" in found and b"content-length" in found:
-            # Of what has both, two readers know different ends (RFC 9112, 6.3).
+            # With both, servers and proxies may disagree about the end (RFC 9112, 6.3).
             raise bad_request(
-                "a body in chunks has no Content-Length beside them", "Content-Length"
+                "Content-Length: not allowed with Transfer-Encoding", "Content-Length"
             )
         host = found.get(b"host")
         if host is None or host != self._known_host:
@@ -124,23 +122,23 @@ class Gate:
 
     def _check_host(self, host: bytes | None) -> None:
         if host is None or not _HOST.fullmatch(host):
-            raise bad_request("the request's Host is missing, or is none", "Host")
+            raise bad_request("missing or invalid Host header", "Host")
         name = host.decode("ascii").lower()
         allowed = self._settings.allowed_hosts
         if not allowed and self._settings.loopback_only:
-            # A name that leads here and is not ours is a page's trick.
+            # Protects against DNS rebinding by web pages.
             allowed = _LOOPBACK_HOSTS
         bare = name.rpartition(":")[0] if re.search(r":\d+$", name) else name
         if allowed and name not in allowed and bare not in allowed:
             raise status_error(
                 errors.APIStatusError,
-                "this server is not the one that Host names",
+                "Host header not allowed (see `allowed_hosts`)",
                 code="wrong_host",
                 status=421,
             )
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> str | None:
-        """The origin of a web page that asks, where it may; None where no page asks."""
+        """Return the allowed origin of the web page that sent the request, or None."""
         origin = headers.get(b"origin")
         if origin is None:
             return None
@@ -152,11 +150,11 @@ class Gate:
             return text
         raise status_error(
             errors.PermissionDeniedError,
-            "pages of this origin may not use this server: add it to allowed_origins",
+            f"origin not allowed: {text[:200]!r} (see `allowed_origins`)",
         )
 
     def is_loopback(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether somebody of this machine asks a server that listens to this machine alone."""
+        """Check that this machine sent the request, and only this machine can reach the server."""
         ends = [(scope.get(one) or ("",))[0] for one in ("server", "client")]
         if any(one not in ("127.0.0.1", "::1") for one in ends):
             return False
@@ -176,41 +174,43 @@ class Gate:
         except errors.InvalidRequestError as error:
             _log.error("%s", error)
             raise status_error(
-                errors.OverloadedError, "keys cannot be checked now", retry_after_s=10
+                errors.OverloadedError, "API keys cannot be checked now", retry_after_s=10
             ) from None
-        # A missing one is looked for as well: all take equally long.
+        # Also look up a missing key: all cases take equally long.
         key = self._keys.find(b"" if matched is None else matched[1], now)
         if key is None or matched is None:
-            # The same words for a missing one and an unknown one.
+            # The same message for a missing and an unknown key.
             raise status_error(
                 errors.AuthenticationError,
-                "no key, or one that this server does not know: send Authorization: Bearer KEY",
+                "missing or invalid API key. Send `Authorization: Bearer <key>`",
             )
         return key
 
     def admit(
         self, headers: Mapping[bytes, bytes], wanted: str | None, request_id: str, now: float
     ) -> Access:
-        """Who asks, where they may.
+        """Check origin and API key of a request.
 
         Args:
-            headers: The header, as `headers_of` gave it.
-            wanted: The scope that a key needs: an operation, or ``"predictions"``, ``"metrics"``;
-                None where every key will do.
-            request_id: Names the request.
+            headers: Result of `headers_of`.
+            wanted: Required scope: an operation, or ``"predictions"``, ``"metrics"``; None if every
+                key is allowed.
+            request_id: Id of the request.
             now: Seconds since 1970.
         """
         self.check_origin(headers)
         key = self.key_of(headers, now)
         if wanted is not None and not key.allows(wanted):
             raise status_error(
-                errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
+                errors.PermissionDeniedError,
+                f"permission denied: this API key does not allow {wanted}",
+                code="forbidden",
             )
         caller = Caller(key.id, key.name, key.max_estimate_s)
         return Access(caller, key, request_id, headers, _declared(headers))
 
 
-#: What decides may come once: of two, servers and proxies believe different ones.
+#: Critical fields, which must not be repeated: servers and proxies may use different values.
 _ONCE = frozenset(
     (
         b"authorization",
@@ -226,16 +226,16 @@ _ONCE = frozenset(
 )
 
 
-#: What may come in several lines, which are one (RFC 9110, 5.3).
+#: Fields whose repeated lines form one list (RFC 9110, 5.3).
 _LISTS = frozenset((b"if-none-match", b"prefer"))
 
 
 def check_body(access: Access, operation: str, max_json_bytes: int, max_form_bytes: int) -> str:
-    """The encoding of a body that is announced, where it can be taken."""
+    """Return the encoding of a body from the header fields; checks its size and type."""
     coding = access.headers.get(b"content-encoding", b"identity").lower()
     if coding != b"identity":
         raise errors.UnsupportedEncodingError(
-            "Content-Encoding: bodies are taken as they are, not compressed"
+            "Content-Encoding: not supported. Send the body uncompressed"
         )
     given = access.headers.get(b"content-type")
     encoding = contract.encoding_of(None if given is None else given.decode("latin-1"))
@@ -248,7 +248,7 @@ def check_body(access: Access, operation: str, max_json_bytes: int, max_form_byt
 def too_large(max_bytes: int, operation: str) -> errors.RequestTooLargeError:
     return status_error(
         errors.RequestTooLargeError,
-        f"the body is over the {max_bytes} bytes that {operation} takes",
+        f"the body is too large for {operation} (allowed: {max_bytes} bytes)",
     )
 
 
@@ -257,5 +257,5 @@ def _declared(headers: Mapping[bytes, bytes]) -> int | None:
     if value is None:
         return None
     if not value.isdigit() or len(value) > 18:
-        raise bad_request("Content-Length is no number", "Content-Length")
+        raise bad_request("Content-Length: must be a number", "Content-Length")
     return int(value)

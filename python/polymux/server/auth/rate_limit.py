@@ -1,4 +1,4 @@
-"""How much a key may ask for: a bucket of requests that fills again, and so many at once."""
+"""Quotas of API keys: a token bucket of requests, and a limit of concurrent requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Use:
     __slots__ = ("filled_at", "left", "running")
 
     def __init__(self) -> None:
-        #: Requests that may come now; None until the key had a rate.
+        #: Available tokens; None until the key has a rate.
         self.left: float | None = None
         self.filled_at = 0.0
         self.running = 0
@@ -36,14 +36,14 @@ class Quotas:
 
     @contextmanager
     def request(self, key: Key | None, jobs: int = 0) -> Iterator[None]:
-        """Room for one request.
+        """Count one request during the context.
 
         Args:
-            key: Whose; None for one that needs no key, and has room.
-            jobs: How many of its jobs go on without a request, and have a place each. Default: 0.
+            key: The API key; None for public endpoints, which have no quota.
+            jobs: Number of the key's jobs without a request, which count too. Default: 0.
 
         Raises:
-            RateLimitError: The key has had too many of late, or has too many at once.
+            RateLimitError: The rate or the limit of concurrent requests is exceeded.
         """
         if key is None:
             yield
@@ -59,11 +59,14 @@ class Quotas:
             use.running -= 1
 
     def check_jobs(self, key: Key, jobs: int) -> None:
-        """Raises where a request that has its room may begin nothing beside the key's jobs.
+        """Check whether a counted request may start another job.
 
         Args:
-            key: Whose.
-            jobs: How many of its jobs go on without a request.
+            key: The API key.
+            jobs: Number of the key's jobs without a request.
+
+        Raises:
+            RateLimitError: The limit of concurrent requests is reached.
         """
         if key.concurrent is not None and self._use(key).running + jobs > key.concurrent:
             raise _too_many(key)
@@ -81,14 +84,15 @@ class Quotas:
         if rate is None:
             return
         now, most = self._clock(), max(rate, 1.0)
-        # Who has had no rate until now begins with all that this one gives.
+        # A key that has no rate until now starts with a full bucket.
         left = most if use.left is None else use.left + (now - use.filled_at) * rate / 60
         use.left, use.filled_at = min(most, left), now
         if use.left < 1:
             wait_s = (1 - use.left) * 60 / rate
             raise status_error(
                 errors.RateLimitError,
-                f"this key may ask {rate:g} times a minute: ask again in {wait_s:.0f} s",
+                f"rate limited: this API key allows {rate:g} requests per minute. Try again in "
+                f"{wait_s:.0f} s",
                 retry_after_s=wait_s,
             )
         use.left -= 1
@@ -97,7 +101,7 @@ class Quotas:
 def _too_many(key: Key) -> errors.RateLimitError:
     return status_error(
         errors.RateLimitError,
-        f"this key may have {key.concurrent} requests and jobs at once, and has them: ask again "
-        "when one has ended",
+        f"rate limited: this API key allows {key.concurrent} concurrent requests and jobs. Try "
+        "again when one has ended",
         retry_after_s=1,
     )

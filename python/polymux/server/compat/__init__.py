@@ -1,1 +1,1 @@
-"""Other ways into the server than its own interface, each on where it is wanted."""
+"""Compatibility APIs, which the settings enable: OpenAI, Replicate and MCP."""

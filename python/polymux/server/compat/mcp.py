@@ -39,27 +39,27 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 _log = logging.getLogger("polymux.server")
 _IDLE_S = 600.0
-#: Bodies were measured before the SDK sees them.
+#: `McpEndpoint` checks the size of bodies before the SDK sees them.
 _NO_LIMIT = 1 << 62
 _MAX_READ_REQUEST_BYTES = 64 << 10
-#: Of a request's scope: who asks, and when they have left.
+#: Keys in the ASGI scope: the access of the client, and the event of its disconnection.
 _ACCESS, _LEFT = "polymux.access", "polymux.left"
 _SESSION = b"mcp-session-id"
 
 
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
-    """The frontend's addresses; none where the SDK is missing."""
+    """Return the MCP route; empty if the SDK is not installed."""
     if is_installed():
         return [(PATH, McpEndpoint(state))]
     if state.settings.compat.mcp:
-        _log.warning("compat.mcp is on, and there is no %s without its SDK: %s", PATH, REMEDY)
+        _log.warning("compat.mcp is on, but the MCP SDK is not installed: no %s (%s)", PATH, REMEDY)
     return []
 
 
 class McpEndpoint(Endpoint):
-    """``POST`` and ``DELETE /mcp``. Which tools a key may use is asked for each of them.
+    """``POST`` and ``DELETE /mcp``. Each tool checks the scopes of the API key.
 
-    Nothing is ever sent unasked, so there is no ``GET``, by which clients wait for that.
+    The server sends no unsolicited messages, so it does not support ``GET``, which waits for them.
     """
 
     name = "mcp"
@@ -73,14 +73,14 @@ class McpEndpoint(Endpoint):
         self._sessions: _Sessions | None = None
 
     async def handle(self, asked: RequestContext) -> None:
-        """Hands a request to the SDK, once its body was read."""
+        """Read the body and pass the request to the SDK."""
         if self.state.stopping.is_set():
             raise draining()
         body = b""
         if asked.scope["method"] == "POST":
             longest = self.state.settings.limits.chat_bytes
             if check_body(asked.access, self.name, longest, longest) != "json":
-                raise errors.UnsupportedEncodingError("mcp takes json, not multipart")
+                raise errors.UnsupportedEncodingError("mcp accepts json, not multipart")
             body = await bodies.whole(asked.receive, longest, self.state.settings.limits, self.name)
         sessions = await self._opened()
         await sessions.handle(asked, body)
@@ -88,7 +88,7 @@ class McpEndpoint(Endpoint):
     async def _opened(self) -> _Sessions:
         async with self._opening:
             if self._sessions is None:
-                # Its modules are many: others' requests go on meanwhile.
+                # Importing the SDK takes long: do it on a thread.
                 make = await asyncio.to_thread(_loaded)
                 sessions = _Sessions(make(self.state))
                 await sessions.start()
@@ -122,7 +122,7 @@ def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
 
 def _gone() -> Exception:
     return status_error(
-        errors.APIStatusError, "the client has gone", code="client_gone", status=499
+        errors.APIStatusError, "the client disconnected", code="client_gone", status=499
     )
 
 
@@ -131,7 +131,7 @@ def _uri(file: StoredFile) -> str:
 
 
 class _Sessions:
-    """The SDK's sessions, in a task that lives as long as they may."""
+    """The sessions of the SDK, in a task that lives as long as any of them."""
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         self._manager = manager
@@ -193,7 +193,7 @@ class _Sessions:
         return stamped
 
     async def _end(self, session: OpenSession) -> None:
-        """As its own client would."""
+        """End a session as its client would."""
         fields = [(_SESSION, session.name.encode()), (b"accept", b"application/json")]
         scope: Scope = {"type": "http", "method": "DELETE", "path": PATH, "query_string": b"",
                         "headers": fields, "user": _user(session.owner)}  # fmt: skip
@@ -201,7 +201,7 @@ class _Sessions:
 
 
 def _user(owner: str) -> AuthenticatedUser:
-    """By this the SDK gives a session to nobody but the key that has begun it."""
+    """Identify the API key, so the SDK rejects other keys in its sessions."""
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.auth.provider import AccessToken
 
@@ -213,7 +213,7 @@ def _field_of(scope: Scope, name: bytes) -> str | None:
 
 
 def _begins(scope: Scope) -> bool:
-    """Whether a request without a session can begin one: newer clients have none."""
+    """Check whether a request can start a session: newer protocol versions have no sessions."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
     version = _field_of(scope, b"mcp-protocol-version")
@@ -225,11 +225,11 @@ async def _nothing() -> Message:
 
 
 async def _unread(message: Message) -> None:
-    """Nobody waits for this answer."""
+    """Ignore the response."""
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, and what comes behind it."""
+    """Return a `receive` that first yields a body that was already read."""
     given = False
 
     async def again() -> Message:
@@ -253,9 +253,9 @@ def _reads(body: bytes) -> bool:
 
 
 class _OneEvent:
-    """Sends an answer of one event as JSON, which clients take at any length, events often not.
+    """Sends a response of one event as JSON: clients often limit the size of events only.
 
-    Both are answers that the client has said to take.
+    MCP clients must accept both formats.
     """
 
     def __init__(self, send: Send) -> None:
@@ -285,12 +285,12 @@ class _OneEvent:
 
 
 class _Stamped:
-    """Sends with the header fields that all answers of the server have; nothing behind the end.
+    """Adds the server's header fields to a response, and drops messages after its end.
 
     Attributes:
-        complete: Whether all was sent.
-        status: Of the answer; 0 before.
-        session: The session that a good answer names, which one without any has begun.
+        complete: Whether the response is complete.
+        status: HTTP status; 0 before the response starts.
+        session: Id of the session that a successful response has started.
     """
 
     def __init__(self, send: Send, access: Access) -> None:
@@ -302,7 +302,7 @@ class _Stamped:
 
     async def __call__(self, message: Message) -> None:
         if self.complete:
-            return  # The SDK answers twice where a session ends meanwhile.
+            return  # The SDK responds twice if a session ends during the request.
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self.status < 400:
@@ -314,7 +314,7 @@ class _Stamped:
 
 
 class _HttpFrontend:
-    """Who comes over HTTP: the key of the very request, whatever session it belongs to."""
+    """Authenticates each HTTP request by its own API key, independent of its session."""
 
     file_words = "The file itself: in base64, or as a URL data:TYPE;base64,DATA."
 
@@ -329,7 +329,7 @@ class _HttpFrontend:
         scope: Scope = request.scope
         access: Access = scope[_ACCESS]
         key = access.key
-        assert key is not None  # noqa: S101 - this address is not public
+        assert key is not None  # noqa: S101 - this endpoint requires a key
         ends = {self._state.stopping: draining, scope[_LEFT]: _gone}
         return Visitor(access.caller, access.request_id, key.allows, ends)
 
@@ -340,7 +340,7 @@ class _HttpFrontend:
         return self._limits[operation.name].max_form_bytes
 
     def check_place(self, context: Context) -> None:
-        """The request itself has one already; jobs that go on without one have others."""
+        """Count jobs without a request; the request itself was counted on arrival."""
         request: Any = context.request
         access: Access = request.scope[_ACCESS]
         if access.key is not None and access.key.concurrent is not None:
@@ -368,15 +368,15 @@ _RETRY_S = 5
 class OpenSession:
     name: str
     owner: str
-    #: How many of its requests are being answered.
+    #: Number of its requests in progress.
     running: int = 0
 
 
 class OpenSessions:
-    """The open sessions. A client that finds its own ended begins another, as the protocol has it.
+    """Limits the number of open sessions. The MCP protocol lets clients replace ended sessions.
 
-    Those that the SDK has ended meanwhile may still be counted: they are the longest idle, and so
-    the first to go.
+    Sessions that the SDK has already ended may still count. They are idle the longest, so they are
+    ended first.
     """
 
     def __init__(
@@ -384,20 +384,20 @@ class OpenSessions:
     ) -> None:
         self._max_sessions = max_sessions
         self._max_per_caller = max_per_caller
-        #: The longest idle first.
+        #: Longest idle first.
         self._open: dict[str, OpenSession] = {}
 
     def check(self, owner: str) -> None:
-        """Before a session is begun: whether there is room, or can be made."""
+        """Check before a new session whether there is space, or an idle session to end."""
         own = self._of(owner)
         if len(own) >= self._max_per_caller and _idle(own) is None:
-            raise _full(f"your key has {len(own)} sessions open")
+            raise _full(f"your key has {len(own)} open sessions")
         everyone = list(self._open.values())
         if len(everyone) >= self._max_sessions and _idle(everyone) is None:
-            raise _full(f"{len(everyone)} sessions are open here")
+            raise _full(f"the server has {len(everyone)} open sessions")
 
     def add(self, name: str, owner: str) -> list[OpenSession]:
-        """A session that was begun; those to be ended for it are counted no more."""
+        """Register a new session; returns idle sessions that must be ended for it."""
         leaving: list[OpenSession] = []
         for sessions, max_sessions in (
             (self._of(owner), self._max_per_caller),
@@ -415,7 +415,7 @@ class OpenSessions:
 
     @contextmanager
     def used(self, name: str, owner: str) -> Iterator[None]:
-        """While a request of a session is answered, it is not idle; another's changes nothing."""
+        """Mark a session as busy during a request; ignores sessions of another key."""
         one = self._open[name] if self._is_of(name, owner) else OpenSession(name, owner)
         one.running += 1
         try:
@@ -438,5 +438,5 @@ def _idle(sessions: list[OpenSession]) -> OpenSession | None:
 
 
 def _full(found: str) -> errors.OverloadedError:
-    message = f"{found}, all of them at work, and no more go: ask again later"
+    message = f"too many MCP sessions ({found}, all busy). Try again later"
     return status_error(errors.OverloadedError, message, retry_after_s=_RETRY_S)

@@ -1,4 +1,4 @@
-"""Bodies: counted while they come, kept in memory, and on disk where they hold files."""
+"""Request bodies: size and time limits, JSON, and forms with files on disk."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from polymux.service.media_store import MediaStore
     from polymux.service.temporary_files import TempFile
 
-#: Names of files have 255 letters at most, of up to four bytes; some clients send them twice.
+#: File names have up to 255 characters of up to four bytes; some clients send them twice.
 _MAX_DISPOSITION_BYTES = 4 << 10
 _MAX_PARAMETERS = 16
 _FIRST = re.compile(r"[ \t]*+([^;,\s\"]*+)[ \t]*+")
-#: One, with its semicolon; or nothing, as behind the last. Nothing is looked at twice.
+#: One parameter with its semicolon, or an empty one after the last. Linear time.
 _PARAMETER = re.compile(
     r""";[ \t]*+(?:([^;="\s]++)[ \t]*+(?:=[ \t]*+("(?:[^"\\]++|\\.)*+"|[^;"]*+))?+[ \t]*+)?+"""
 )
 
 
 def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
-    """What a field says, in lower case, and its parameters by their names, in lower case.
+    """Parse a header field into its value and its parameters, with names in lower case.
 
-    Names with a ``*`` are left out: forms have none such (RFC 7578, 4.2).
+    Ignores names with ``*``, which forms must not use (RFC 7578, 4.2).
 
     Example:
         >>> from polymux.server.http.body import parameters
@@ -45,22 +45,22 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
         ('form-data', {'name': b'a; b', 'filename': b'c.wav'})
     """
     if len(field) > _MAX_DISPOSITION_BYTES:
-        raise bad_request(f"{what} says more than {_MAX_DISPOSITION_BYTES} bytes of what it is")
+        raise bad_request(f"{what}: header too long (allowed: {_MAX_DISPOSITION_BYTES} bytes)")
     text = field.decode("latin-1")
     first = _FIRST.match(text)
-    assert first is not None  # noqa: S101 - nothing matches as well
+    assert first is not None  # noqa: S101 - the pattern also matches an empty string
     place, found, count = first.end(), {}, 0
     while place < len(text):
         matched = _PARAMETER.match(text, place)
         count += 1
         if matched is None or count > _MAX_PARAMETERS:
-            raise bad_request(f"{what} says what it is in a form that cannot be read")
+            raise bad_request(f"{what}: invalid header")
         place = matched.end()
         if matched[1] is None:
             continue
         name = matched[1].lower()
         if name in found:
-            raise bad_request(f"{what} has the parameter {name[:100]} more than once")
+            raise bad_request(f"{what}: parameter {name[:100]} given more than once")
         found[name] = _plain(matched[2] or "")
     return first[1].lower(), {name: one for name, one in found.items() if "*" not in name}
 
@@ -68,7 +68,7 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
 def _plain(value: str) -> bytes:
     value = value.rstrip(" \t")
     if value.startswith('"'):
-        # Others than these two are no escapes: browsers send what stands before a letter as it is.
+        # Browsers escape only these two characters, and send other backslashes literally.
         value = value[1:-1].replace("\\\\", "\\").replace('\\"', '"')
     return value.encode("latin-1")
 
@@ -78,21 +78,21 @@ _MAX_PART_HEADERS = 20
 _MAX_PART_HEADER_BYTES = 16 << 10
 _MAX_FIELD_BYTES = 1 << 20
 _MAX_TEXT_BYTES = 4 << 20
-#: Each is open until it is written.
+#: Each file stays open until it is written.
 _MAX_FILES = 16
 _MAX_BOUNDARY_CHARACTERS = 70
-#: Of a part's header: what decides, of which two readers would believe different ones.
+#: Critical header fields of a part, which must not be repeated: readers may disagree.
 _ONCE = (b"content-disposition", b"content-type")
 _RESERVED_STEP_BYTES = 8 << 20
 _SPOOLED_PIECE_BYTES = 256 << 10
 
 
 class ClientGoneError(Exception):
-    """Whoever asked has closed the connection."""
+    """The client has closed the connection."""
 
 
 async def gone(receive: Receive) -> None:
-    """Returns when the connection is closed."""
+    """Return when the connection is closed."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -100,12 +100,12 @@ async def gone(receive: Receive) -> None:
 async def pieces(
     receive: Receive, max_bytes: int, limits: Limits, what: str
 ) -> AsyncIterator[bytes]:
-    """The body as it comes.
+    """Yield the body as it arrives.
 
     Raises:
-        RequestTooLargeError: It is longer.
-        APIStatusError: It came too slowly (408).
-        ClientGoneError: It ended before its end.
+        RequestTooLargeError: It is too large.
+        APIStatusError: It is too slow (408).
+        ClientGoneError: The connection was closed before its end.
     """
     now = asyncio.get_running_loop().time
     until = now() + limits.body_first_s
@@ -113,15 +113,18 @@ async def pieces(
     size = 0
     more = True
     while more:
-        # A byte a second keeps every gap short; and who has sent a gigabyte at once, and is gone,
-        # would have the rest of the day.
+        # Two deadlines: the idle limit alone would allow a byte a second, the average rate alone
+        # would let a client that has sent a gigabyte pause for a day.
         try:
             late = min(until + size / limits.body_bytes_per_s, now() + idle_s)
             async with asyncio.timeout_at(late):
                 message = await receive()
         except TimeoutError:
             raise status_error(
-                errors.APIStatusError, "the body came too slowly", code="too_slow", status=408
+                errors.APIStatusError,
+                "timed out: the request body arrives too slowly",
+                code="too_slow",
+                status=408,
             ) from None
         if message["type"] == "http.disconnect":
             raise ClientGoneError
@@ -142,23 +145,23 @@ async def whole(receive: Receive, max_bytes: int, limits: Limits, what: str) -> 
 async def whole_object(
     receive: Receive, max_bytes: int, limits: Limits, what: str
 ) -> dict[str, Any]:
-    """The body as a JSON object; a long one is no load for the event loop.
+    """Read the body as a JSON object; parses it on a thread.
 
     Raises:
-        APIStatusError: It is none, too long, or came too slowly.
+        APIStatusError: It is not a JSON object, too large, or too slow.
     """
     data = await whole(receive, max_bytes, limits, what)
     try:
         value = await asyncio.to_thread(core.parse_json, data)
     except errors.DecodeError:
-        raise bad_request("the body is no JSON") from None
+        raise bad_request("invalid JSON in the request body") from None
     if not isinstance(value, dict):
-        raise bad_request("the body must be a JSON object")
+        raise bad_request("the request body must be a JSON object")
     return value
 
 
 class Form:
-    """A form that was read; its files are there until it is closed.
+    """A parsed form; its files exist until it is closed.
 
     Attributes:
         fields: Names and values, in order; a file is an `Upload`.
@@ -181,13 +184,13 @@ async def read_form(
     store: MediaStore,
     what: str,
 ) -> Form:
-    """Reads a multipart/form-data body (RFC 7578); files go to drafts of the store.
+    """Read a multipart/form-data body (RFC 7578); files become drafts of the store.
 
     Raises:
-        BadRequestError: It is none, or has too many parts or too long fields.
-        RequestTooLargeError: It is over its limit.
-        InternalServerError: There is no room for its files (code ``storage_full``).
-        ClientGoneError: It ended before its end.
+        BadRequestError: It is invalid, or has too many parts or too long fields.
+        RequestTooLargeError: It is too large.
+        InternalServerError: Not enough space for its files (code ``storage_full``).
+        ClientGoneError: The connection was closed before its end.
     """
     reader = _FormReader(_boundary(content_type), store)
     try:
@@ -209,12 +212,12 @@ def _boundary(content_type: str) -> bytes:
     _, options = parameters(content_type.encode("latin-1"), "the form")
     boundary = options.get("boundary", b"")
     if not 1 <= len(boundary) <= _MAX_BOUNDARY_CHARACTERS:
-        raise bad_request("the form's boundary is missing, or longer than RFC 2046 allows")
+        raise bad_request("form: the boundary is missing, or longer than RFC 2046 allows")
     return boundary
 
 
 class _FormReader:
-    """Takes the parser's calls. What goes to disk waits until `spool`, which blocks."""
+    """Receives the parser's callbacks. File data waits for `spool`, which blocks."""
 
     def __init__(self, boundary: bytes, store: MediaStore) -> None:
         self.form = Form()
@@ -248,14 +251,16 @@ class _FormReader:
         try:
             self._parser.write(piece)
         except FormParserError as error:
-            raise bad_request(f"the body is no form: {error}") from None
+            raise bad_request(f"form: invalid body: {error}") from None
 
     def finish(self) -> None:
         if not self._ended:
-            raise bad_request("the form ends before its closing boundary")
+            raise bad_request("form: the closing boundary is missing")
 
     def spool(self) -> None:
-        """Writes what waits. On another thread; `feed` is not called meanwhile."""
+        """Write waiting file data. Runs on another thread; must not run at the same time as
+        `feed`.
+        """
         waiting, self._waiting, self.waiting_bytes = self._waiting, [], 0
         try:
             for upload, data in waiting:
@@ -277,7 +282,7 @@ class _FormReader:
     def _part_begins(self) -> None:
         self._parts += 1
         if self._parts > _MAX_PARTS:
-            raise bad_request(f"the form has more than {_MAX_PARTS} parts")
+            raise bad_request(f"form: too many parts (allowed: {_MAX_PARTS})")
         self._headers = {}
         self._header_bytes = 0
 
@@ -292,32 +297,34 @@ class _FormReader:
     def _count(self, size: int) -> None:
         self._header_bytes += size
         if self._header_bytes > _MAX_PART_HEADER_BYTES:
-            raise bad_request("a part's header is too long")
+            raise bad_request("form: the header of a part is too large")
 
     def _header_ends(self) -> None:
         name = self._name.lower()
         if name in self._headers and name in _ONCE:
-            raise bad_request(f"a part has the field {name.decode('latin-1')} more than once")
+            raise bad_request(
+                f"form: a part has the header field {name.decode('latin-1')} more than once"
+            )
         self._headers[name] = self._value
         if len(self._headers) > _MAX_PART_HEADERS:
-            raise bad_request("a part has too many header fields")
+            raise bad_request("form: a part has too many header fields")
         self._name = self._value = b""
 
     def _headers_finished(self) -> None:
         disposition = self._headers.get(b"content-disposition", b"")
         kind, options = parameters(disposition, "a part of the form")
         if kind != "form-data" or "name" not in options:
-            raise bad_request("a part of the form has no name")
+            raise bad_request("form: a part has no name")
         try:
             self._field = options["name"].decode()
         except UnicodeDecodeError:
-            raise bad_request("the name of a part is not in UTF-8") from None
+            raise bad_request("form: the name of a part is not valid UTF-8") from None
         if "filename" not in options:
             self._text = bytearray()
             return
         name = _without_folders(options["filename"].decode("utf-8", "backslashreplace"))
         if len(self.form.drafts) >= _MAX_FILES:
-            raise bad_request(f"the form has more than {_MAX_FILES} files")
+            raise bad_request(f"form: too many files (allowed: {_MAX_FILES})")
         draft = self._store.draft()
         self.form.drafts.append(draft)
         declared = self._headers.get(b"content-type", b"").decode("latin-1")
@@ -341,7 +348,7 @@ class _FormReader:
             try:
                 self.form.fields.append((self._field, self._text.decode()))
             except UnicodeDecodeError:
-                raise bad_request(f"{self._field[:100]}: is not in UTF-8") from None
+                raise bad_request(f"{self._field[:100]}: not valid UTF-8") from None
             self._text = None
         elif self._upload is not None:
             upload = self._upload
@@ -357,7 +364,7 @@ class _FormReader:
 
 
 def _without_folders(name: str) -> str:
-    """A file's name, where a client sends the whole path of Windows."""
+    """Remove folders from a file name: some clients send a whole Windows path."""
     is_path = name[1:3] == ":\\" or name.startswith("\\\\")
     return name.rpartition("\\")[2] if is_path else name
 
@@ -373,14 +380,14 @@ class _Spooled:
         self._file: FileIO | None = draft.create()
 
     def write(self, data: bytes) -> None:
-        assert self._file is not None  # noqa: S101 - closed behind its last piece
+        assert self._file is not None  # noqa: S101 - closed only after its last piece
         self._written_bytes += len(data)
         if self._written_bytes > self._reserved_bytes:
             self._reserve()
         self.draft.write_to(self._file, data)
 
     def _reserve(self) -> None:
-        """In steps; where there is no room for a step, what is needed and no more."""
+        """Reserve space in steps; only the needed space if a step does not fit."""
         step = self._written_bytes + _RESERVED_STEP_BYTES
         try:
             self.draft.reserve(step)

@@ -1,4 +1,4 @@
-"""How many connections there may be: of all peers together, and of one address."""
+"""Limits of connections: in total and per address."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from polymux._native.version import __version__
 
 _MAX_DESCRIPTORS = 1 << 16
 _MIN_CONNECTIONS = 8
-#: What one address may have where nothing is said is so much of all.
+#: The default limit per address is the total divided by this number.
 _SHARE = 2
 
 
 class ConnectionLimiter:
-    """The connections of a server, by who has them.
+    """Counts the connections of a server by address.
 
-    An address of IPv6 stands for its network of 64 bits, which is what one line has.
+    An IPv6 address counts as its /64 network, because a subscriber usually has all of it.
 
     Args:
-        most: Of all peers. Default: what the process's limit on descriptors leaves when files and
-            engines have theirs.
-        of_one: Of one address. Default: half of all, and as many as there may be from this machine
-            itself, where proxies are.
+        most: Maximum in total. Default: three quarters of the process's limit of descriptors, which
+            leaves some for files and engines.
+        of_one: Maximum per address. Default: half of the total; unlimited for this machine, which
+            may run a proxy.
     """
 
     def __init__(self, most: int | None = None, of_one: int | None = None) -> None:
@@ -36,10 +36,10 @@ class ConnectionLimiter:
         self._all = 0
 
     def acquire(self, address: str | None) -> tuple[str, bool]:
-        """Counts a connection in.
+        """Count a new connection.
 
         Returns:
-            By what `release` counts it out, and whether there may be one more, of its address too.
+            The name for `release`, and whether the connection is within both limits.
         """
         name, is_here = _network(address or "")
         self._all += 1
@@ -59,7 +59,7 @@ class ConnectionLimiter:
 
 
 def _network(address: str) -> tuple[str, bool]:
-    """What counts as one address, and whether that is this machine."""
+    """Return the name under which an address is counted, and whether it is this machine."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -77,11 +77,11 @@ def _max_connections() -> int:
 
 
 _REASONS = {
-    400: ("invalid_request", "the request is none of HTTP/1.1, or not for this server"),
-    408: ("too_slow", "the request's header came too slowly"),
-    431: ("header_too_large", "the request's header is too large"),
-    503: ("overloaded", "there are more connections than this server takes; ask again later"),
-    505: ("wrong_version", "the request is of another version of HTTP than 1.0 and 1.1"),
+    400: ("invalid_request", "invalid HTTP/1.1 request"),
+    408: ("too_slow", "timed out: the request header arrives too slowly"),
+    431: ("header_too_large", "the request header is too large"),
+    503: ("overloaded", "too many connections. Try again later"),
+    505: ("wrong_version", "HTTP version not supported (supported: 1.0 and 1.1)"),
 }
 
 
@@ -90,7 +90,7 @@ def new_request_id() -> str:
 
 
 def early_refusal(status: int) -> bytes:
-    """A whole answer, of a server that has not read a request."""
+    """Build a whole error response for a request that was not parsed."""
     code, message = _REASONS[status]
     request_id = new_request_id()
     body = json.dumps({"error": message, "code": code, "request_id": request_id}).encode()

@@ -1,8 +1,8 @@
-"""uvicorn's connection with what it lacks: deadlines, limits on headers, a close that is heard.
+"""uvicorn's protocol with timeouts, header limits, connection limits and detection of disconnects.
 
-A connection that sends nothing, a header by drips, or none of what it asked for, is closed by its
-deadline; headers have a size and a count, connections too; what is refused is refused in JSON; and
-a connection whose body is not wanted is closed only when the answer can have been read.
+Closes connections that send nothing, send a header too slowly, or do not read their response.
+Limits size and number of header fields, and the number of connections. Errors are JSON. If a
+request body is rejected, closes the connection only after the client could read the response.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 class IgnoreUpgradeProtocol(HttpToolsProtocol):
-    """A connection whose requests are read to their ends, whatever other protocol they offer.
+    """Ignores protocol upgrades: reads their requests to the end.
 
-    A server may leave alone an offer such as ``Upgrade: h2c`` of Java and curl (RFC 9110, 7.8). The
-    parser reads nothing behind the header of one that is made, and uvicorn drops what has come: a
-    body would be lost, and where it comes later it would be read as the next request, which a proxy
-    in front has not seen.
+    A server may ignore an offer such as ``Upgrade: h2c``, which Java and curl send (RFC 9110, 7.8).
+    But the parser stops after the header of such a request, and uvicorn drops the data after it. A
+    body would be lost; if it arrived later, it would be parsed as the next request, which a proxy
+    in front has not seen (request smuggling).
 
     Attributes:
-        body_is_to_come: Whether the parser takes a request for complete whose body is not read.
+        body_is_to_come: Whether the parser considers a request complete before its body was read.
     """
 
     body_is_to_come = False
@@ -47,23 +47,23 @@ class IgnoreUpgradeProtocol(HttpToolsProtocol):
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Keeps the piece, of which the parser may leave a part."""
+        """Store the data, because the parser may leave a part of it unread."""
         self._given = data
         super().data_received(data)
 
     def on_headers_complete(self) -> None:
-        """Sees whether a body follows."""
+        """Check whether a body follows."""
         length = [value for name, value in self.headers if name in _FRAMING]
         self.body_is_to_come = self.parser.should_upgrade() and length not in ([], [b"0"])
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The end of a request, where it is one."""
+        """Handle the end of a request, unless its body was not read."""
         if not self.body_is_to_come:
             super().on_message_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Reads on behind the header; called while the parser's exception is handled."""
+        """Continue after the header; called while the parser's exception is handled."""
         offer = sys.exc_info()[1]
         if not isinstance(offer, httptools.HttpParserUpgrade):
             return
@@ -84,7 +84,7 @@ class IgnoreUpgradeProtocol(HttpToolsProtocol):
 
 
 class _Behind:
-    """Hands on what a parser finds, but for the header by which it was told of a body."""
+    """Forwards parser callbacks, except for the artificial header that announces the body."""
 
     def __init__(self, protocol: IgnoreUpgradeProtocol) -> None:
         self._protocol = protocol
@@ -119,21 +119,21 @@ _MAX_FIELDS = 200
 _LINGER_S = 2.0
 _LINGER_BYTES = 4 << 20
 _HALF_CLOSED_S = 0.1
-#: When a peer that sends no more is written to, to see whether it has gone; then ever again.
+#: Delays before writes to a half-closed connection, to detect a reset; the last one repeats.
 _PROBES_S = (0.05, 0.1, 0.3, 0.6, 5.0)
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
-#: The same in a stream of events, as a chunk: a comment, which all readers leave out.
+#: The same for event streams: a chunk with a comment, which clients ignore.
 _COMMENT = b"3\r\n:\n\n\r\n"
-#: Of a chunked body: sizes, extensions, ends of lines; and so many times what it holds.
+#: Maximum framing of a chunked body: a constant plus a multiple of its content.
 _MAX_FRAMING_BYTES = 64 << 10
 _FRAMING_TIMES = 16
-#: In that time a peer must take so many bytes of what waits for it.
+#: A peer must accept this number of bytes per second of waiting data, measured over this time.
 _WRITE_S = 60.0
 _MIN_SEND_BYTES_PER_S = 256
 _VERSIONS = ("1.0", "1.1")
-#: That a peer may send behind a request which is not answered yet, and is read.
+#: Maximum pipelined data read before the current request is answered.
 _MAX_PIPELINED_BYTES = 128 << 10
-#: What is read at once before somebody has looked at the header, and of a body that is wanted.
+#: Read buffer sizes before the header is checked, and for an accepted body.
 _FIRST_READ_BYTES, _BODY_READ_BYTES = 64 << 10, 256 << 10
 
 
@@ -142,11 +142,11 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
     limits: Limits
     limiter: ConnectionLimiter
 
-    #: By what it is counted out; None before it is counted in.
+    #: Name for `ConnectionLimiter.release`; None before the connection is counted.
     _address: str | None = None
 
     def take_place(self, address: str) -> None:
-        """It was counted in already, as what `ConnectionLimiter.enter` gave."""
+        """Take over a connection that `ConnectionLimiter.acquire` has counted under this name."""
         self._address = address
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -161,7 +161,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         self._ignored_bytes = -1
         self._half_closed = False
         self.sends_events = False
-        #: That whose application runs, or ran last; uvicorn's `cycle` is that which came last.
+        #: The cycle whose application runs or ran last; uvicorn's `cycle` is the newest.
         self._running: RequestResponseCycle | None = None
         self._ahead_bytes = 0
         self._keeps_alive = False
@@ -178,7 +178,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         self._arm("header", self.limits.header_s)
 
     def _read_at_once(self, size_bytes: int) -> None:
-        """Takes so much at once; other transports than asyncio's plain one do as they like."""
+        """Set the read buffer size; only asyncio's plain transport has one."""
         if hasattr(self._plain, "max_size"):
             self._plain.max_size = size_bytes
 
@@ -194,7 +194,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
     def _late(self, name: str) -> None:
         self._timers.pop(name, None)
         if name == "header" and self.cycle is not None and not self.cycle.response_complete:
-            return  # Some of the next request has come early; this one goes on.
+            return  # Part of the next request came early; the current one continues.
         if name == "header" and self._header_bytes and not self._plain.is_closing():
             self._refuse(408)
         elif name == "write":
@@ -211,7 +211,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         self._arm("write", _WRITE_S)
 
     def _count_unsent(self) -> int:
-        """What is written and not with the peer: here, and with the kernel (tcp(7), SIOCOUTQ)."""
+        """Count unacknowledged bytes in our buffer and in the kernel (tcp(7), SIOCOUTQ)."""
         found = self._plain.get_write_buffer_size()
         with suppress(OSError, ValueError):
             queued = fcntl.ioctl(self._plain.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
@@ -224,13 +224,13 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         if self._address is not None:
             self.limiter.release(self._address)
         super().connection_lost(exc)
-        # uvicorn tells the request that came last. The one at work may be another.
+        # uvicorn notifies only the newest request; another one may be running.
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The peer sends no more: it has left, or waits for its answer."""
+        """Handle a half-close: the client has disconnected, or waits for its response."""
         if self._lingered_bytes >= 0 or self._plain.get_extra_info("ssl_object") is not None:
             return False
         cycle = self._running
@@ -241,19 +241,19 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         return True
 
     def _watch_half_closed(self, cycle: RequestResponseCycle) -> None:
-        """Of one that sends no more: whether it waits for the answer to this."""
+        """Find out whether a half-closed peer waits for the response."""
         if cycle.more_body:
-            self.close_soon()  # What has not come of a body never will.
+            self.close_soon()  # The rest of the body can never arrive.
         elif cycle.scope["http_version"] == "1.1":
             self._probe(0)
         else:
             self.loop.call_later(_HALF_CLOSED_S, self.close_soon)
 
     def _probe(self, number: int) -> None:
-        """Finds out whether who sends no more still reads: one that has gone answers by a reset.
+        """Check whether a half-closed peer still reads: a closed one answers with a reset.
 
-        By what says nothing: before an answer an interim one (RFC 9110, 15.2), among events a
-        comment. Other answers are written without a pause, and find it out by themselves.
+        Sends data without meaning: before a response an interim response (RFC 9110, 15.2), in an
+        event stream a comment. Other responses are written continuously and detect it themselves.
         """
         cycle = self._running
         if self._plain.is_closing() or cycle is None or cycle.response_complete:
@@ -267,12 +267,12 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         self._timers["probe"] = self.loop.call_later(wait_s, self._probe, number + 1)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """One request after the other."""
+        """Run one request after another."""
         self._running = cycle
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """The next request, where one may come."""
+        """Continue with the next request, if the connection allows it."""
         last = not self.pipeline
         self._ahead_bytes = 0
         self._disarm("probe")
@@ -284,36 +284,36 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
 
     @property
     def is_lingering(self) -> bool:
-        """Whether all was said, and what comes is dropped."""
+        """Whether the response is complete and further input is dropped."""
         return self._lingered_bytes >= 0
 
     def close_soon(self) -> None:
-        """Closes when what was written has been read; a peer that does not read has its time."""
+        """Close after the written data was read, or after a timeout."""
         if self._plain.is_closing():
-            return  # Closed once more, or asked when it is lost, asyncio's transport of TLS fails.
+            return  # asyncio's TLS transport fails if it is closed twice or after it was lost.
         self._plain.close()
         if self._plain.get_write_buffer_size():
             self._arm_write()
 
     @property
     def is_receiving(self) -> bool:
-        """Whether the peer has more to send, of its request or of what is none."""
+        """Whether the peer is still sending its request or other data."""
         more = self._in_body or self._ignored_bytes >= 0
         return more and not self._plain.is_closing()
 
     def linger(self) -> None:
-        """Ends the answer, and reads on for a while: a reset would take the answer with it."""
+        """End the response but keep reading for a while: a TCP reset would discard the response."""
         if self._lingered_bytes >= 0:
             return
         self._lingered_bytes = 0
-        with suppress(OSError):  # The peer may be gone already, which the next read finds.
+        with suppress(OSError):  # The peer may have disconnected, which the next read detects.
             if self._plain.can_write_eof():
                 self._plain.write_eof()
         self._arm("linger", _LINGER_S)
         self.flow.resume_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Counts what is a header, and drops what nobody wants."""
+        """Count header bytes, and drop unwanted data."""
         if self._lingered_bytes >= 0:
             self._lingered_bytes += len(data)
             if self._lingered_bytes > _LINGER_BYTES:
@@ -325,7 +325,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
                 self._plain.abort()
             return
         if self._in_body and self.cycle is not None and self.cycle.response_complete:
-            self.linger()  # It was answered already: what still comes is nobody's.
+            self.linger()  # The request was answered already: drop its remaining body.
             return
         if self._in_header:
             self._header_bytes += len(data)
@@ -339,19 +339,19 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
             return
         if self._in_body and self._framing_bytes > _MAX_FRAMING_BYTES:
             self._refused = self._refused or 400
-        # What came with the header's last bytes is of the body, and not counted.
+        # Body bytes in the same piece as the header's end are not counted as header.
         if self._in_header and self._header_bytes > _MAX_HEADER_BYTES:
             self._refused = self._refused or 431
         if self._in_header and self._header_bytes and "header" not in self._timers:
-            # Most headers come in one piece, and need no deadline.
+            # Most headers arrive in one piece and need no timer.
             self._arm("header", self.limits.header_s)
         if self._refused:
             self._refuse(self._refused)
 
     def _hear_behind(self, size_bytes: int) -> None:
-        """Goes on reading behind a request that waits for its turn, so that a leave is heard.
+        """Keep reading behind a waiting pipelined request, to detect a disconnect.
 
-        uvicorn reads no more there. Of a peer that sends ever more, it is found out by writing.
+        uvicorn stops reading there. If the peer sends too much, a probe detects the disconnect.
         """
         self._ahead_bytes += size_bytes
         if self._ahead_bytes <= _MAX_PIPELINED_BYTES:
@@ -369,11 +369,11 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         if self._fields > _MAX_FIELDS or self._field_bytes > _MAX_HEADER_BYTES:
             self._refused = 431
             return
-        if self._in_header:  # What follows a body is a trailer, and no field of the header.
+        if self._in_header:  # Fields after a body are trailers.
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The header's deadline ends. A proxy's target, or none, is none of ours."""
+        """End the header timeout. Rejects targets for proxies, and invalid targets."""
         self._disarm("header")
         if not self.url.startswith(b"/") and self.url != b"*":
             self._refused = 400
@@ -388,15 +388,15 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         made = self.cycle
         if made is None or made is before:
             return
-        # An answer that comes before the body has is the last: what comes then would be taken for
-        # a request, or dropped with one.
+        # A response sent before the whole body has arrived ends the connection: the remaining body
+        # could be parsed as a request, or dropped together with one.
         self._keeps_alive, made.keep_alive = made.keep_alive, False
         if made.scope["http_version"] == "1.0":
-            # It has not been asked to send: what it runs begins in a turn of its own.
+            # The application has not started yet: its task runs in a later loop iteration.
             made.send = UnchunkedSender(made)  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
-        """Hands it on, where somebody reads it."""
+        """Forward body data unless the request was rejected."""
         self._framing_bytes -= len(body) * (1 + _FRAMING_TIMES)
         if not self._refused:
             super().on_body(body)
@@ -415,12 +415,12 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
             super().on_message_complete()
 
     def shutdown(self) -> None:
-        """The server stops: this answer is the last."""
+        """Make the current response the last one, because the server shuts down."""
         self._keeps_alive = False
         super().shutdown()
 
     def pause_writing(self) -> None:
-        """The peer does not read, or slowly: it has so long to take some."""
+        """Start the write timeout, because the peer reads slowly or not at all."""
         self._arm_write()
         super().pause_writing()
 
@@ -429,7 +429,7 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """What is no HTTP is refused in the interface's form."""
+        """Send the error for invalid HTTP as JSON."""
         self._refuse(400)
 
     def _refuse(self, status: int) -> None:
@@ -437,30 +437,30 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
             return
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and not cycle.more_body:
-            # All of it has come, so it is answered, and those before it. What follows is not.
+            # The last request is complete: answer it and those before it. Drop what follows.
             cycle.keep_alive = False
             self._ignored_bytes = 0
             return
         if self.pipeline:
-            self._plain.abort()  # Whose answer it would be, nobody could tell.
+            self._plain.abort()  # The client could not assign an error to one of its requests.
             return
         if cycle is not None and not cycle.response_complete:
             if cycle.response_started:
                 self.close_soon()
                 return
-            # The parser gave up behind the header: what has begun there is over.
+            # The parser failed after the header: the running application must end.
             cycle.disconnected = True
             cycle.message_event.set()
         self._plain.write(early_refusal(status))
         if status == 408:
-            self.close_soon()  # All that came was read: nothing resets the answer.
+            self.close_soon()  # All input was read, so no reset discards the response.
             return
-        self._in_body = True  # Whatever else it sends.
+        self._in_body = True  # Treat all further input as body.
         self.linger()
 
 
 def protocol_with(limits: Limits) -> type[BoundedProtocol]:
-    """A class of connections with these limits, as uvicorn wants it."""
+    """Create a protocol class with these limits, as uvicorn requires."""
     members = {
         "limits": limits,
         "limiter": ConnectionLimiter(of_one=limits.connections_per_address),
@@ -469,12 +469,12 @@ def protocol_with(limits: Limits) -> type[BoundedProtocol]:
 
 
 _OF_EVENTS = b"content-type: text/event-stream"
-#: Longer ones are not copied.
+#: Larger pieces are written separately to avoid a copy.
 _JOINED_BYTES = 64 << 10
 
 
 class CoalescingTransport:
-    """A transport whose `close` waits for the peer, where the peer is still sending."""
+    """A transport whose `close` waits for a peer that is still sending."""
 
     def __init__(self, transport: asyncio.Transport, protocol: BoundedProtocol) -> None:
         self._transport = transport
@@ -485,10 +485,10 @@ class CoalescingTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Writes; a header waits for the body that mostly follows it, to be sent in one piece."""
+        """Write data; delays a header to send it in one piece with the body that mostly follows."""
         head, self._head = self._head, b""
         if self._transport.is_closing():
-            return  # Where the connection is lost, asyncio would warn each time.
+            return  # asyncio would log a warning for each write to a lost connection.
         if head:
             if len(data) <= _JOINED_BYTES:
                 self._transport.write(head + data)
@@ -502,17 +502,17 @@ class CoalescingTransport:
             self._transport.write(data)
 
     def flush(self) -> None:
-        """Writes a header that nothing has followed."""
+        """Write a delayed header without a body."""
         if self._head:
             self._transport.write(self._head)
             self._head = b""
 
     def is_closing(self) -> bool:
-        """Whether nothing more can be said."""
+        """Whether nothing more can be sent."""
         return self._protocol.is_lingering or self._transport.is_closing()
 
     def close(self) -> None:
-        """Closes when what was written can have been read."""
+        """Close after the written data could be read."""
         self.flush()
         if self._protocol.is_receiving and not self._transport.is_closing():
             self._protocol.linger()
@@ -521,7 +521,7 @@ class CoalescingTransport:
 
 
 class UnchunkedSender:
-    """Sends without chunks, which HTTP/1.0 does not know: the end is that of the connection."""
+    """Sends without chunks, which HTTP/1.0 does not support: the connection's end ends the body."""
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self._cycle = cycle

@@ -1,4 +1,4 @@
-"""Answers in raw ASGI: JSON, errors, and what every one of them says."""
+"""Responses in raw ASGI: JSON, errors and common header fields."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 VERSION_FIELD = (b"polymux-version", __version__.encode())
 JSON_TYPE = (b"content-type", b"application/json")
-#: Statuses that have no body, and no length of one (RFC 9110, 8.6).
+#: Statuses without a body and without Content-Length (RFC 9110, 8.6).
 _BODILESS = (204, 304)
 CLOSE = (b"connection", b"close")
 _AUTHENTICATE = (b"www-authenticate", b'Bearer realm="polymux"')
 
 
 def to_json(value: Any) -> bytes:
-    """As JSON. Lone surrogates, which came through somebody's JSON, are escaped as they came."""
+    """Encode JSON. Escapes lone surrogates, which untrusted JSON may contain."""
     try:
         return core.write_json(value)
     except InvalidRequestError:
-        pass  # It writes what can be sent to others; this is what others have sent.
+        pass  # It rejects lone surrogates.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return text.encode()
@@ -58,7 +58,7 @@ async def send_json(
 
 
 def metrics_fields(metrics: Mapping[str, float]) -> Fields:
-    """The field by which an answer that has no place for them tells its metrics (RFC 9651, 3.2).
+    """Return the header field with the metrics of a response without ``metrics`` (RFC 9651, 3.2).
 
     Example:
         >>> from polymux.server.http.responses import metrics_fields
@@ -72,7 +72,7 @@ def metrics_fields(metrics: Mapping[str, float]) -> Fields:
 
 
 def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
-    """What the interface's error is in JSON: a text, and what else is known."""
+    """Return the JSON body of an error in the polymux API."""
     body: dict[str, Any] = {"error": told["message"], "code": told["code"]}
     if told.get("param"):
         body["param"] = told["param"]
@@ -82,13 +82,13 @@ def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
 
 
 def told_fields(told: Mapping[str, Any], fields: Fields = ()) -> list[tuple[bytes, bytes]]:
-    """What the header of an error has to say, behind the fields that are given."""
+    """Return the header fields of an error, after the given ones."""
     own: list[tuple[bytes, bytes]] = [*fields]
     if told["status"] == 401:
         own.append(_AUTHENTICATE)
     if told.get("retry_after"):
         own.append((b"retry-after", str(told["retry_after"]).encode()))
-    if told.get("content_range"):  # How long the file is (RFC 9110, 15.5.17).
+    if told.get("content_range"):  # The file's size (RFC 9110, 15.5.17).
         own.append((b"content-range", str(told["content_range"]).encode()))
     return own
 
@@ -101,6 +101,6 @@ async def send_told(
     *,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Sends an error that `errors.described` has told of."""
+    """Send the result of `errors.described` as an error response."""
     body = error_body(told, request_id) | dict(more or {})
     await send_json(send, told["status"], body, told_fields(told, fields), request_id=request_id)

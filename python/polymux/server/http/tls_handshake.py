@@ -1,4 +1,4 @@
-"""TLS: a connection counts from when it is taken up, and not from when keys are agreed."""
+"""TLS handshakes that count as connections from their start."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ if TYPE_CHECKING:
 
     from polymux.server.http.protocol import BoundedProtocol
 
-#: That a connection of TLS may take to say goodbye.
+#: Maximum time of a TLS shutdown.
 _GOODBYE_S = 5.0
 
 
 class Handshake(asyncio.Protocol):
-    """A connection until its peer and the server have agreed on keys; then its own protocol's.
+    """The protocol of a connection during its TLS handshake; afterwards its real protocol runs.
 
-    asyncio tells a protocol of TLS of its connection behind the handshake only. Whoever begins none
-    would be counted by nobody meanwhile, and a stranger could take all of the process's
-    descriptors.
+    asyncio calls a TLS protocol only after the handshake. Without this class, unfinished handshakes
+    would not be counted, and an untrusted client could use all descriptors of the process.
     """
 
     def __init__(
@@ -35,13 +34,15 @@ class Handshake(asyncio.Protocol):
         self._handed_over = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Counts it in, and begins; one too many is closed, as nothing can be said to it."""
+        """Count the connection and start the handshake; closes excess connections without a
+        reply.
+        """
         peer = transport.get_extra_info("peername")
         self._address, welcome = self._protocol.limiter.acquire(peer[0] if peer else None)
         if not welcome:
             transport.abort()
             return
-        # What comes is the handshake's.
+        # Data now belongs to the handshake.
         transport.pause_reading()
         loop = asyncio.get_running_loop()
         self._agreeing = loop.create_task(self._agree(transport), name="polymux handshake")
@@ -56,7 +57,7 @@ class Handshake(asyncio.Protocol):
                 ssl_handshake_timeout=self._max_s,
                 ssl_shutdown_timeout=_GOODBYE_S,
             )
-        except (OSError, ValueError):  # The peer's doing, of which a log would be full.
+        except (OSError, ValueError):  # Caused by the peer; logging it could fill the log.
             agreed = None
         if agreed is None or self._address is None:
             self._leave()
@@ -76,11 +77,11 @@ class Handshake(asyncio.Protocol):
             self._address = None
 
     def data_received(self, data: bytes) -> None:
-        """Keeps what came with the last of the handshake."""
+        """Store data that arrived with the end of the handshake."""
         self._came.append(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Counts it out, where that is not its own protocol's to do."""
+        """Release the connection, unless its real protocol does."""
         if self._handed_over:
             self._protocol.connection_lost(exc)
         else:

@@ -1,4 +1,4 @@
-"""Log lines, as text or as JSON, on a descriptor whose reader may stop reading."""
+"""Log lines as text or JSON, written without blocking if the reader stops reading."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from polymux._util.redaction import redact
 from polymux._util.text import printable
 
 ACCESS_LOGGER = "polymux.access"
-#: What its records tell of a request, in this order; `key` is an id, or ``-`` without one.
+#: Values of an access record in order; `key` is the key's id, or ``-`` without a key.
 ACCESS = ("method", "path", "status", "duration_ms", "key", "request_id")
-#: What may wait for a reader; lines beyond it are left out, and counted.
+#: Maximum size of waiting lines; further lines are dropped and counted.
 _MAX_WAITING_BYTES = 4 << 20
-#: Of a pipe that says that it can be written, so much is taken at once (pipe(7), PIPE_BUF).
+#: A pipe reported as writable accepts at least this many bytes (pipe(7), PIPE_BUF).
 _TAKEN_AT_ONCE_BYTES = 4096
 _LAST_WORDS_S = 0.3
 
 
 class NonBlockingHandler(logging.Handler):
-    """Writes lines at once where they are taken at once; else a thread does when they are.
+    """Writes lines directly if that does not block, else on a thread.
 
-    A disk that is full, or a pipe that nobody reads any more, costs lines, and nothing else.
+    A full disk or an unread pipe loses log lines, but has no other effect.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -48,11 +48,11 @@ class NonBlockingHandler(logging.Handler):
         self._writer: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes it, or has it wait. Called with the handler's lock, as `logging` does."""
+        """Write or queue a record. Called with the handler's lock, as `logging` does."""
         try:
             data = (self.format(record) + "\n").encode("utf-8", "backslashreplace")
         except Exception:
-            self._left_out += 1  # What cannot be told must not end what tells it.
+            self._left_out += 1  # An error in logging must not end its caller.
             return
         if self._waiting_bytes + len(data) > _MAX_WAITING_BYTES:
             self._left_out += 1
@@ -64,7 +64,7 @@ class NonBlockingHandler(logging.Handler):
             self._write_later()
 
     def _write_what_is_taken(self) -> None:
-        """As much as can be written without waiting."""
+        """Write as much as possible without blocking."""
         while self._waiting and self._can_be_written(0):
             data = self._waiting[0]
             try:
@@ -72,14 +72,14 @@ class NonBlockingHandler(logging.Handler):
             except OSError as error:
                 if error.errno == errno.EAGAIN:
                     return
-                written = len(data)  # Nobody will ever read it.
+                written = len(data)  # Drop the line: the descriptor has failed for good.
             self._waiting_bytes -= written
             if written < len(data):
                 self._waiting[0] = data[written:]
             else:
                 self._waiting.popleft()
         if not self._waiting and self._left_out:
-            words = f"{self._left_out} lines were left out: the log was not read\n".encode()
+            words = f"{self._left_out} lines dropped: the log was not read\n".encode()
             self._left_out = 0
             self._waiting.append(words)
             self._waiting_bytes += len(words)
@@ -89,13 +89,13 @@ class NonBlockingHandler(logging.Handler):
             return True
         poll = select.poll()
         poll.register(self._descriptor, select.POLLOUT)
-        # What has failed for good "can be written" as well: the write tells.
+        # A failed descriptor also counts as writable: the write then reports the error.
         return bool(poll.poll(None if max_s is None else max_s * 1000))
 
     def _write_later(self) -> None:
         self._filled.set()
         if self._writer is None:
-            with suppress(RuntimeError):  # There is no thread to be had: the next line tries again.
+            with suppress(RuntimeError):  # Cannot start a thread now: the next line tries again.
                 writer = threading.Thread(target=self._write, name="polymux log", daemon=True)
                 writer.start()
                 self._writer = writer
@@ -116,7 +116,7 @@ class NonBlockingHandler(logging.Handler):
             self.release()
 
     def flush(self) -> None:
-        """Waits a little for the reader; called at the end of the process."""
+        """Wait shortly for the reader; called at the end of the process."""
         until = time.monotonic() + _LAST_WORDS_S
         while self._waiting and time.monotonic() < until:
             if self._can_be_written(max(0.0, until - time.monotonic())):
@@ -124,14 +124,14 @@ class NonBlockingHandler(logging.Handler):
 
 
 class PlainFormatter(logging.Formatter):
-    """Keeps a record on its lines: control characters in it are escaped, keys are hidden."""
+    """Formats records as text: escapes control characters and redacts secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = redact(super().format(record))
         return "\n".join(printable(line) for line in text.split("\n"))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
-        """The record's time; the text of a second is made once."""
+        """Format the record's time; caches the text of the current second."""
         second = int(record.created)
         if second != self._second:
             self._second = second
@@ -143,18 +143,17 @@ class PlainFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as a JSON object on one line; keys are hidden.
+    """Formats a record as a JSON object on one line; redacts secrets.
 
-    ``time`` (RFC 3339, in UTC), ``level``, ``logger`` and ``message``; ``request_id`` where the
-    record is of a request, and of one that was answered `ACCESS` too; ``exception`` where there is
-    one.
+    Members: ``time`` (RFC 3339, in UTC), ``level``, ``logger``, ``message``; ``request_id`` for
+    records of a request; the members of `ACCESS` for access records; ``exception`` for exceptions.
 
     Example:
-        >>> record = logging.LogRecord("polymux.server", 30, "", 0, "%s left", ("nobody",), None)
+        >>> record = logging.LogRecord("polymux.server", 30, "", 0, "%s failed", ("job 1",), None)
         >>> record.created = 0.5
         >>> JsonFormatter().format(record)  # doctest: +NORMALIZE_WHITESPACE
         '{"time": "1970-01-01T00:00:00.500Z", "level": "warning", "logger": "polymux.server",
-          "message": "nobody left"}'
+          "message": "job 1 failed"}'
     """
 
     def format(self, record: logging.LogRecord) -> str:

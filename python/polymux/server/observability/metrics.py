@@ -1,4 +1,4 @@
-"""Counters for Prometheus: requests, times, bytes, places, engines, and who has used what."""
+"""Prometheus metrics: requests, durations, sizes, queues, engines and usage per API key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BOUNDS = (
 
 
 class Metrics:
-    """The counters of one server; none is shared with another in the same process."""
+    """The metrics of one server; servers in the same process do not share them."""
 
     def __init__(self) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -46,30 +46,30 @@ class Metrics:
         def gauge(name: str, words: str, *labels: str) -> Gauge:
             return Gauge(f"polymux_{name}", words, labels, registry=self.registry)
 
-        self.requests = counter("requests", "Requests that were answered", "operation", "status")
+        self.requests = counter("requests", "Answered requests", "operation", "status")
         self.seconds = Histogram(
             "polymux_request_seconds",
-            "From the header to the last byte",
+            "Seconds from the request header to the last byte of the response",
             ["operation"],
             buckets=_BOUNDS,
             registry=self.registry,
         )
-        self.usage = counter("key_requests", "Requests of a key, by its id", "key", "operation")
-        words = "Time that the work of a key was with a backend, done or not"
+        self.usage = counter("key_requests", "Requests by API key id", "key", "operation")
+        words = "Seconds that work of an API key spent at a backend, successful or not"
         self.work_seconds = counter("key_work_seconds", words, "key", "operation")
-        words = "Tokens of a key's chats, as backends tell them"
+        words = "Tokens in chats of an API key, as reported by backends"
         self.tokens = counter("key_tokens", words, "key", "operation", "kind")
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._used: dict[tuple[str, str], Counter] = {}
-        self.running = gauge("running", "At work", "backend")
-        self.waiting = gauge("waiting", "In the queue", "backend")
-        self.engine = gauge("engine_ready", "Loaded and well", "backend")
-        self.stored = gauge("stored_bytes", "Files of the store")
-        self.jobs = gauge("jobs_running", "Predictions that run or wait")
+        self.running = gauge("running", "Running requests", "backend")
+        self.waiting = gauge("waiting", "Requests in the queue", "backend")
+        self.engine = gauge("engine_ready", "1 if the engine is loaded and healthy", "backend")
+        self.stored = gauge("stored_bytes", "Size of all files in the store")
+        self.jobs = gauge("jobs_running", "Running and waiting jobs")
 
     def note(self, operation: str, status: int, seconds: float, key: str | None) -> None:
-        """Counts a request that was answered."""
-        # Kept, as looking a child up costs more than counting with it.
+        """Count an answered request."""
+        # Cached, because looking up a child costs more than counting.
         answered = self._answered.get((operation, status))
         if answered is None:
             answered = self.requests.labels(operation, str(status)), self.seconds.labels(operation)
@@ -83,7 +83,7 @@ class Metrics:
             used.inc()
 
     def spent(self, work: OperationRequest, seconds: float, counts: Mapping[str, float]) -> None:
-        """Counts what work has taken; `Service` calls it."""
+        """Count the time and tokens of finished work; called by `Service`."""
         key = work.caller.id
         self.work_seconds.labels(key, work.operation).inc(seconds)
         for name, kind in _TOKENS.items():
@@ -91,7 +91,7 @@ class Metrics:
                 self.tokens.labels(key, work.operation, kind).inc(counts[name])
 
     def text(self, service: Service | None) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """Return all metrics in the Prometheus text format."""
         from prometheus_client import generate_latest
 
         if service is not None:

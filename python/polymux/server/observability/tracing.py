@@ -1,8 +1,8 @@
-"""OpenTelemetry, where it is installed: a span for each request, as part of its caller's trace.
+"""OpenTelemetry: a span for each request, as part of the client's trace.
 
-Names and attributes are those of its conventions for HTTP servers:
-https://opentelemetry.io/docs/specs/semconv/http/http-spans/. FastAPI and Starlette make such spans,
-too, but with whole addresses in them: here these hold ids, and links that are keys.
+Names and attributes follow its conventions for HTTP servers:
+https://opentelemetry.io/docs/specs/semconv/http/http-spans/. The spans of FastAPI and Starlette
+contain whole URLs, which here include ids and signed links.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _FAILED = 500
 
 
 class Tracing:
-    """Makes a span of each request.
+    """Creates a span for each request.
 
     Args:
-        routes: Which addresses there are: a span has the pattern of its address, and never an id or
-            a link, which only its caller should know.
+        routes: All routes: a span contains the pattern of its path, and never an id or a signed
+            link, which only the client may know.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
@@ -36,7 +36,7 @@ class Tracing:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anybody would see a span: the API alone, without an SDK, keeps none."""
+        """Whether spans are recorded: the API without an SDK records none."""
         return not isinstance(self._trace.get_tracer_provider(), self._trace.ProxyTracerProvider)
 
     async def __call__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,7 +78,7 @@ class Tracing:
 
 
 def tracing(routes: Sequence[Route]) -> Tracing | None:
-    """What makes spans; None where OpenTelemetry is not installed."""
+    """Create the tracing; None if OpenTelemetry is not installed."""
     try:
         return Tracing(routes)
     except ImportError:

@@ -1,6 +1,6 @@
-"""What whoever runs a server wants to see at a glance: engines, models, memory, keys, upstreams.
+"""The administration API: status of engines, models, memory, API keys and upstreams.
 
-And to do: an engine gives its memory back. What is done with keys is in `api_keys`.
+Also unloads engines. `api_keys` manages API keys.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIRST_FAILURE = 400
 
 
 class AdministrationEndpoint(Endpoint):
-    """For keys of all scopes, and of this one."""
+    """Base of endpoints that require all scopes or the scope ``administration``."""
 
     name = "administration"
 
@@ -46,7 +46,7 @@ class Administration(AdministrationEndpoint):
     """``GET /api/v1/administration``."""
 
     async def handle(self, asked: RequestContext) -> Any:
-        """Everything, as it is now; no key, no hash of one, and no path."""
+        """Return the current status; contains no API keys, hashes of keys or paths."""
         service = self.state.service
         return {
             "version": __version__,
@@ -76,24 +76,22 @@ class EngineUnload(AdministrationEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> Any:
-        """Ends an engine's process, which frees its models' memory; its next work loads again."""
+        """End an engine's process to free its memory; the next request loads its models again."""
         name = asked.scope["path_params"]["name"]
         backend = self.state.service.backends.get(name)
         if backend is None or name in self.state.settings.upstreams:
-            raise status_error(
-                errors.NotFoundError, f"there is no engine of the name {shown(name)}"
-            )
+            raise status_error(errors.NotFoundError, f"unknown engine: {shown(name)}")
         if self.state.service.places[name].running or not await backend.unload():
             raise status_error(
                 errors.ConflictError,
-                f"the engine {name} is at work: ask again when it has ended, or cancel its jobs",
+                f"engine {name} is busy. Try again later, or cancel its jobs",
                 code="engine_at_work",
             )
         return _backend(self.state, backend)
 
 
 def _backends(state: ServerState, *, upstream: bool) -> list[dict[str, Any]]:
-    """The engines, or the upstreams, in the order in which they are asked."""
+    """Describe the engines, or the upstreams, in the order of use."""
     return [
         _backend(state, backend)
         for name, backend in state.service.backends.items()
@@ -122,12 +120,12 @@ def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
 
 
 def told_keys(state: ServerState, keys: Sequence[Key], own: str) -> list[dict[str, Any]]:
-    """What is told of keys: never themselves, nor their hashes.
+    """Describe API keys, without the keys or their hashes.
 
     Args:
-        state: The server, which counts their requests.
-        keys: The keys.
-        own: The id of the key that asks.
+        state: The server's state, which counts requests.
+        keys: The API keys.
+        own: Id of the client's API key.
     """
     used: dict[str, int] = defaultdict(int)
     for name, labels, value in _samples(state.metrics):
@@ -153,7 +151,7 @@ def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
 
 
 def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
-    """What was asked for since the start: how often, how often in vain, how long it took.
+    """Return requests, failures and mean duration per operation since the start.
 
     Example:
         >>> from polymux.server.routes.admin import requests_of
@@ -192,7 +190,7 @@ def _samples(metrics: Metrics) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def _models() -> list[dict[str, Any]]:
-    """What is installed; reads the folder of models."""
+    """List the installed models; reads the folder of models."""
     return [
         {
             "name": one.name,
@@ -206,7 +204,7 @@ def _models() -> list[dict[str, Any]]:
 
 
 def _memory() -> dict[str, int | None]:
-    """What the machine has left, and what the server and the engines' processes hold."""
+    """Return the free memory of the machine, and that of the server and of engine processes."""
     own = os.getpid()
     found = [own]
     for pid in found:

@@ -1,7 +1,6 @@
-"""Keys of a server over HTTP: made, changed, rotated and taken away, for keys that may do that.
+"""Management of API keys over HTTP: create, update, rotate and remove.
 
-The file of keys is the one that ``polymux keys`` changes, under the same lock; what either does
-counts from the next request on.
+Uses the same file and lock as ``polymux keys``. Changes apply from the next request on.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ KEYS = f"{PATH}/keys"
 MAX_NAME_CHARACTERS = 100
 _MAX_BODY_BYTES = 64 << 10
 _DAY_S = 86400.0
-#: What was just made stays in no cache (RFC 9111, `no-store`).
+#: Responses with a new key must not be cached (RFC 9111, `no-store`).
 _NOT_STORED: Fields = ((b"cache-control", b"no-store"),)
 _log = logging.getLogger("polymux.server")
 
 
 class Bounds(NamedTuple):
-    """The least that a number may be, and whether it has no fraction."""
+    """Minimum of a number, and whether it must be an integer."""
 
     lowest: float
     is_whole: bool = False
 
 
-#: Each up to `LARGEST_QUOTA`; none of them is a limit that a request could never keep.
+#: Limits of quotas; the maximum is `LARGEST_QUOTA`. The minimum never blocks all requests.
 QUOTAS: Mapping[str, Bounds] = {
     "requests_per_minute": Bounds(0.01),
     "concurrent": Bounds(1, is_whole=True),
@@ -53,10 +52,10 @@ QUOTAS: Mapping[str, Bounds] = {
 
 
 def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """What a request says of a key, as attributes of `Key`.
+    """Convert the body of a request to attributes of `Key`.
 
     Args:
-        plain: Its members: ``name``, ``scopes``, and those of `QUOTAS`; None lifts a limit.
+        plain: Members ``name``, ``scopes``, and those of `QUOTAS`; None removes a limit.
         now: Seconds since 1970; ``expires_in_days`` counts from here.
 
     Example:
@@ -78,7 +77,7 @@ def key_values(plain: Mapping[str, Any], now: float) -> dict[str, Any]:
             found[name] = _number(name, value)
         else:
             known = ", ".join(("name", "scopes", *QUOTAS))
-            raise bad_request(f"{shown(name)} is not known: there is {known}")
+            raise bad_request(f"{shown(name)}: unknown field (known: {known})")
     return found
 
 
@@ -87,9 +86,9 @@ def _name(value: Any) -> str:
         not isinstance(value, str)
         or not 0 < len(value.strip()) <= len(value) <= MAX_NAME_CHARACTERS
     ):
-        raise bad_request(f"name: must be a text of 1 to {MAX_NAME_CHARACTERS} characters", "name")
+        raise bad_request(f"name: must have 1 to {MAX_NAME_CHARACTERS} characters", "name")
     if not value.isprintable():
-        raise bad_request("name: must be a text of characters that can be printed", "name")
+        raise bad_request("name: must contain only printable characters", "name")
     return value
 
 
@@ -98,11 +97,11 @@ def _scopes(value: Any) -> tuple[str, ...] | None:
         return None
     known = known_scopes()
     if not isinstance(value, list) or not value:
-        raise bad_request("scopes: must be a list of at least one, or null for all", "scopes")
+        raise bad_request("scopes: must be a non-empty array, or null for all scopes", "scopes")
     for one in value:
         if not isinstance(one, str) or one not in known:
-            what = shown(one) if isinstance(one, str) else "what is no text"
-            raise bad_request(f"scopes: {what} is none: there is {', '.join(known)}", "scopes")
+            what = shown(one) if isinstance(one, str) else "of a wrong type"
+            raise bad_request(f"scopes: unknown scope {what} (known: {', '.join(known)})", "scopes")
     return tuple(dict.fromkeys(value))
 
 
@@ -111,7 +110,7 @@ def _number(name: str, value: Any) -> float | None:
         return None
     bounds = QUOTAS[name]
     kind = "an integer" if bounds.is_whole else "a number"
-    words = f"{name}: must be {kind} from {bounds.lowest:g} to {LARGEST_QUOTA}, or null for none"
+    words = f"{name}: must be {kind} from {bounds.lowest:g} to {LARGEST_QUOTA}, or null"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise bad_request(words, name)
     if not bounds.lowest <= value <= LARGEST_QUOTA or (bounds.is_whole and value != int(value)):
@@ -126,8 +125,9 @@ class _KeyEndpoint(AdministrationEndpoint):
     async def _with_file(
         self, change: Callable[[KeyFile], _Given], id_: str | None = None
     ) -> _Given:
-        """Has the file of keys changed, on a thread: it waits for others, and for the disk."""
-        file = KeyFile(self.state.keys.path)  # Of its own: the gate's is the event loop's.
+        """Change the file of keys on a thread, because it waits for the lock and the disk."""
+        # A separate object, because the gate's belongs to the event loop.
+        file = KeyFile(self.state.keys.path)
 
         def work() -> _Given | None:
             keys = file.keys()
@@ -141,34 +141,32 @@ class _KeyEndpoint(AdministrationEndpoint):
             _log.error("%s", error)
             raise status_error(
                 errors.OverloadedError,
-                "keys cannot be changed now; the server's log tells more",
+                "API keys cannot be changed now. See the server's log",
                 retry_after_s=10,
             ) from None
         if given is None:
-            raise status_error(
-                errors.NotFoundError, f"there is no key of the id {shown(id_ or '')}"
-            )
+            raise status_error(errors.NotFoundError, f"id: unknown API key {shown(id_ or '')}")
         return given
 
     def _other(self, asked: RequestContext) -> str:
-        """The id that the address names, of another key than the one that asks.
+        """Return the id in the path, unless it is the client's own API key.
 
         Raises:
-            ConflictError: It is the one that asks: who has no other would be locked out.
+            ConflictError: It is the client's own key; the last administrator could lock itself out.
         """
         id_: str = asked.scope["path_params"]["id"]
         if id_ == asked.access.caller.id:
             raise status_error(
                 errors.ConflictError,
-                "a key can neither change nor remove itself: ask under another one, or use "
+                "an API key cannot update or remove itself. Use another key, or the command "
                 "`polymux keys`",
                 code="own_key",
             )
         return id_
 
     def _note_change(self, done: str, key: Key, asked: RequestContext) -> None:
-        """Says in the log what was done, and by whom: ids alone, as names are anybody's text."""
-        _log.info("the key %s was %s by the key %s", key.id, done, asked.access.caller.id)
+        """Log a change with ids only, because names may contain any text."""
+        _log.info("API key %s was %s by API key %s", key.id, done, asked.access.caller.id)
 
     async def _send(
         self, asked: RequestContext, status: int, key: Key, text: str | None = None
@@ -190,9 +188,9 @@ class KeyList(_KeyEndpoint):
             return {"results": told_keys(self.state, keys, asked.access.caller.id)}
         values = await self._values(asked)
         if "name" not in values:
-            raise bad_request("name: must be given", "name")
+            raise bad_request("name: missing", "name")
         text, key = await self._with_file(lambda file: file.add(**values))
-        self._note_change("made", key, asked)
+        self._note_change("created", key, asked)
         await self._send(asked, 201, key, text)
         return None
 
@@ -203,7 +201,7 @@ class KeyItem(_KeyEndpoint):
     methods = ("PATCH", "DELETE")
 
     async def handle(self, asked: RequestContext) -> None:
-        """Changes what is given and leaves the rest; or takes the key away."""
+        """Change the given fields, or remove the key."""
         id_ = self._other(asked)
         if asked.scope["method"] == "DELETE":
             key = await self._with_file(lambda file: file.remove(id_), id_)
@@ -212,9 +210,9 @@ class KeyItem(_KeyEndpoint):
             return
         values = await self._values(asked)
         if not values:
-            raise bad_request("there is nothing to change: give a name, scopes or a quota")
+            raise bad_request("nothing to change. Send a name, scopes or a quota")
         key = await self._with_file(lambda file: file.change(id_, **values), id_)
-        self._note_change("changed", key, asked)
+        self._note_change("updated", key, asked)
         await self._send(asked, 200, key)
 
 
@@ -224,7 +222,7 @@ class KeyRotation(_KeyEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> None:
-        """Puts a new key in the place of one, its own too; the old one opens nothing any more."""
+        """Replace a key, also the client's own; the old one is revoked."""
         id_ = asked.scope["path_params"]["id"]
         text, key = await self._with_file(lambda file: file.rotate(id_), id_)
         self._note_change("rotated", key, asked)

@@ -1,4 +1,4 @@
-"""What all endpoints share: the gate before them, one way to fail, one line in the log."""
+"""Base of all endpoints: authentication, error responses and the access log."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.server")
 _access = logging.getLogger(ACCESS_LOGGER)
-#: What a page may send beside what browsers send by themselves; some are of OpenAI's package, and
-#: the last of the Model Context Protocol.
+#: Allowed CORS request fields. Those with x-stainless are from OpenAI's package, the last ones from
+#: the Model Context Protocol.
 _ALLOWED_FIELDS = (
     b"authorization, content-type, prefer, cancel-after, idempotency-key, x-request-id, "
     b"x-stainless-arch, x-stainless-lang, x-stainless-os, x-stainless-package-version, "
@@ -34,17 +34,17 @@ _ALLOWED_FIELDS = (
     b"x-stainless-timeout, "
     b"mcp-protocol-version, mcp-session-id, mcp-method, mcp-name"
 )
-#: What it may read of an answer's.
+#: Response fields that web pages may read (CORS).
 _READ_FIELDS = (
     b"x-request-id, polymux-version, polymux-metrics, polymux-warnings, retry-after, mcp-session-id"
 )
 _VARY = (b"vary", b"origin")
-#: What the part of an address is called that may come encoded, with slashes in it.
+#: Name of the path parameter that may contain encoded slashes.
 _MODEL = "model"
 
 
 class RequestContext(NamedTuple):
-    """A request of somebody who may come in; the last three are ASGI's."""
+    """An authenticated request; the last three members are ASGI's."""
 
     access: Access
     scope: Scope
@@ -59,16 +59,16 @@ class RequestContext(NamedTuple):
 
 
 class Endpoint:
-    """An address of the server, as an ASGI application.
+    """An endpoint of the server, as an ASGI application.
 
     Attributes:
-        name: In logs, counters, and the scopes of keys.
-        methods: Those that it takes.
-        public: Whether it needs no key.
-        loopback_public: Whether it needs none from this machine, where nobody else can ask.
-        every_key: Whether any key will do, whatever its scopes.
-        begins_work: Whether a ``POST`` of it begins work, for which a key must have a place beside
-            its jobs that go on without a request. To look at those needs none.
+        name: In logs, metrics, and the scopes of API keys.
+        methods: Allowed HTTP methods.
+        public: Requires no API key.
+        loopback_public: Requires no API key from this machine, if no proxy can reach it.
+        every_key: Accepts any API key, whatever its scopes.
+        begins_work: A ``POST`` starts work, which counts against the key's limit of concurrent
+            requests together with its jobs without a request. Reading jobs does not count.
     """
 
     name: str
@@ -82,8 +82,11 @@ class Endpoint:
         self.state = state
 
     async def handle(self, asked: RequestContext) -> Any:
-        """Answers somebody who may come in: by what it returns, as JSON, or, where that is None,
-        by what it has sent."""
+        """Respond to an authenticated request.
+
+        Returns:
+            The value to send as JSON, or None if the response was already sent.
+        """
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,7 +108,7 @@ class Endpoint:
             if watched.status or not self.state.stopping.is_set():
                 watched.status = watched.status or 499
                 raise
-            # The grace is over: told in the interface's form, not by the framework's traceback.
+            # The shutdown timeout is over: send an API error instead of the framework's traceback.
             await self._fail(draining(), watched, request_id)
         except Exception as error:
             await self._fail(error, watched, request_id)
@@ -121,7 +124,7 @@ class Endpoint:
         if scope["method"] not in self.methods:
             raise status_error(
                 errors.APIStatusError,
-                "this address does not take that method",
+                f"method not allowed (allowed: {', '.join(self.methods)})",
                 code="wrong_method",
                 status=405,
             )
@@ -131,7 +134,7 @@ class Endpoint:
         return gate.admit(headers, None if self.every_key else self.name, request_id, now)
 
     def _jobs_of(self, access: Access, scope: Scope) -> int:
-        """How many jobs of a key have a place of it beside its requests."""
+        """Return how many jobs without a request count against the key's limit."""
         key = access.key
         if key is None or key.concurrent is None:
             return 0
@@ -140,31 +143,31 @@ class Endpoint:
         jobs = self.state.service.jobs.unattended(key.id)
         again = access.headers.get(b"idempotency-key", b"").decode("latin-1")
         if again and any(self.is_found(one, again) for one in jobs):
-            return 0  # It asks once more for one that it has, and begins none.
+            return 0  # A retry of a running job starts no new one.
         return len(jobs)
 
     def is_found(self, job: Job, idempotency_key: str) -> bool:
-        """Whether a ``POST`` under that key begins nothing beside a job that goes on.
+        """Check whether a ``POST`` with this key returns a running job instead of starting one.
 
-        Of an address at which each begins a job, of any operation: it finds the one that came under
-        the key, or is refused. Others say more.
+        The default suits endpoints where every request starts a job of any operation: a known key
+        returns the job or an error. Subclasses may override it.
         """
         return job.idempotency is not None and job.idempotency[0] == idempotency_key
 
     async def read_object(self, asked: RequestContext, max_bytes: int) -> dict[str, Any]:
-        """The JSON object of a body.
+        """Read the JSON object of a body.
 
         Raises:
-            APIStatusError: It is none, too long, or came too slowly.
+            APIStatusError: The body is not a JSON object, too large, or too slow.
         """
         if check_body(asked.access, self.name, max_bytes, max_bytes) != "json":
-            raise errors.UnsupportedEncodingError("this address takes json, not multipart")
+            raise errors.UnsupportedEncodingError("this endpoint accepts json, not multipart")
         return await whole_object(asked.receive, max_bytes, self.state.settings.limits, self.name)
 
     async def tell(
         self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        """Sends what `errors.described` gave, in the form of this address's answers."""
+        """Send the result of `errors.described` in the format of this endpoint's API."""
         await send_told(send, told, request_id, fields)
 
     async def _fail(self, error: Exception, watched: _StatusRecorder, request_id: str) -> None:
@@ -175,7 +178,7 @@ class Endpoint:
         elif isinstance(error, StoreError):
             _log.error("request %s: %s", request_id, error, extra={"request_id": request_id})
         if watched.status:
-            return  # The answer has begun; what reads it sees that it is cut.
+            return  # The response has started; the client sees that it is truncated.
         fields = []
         if told["status"] == 405:
             fields.append((b"allow", ", ".join(self.methods).encode()))
@@ -205,7 +208,7 @@ class Endpoint:
 
 
 class _StatusRecorder:
-    """Sends, and knows whether the answer has begun; adds what a web page needs to read it."""
+    """Forwards the response, records its status, and adds CORS fields."""
 
     def __init__(self, send: Send, origins: tuple[str, ...], scope: Scope) -> None:
         self._send = send
@@ -222,15 +225,15 @@ class _StatusRecorder:
 
     @property
     def has_body(self) -> bool:
-        """Whether some of the request may be left on the connection."""
+        """Whether unread parts of the request body may be left on the connection."""
         headers = dict(self._scope["headers"])
         return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 
 def cors_fields(scope: Scope, origins: tuple[str, ...]) -> list[tuple[bytes, bytes]]:
-    """What lets a page of an allowed origin read an answer (Fetch, 3.2.3).
+    """Return the header fields that let pages of an allowed origin read a response (Fetch, 3.2.3).
 
-    All others say that there are such answers: one that a cache keeps is not for those pages.
+    Other responses get ``Vary``, so caches do not serve them to those pages.
     """
     for name, value in scope["headers"]:
         if name == b"origin" and value.decode("latin-1") in origins:
@@ -243,13 +246,13 @@ def cors_fields(scope: Scope, origins: tuple[str, ...]) -> list[tuple[bytes, byt
 
 
 def is_encoded(scope: Scope) -> bool:
-    """Whether an address came in another spelling than the one that it was found by.
+    """Check whether the path was sent in an encoding that routing has decoded.
 
-    A host of the router decodes it before it looks for it. What it has put before our addresses is
-    its own affair, and the name of a model, behind them, decides nothing.
+    The parent application of a mounted router decodes paths before routing. Ignores the mount path
+    in front of our paths, and the model name at the end, which needs no exact spelling.
     """
     raw = scope.get("raw_path")
-    if raw is None:  # Which ASGI lets servers leave out.
+    if raw is None:  # Optional in ASGI.
         return False
     path = scope["path"].removeprefix(scope.get("root_path", ""))
     name = scope.get("path_params", {}).get(_MODEL)
@@ -260,8 +263,8 @@ def is_encoded(scope: Scope) -> bool:
 
 
 def nothing_here() -> errors.NotFoundError:
-    """What every address is told that is none."""
-    return status_error(errors.NotFoundError, "there is nothing at this address")
+    """Create the error for unknown paths."""
+    return status_error(errors.NotFoundError, "unknown path")
 
 
 class NotFound(Endpoint):
@@ -276,14 +279,14 @@ class NotFound(Endpoint):
 
 
 class Preflight(Endpoint):
-    """What a browser asks before a page of another site may ask."""
+    """Responds to CORS preflight requests."""
 
     name = "preflight"
     methods = ("OPTIONS",)
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """Yes, to pages of the allowed origins; others were refused already."""
+        """Allow pages of the allowed origins; the gate has rejected others."""
         fields = [
             (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
             (b"access-control-allow-headers", _ALLOWED_FIELDS),

@@ -1,4 +1,4 @@
-"""The store's files over HTTP: by signed links, whole or in part, as what they are."""
+"""Downloads of stored files over HTTP: signed links and ranges."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 256 << 10
 _NAME = re.compile(r"[0-9a-f]{40}\.[a-z0-9]{2,4}", re.ASCII)
 _RANGE = re.compile(r"bytes=(\d{0,1000})-(\d{0,1000})", re.ASCII | re.IGNORECASE)
-#: What a browser shows without running anything of it.
+#: Types that a browser may display, because they cannot contain scripts.
 _SHOWN = ("audio/", "video/", "image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class MediaEndpoint(Endpoint):
-    """``GET`` and ``HEAD /media/{name}``: the link is the key."""
+    """``GET`` and ``HEAD /media/{name}``: a signed link needs no API key."""
 
     name = "media"
     methods = ("GET", "HEAD")
@@ -41,7 +41,7 @@ class MediaEndpoint(Endpoint):
             os.close(descriptor)
 
     async def _opened(self, scope: Scope) -> tuple[StoredFile, int]:
-        """The file that a good link names. All others are answered alike."""
+        """Open the file of a valid link; all other links get the same error."""
         name = scope["path_params"]["name"]
         given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         store = self.state.service.store
@@ -55,23 +55,23 @@ class MediaEndpoint(Endpoint):
                     pass
         raise status_error(
             errors.NotFoundError,
-            "there is no such file, or its link has expired; the prediction tells a new link as "
-            "long as the file is kept",
+            "unknown file, or its link has expired. Get the prediction for a new link, as long as "
+            "the file exists",
         )
 
 
 async def send_file(asked: RequestContext, file: StoredFile, descriptor: int) -> None:
-    """Answers by a file, whole or in part, as what it is.
+    """Respond with a file or a part of it.
 
     Args:
-        asked: By ``GET`` or ``HEAD``.
+        asked: A ``GET`` or ``HEAD`` request.
         file: The file.
-        descriptor: To read it by; the caller closes it.
+        descriptor: Open for reading; the caller closes it.
 
     Raises:
-        APIStatusError: The part that is asked for lies behind the file's end (416).
-        ClientGoneError: The file is shorter than it was: the answer is cut. Or whoever asked has
-            gone, to whom servers of ASGI send on in silence.
+        APIStatusError: The requested range starts after the file's end (416).
+        ClientGoneError: The file was truncated, so the response is too; or the client disconnected,
+            which ASGI servers do not report when sending.
     """
     access, scope, send = asked.access, asked.scope, asked.send
     tag = f'"{file.sha256[:32]}"'.encode()
@@ -90,7 +90,7 @@ async def send_file(asked: RequestContext, file: StoredFile, descriptor: int) ->
         await send_whole(send, 304, b"", fields[6:], request_id=access.request_id)
         return
     start, end, partial = 0, file.size_bytes, False
-    # Of other methods than GET a range says nothing (RFC 9110, 14.2).
+    # Range applies only to GET (RFC 9110, 14.2).
     wanted = access.headers.get(b"range") if scope["method"] == "GET" else None
     if wanted is not None and access.headers.get(b"if-range", tag) == tag:
         found = _part(wanted.decode("latin-1"), file.size_bytes)
@@ -113,7 +113,7 @@ async def send_file(asked: RequestContext, file: StoredFile, descriptor: int) ->
 
 
 def _is_known(field: bytes | None, tag: bytes) -> bool:
-    """Whether the caller has it already: compared weakly, in a list (RFC 9110, 13.1.2)."""
+    """Compare If-None-Match: a list, weak comparison (RFC 9110, 13.1.2)."""
     if field is None:
         return False
     return field.strip() == b"*" or tag in (
@@ -132,7 +132,7 @@ async def _send_part(asked: RequestContext, descriptor: int, start: int, end: in
         while start < end:
             size = min(_PIECE_BYTES, end - start)
             piece = await asyncio.to_thread(os.pread, descriptor, size, start)
-            # The file is shorter than it was, and the answer is cut; or who has asked has gone.
+            # The file was truncated, or the client disconnected.
             if not piece or (leaving is not None and leaving.done()):
                 raise ClientGoneError
             start += len(piece)
@@ -144,9 +144,9 @@ async def _send_part(asked: RequestContext, descriptor: int, start: int, end: in
 
 
 def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
-    """Start and end of the one part that is asked for; None for the whole (RFC 9110, 14.2).
+    """Return start and end of a single requested range; None for the whole file (RFC 9110, 14.2).
 
-    Other units, several parts, and what is no range are answered by the whole.
+    Other units, several ranges and invalid values also mean the whole file.
     """
     found = _RANGE.fullmatch(wanted.strip())
     if found is None or found[1] == found[2] == "":
@@ -164,7 +164,7 @@ def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
     if beyond:
         error = status_error(
             errors.APIStatusError,
-            f"the range lies beyond the file, which has {size_bytes} bytes",
+            f"range not satisfiable (the file has {size_bytes} bytes)",
             code="wrong_range",
             status=416,
         )
@@ -174,7 +174,7 @@ def _part(wanted: str, size_bytes: int) -> tuple[int, int] | None:
 
 
 def _disposition(file: StoredFile) -> bytes:
-    """How to show or save it (RFC 6266): the name in ASCII, and in UTF-8 (RFC 8187)."""
+    """Build Content-Disposition (RFC 6266) with an ASCII and a UTF-8 name (RFC 8187)."""
     kind = "inline" if file.content_type.startswith(_SHOWN) else "attachment"
     plain = "".join(char if (char.isascii() and char.isalnum()) or char in "._- " else "_"
                     for char in file.file_name)  # fmt: skip

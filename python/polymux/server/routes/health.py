@@ -1,4 +1,4 @@
-"""What a server tells of itself: whether it lives, whether it is ready, what it can do."""
+"""Health, readiness, metrics, operations and API documentation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class Liveness(Endpoint):
-    """``GET /healthz``: the process answers."""
+    """``GET /healthz``: the process responds."""
 
     name = "health"
     methods = ("GET", "HEAD")
@@ -27,14 +27,14 @@ class Liveness(Endpoint):
 
 
 class Readiness(Endpoint):
-    """``GET /readyz`` and ``/api/v1/readiness``: work is taken; the state of each engine."""
+    """``GET /readyz`` and ``/api/v1/readiness``: whether the server accepts work."""
 
     name = "ready"
     methods = ("GET", "HEAD")
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """The engines' states; 503 while the server starts or stops."""
+        """Return the state of each engine; 503 while the server starts or stops."""
         ready = self.state.ready
         backends: dict[str, Any] = {}
         if ready:
@@ -67,7 +67,7 @@ class Operations(Endpoint):
     every_key = True
 
     async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
-        """As ``polymux operations --json`` prints it."""
+        """Return the same as ``polymux operations --json``."""
         return contract.describe()
 
 
@@ -82,7 +82,7 @@ class OpenApi(Endpoint):
 
 
 class Docs(Endpoint):
-    """``GET /docs``: the same for people, without anybody else's scripts."""
+    """``GET /docs``: the API documentation as a page without external scripts."""
 
     name = "docs"
     loopback_public = True

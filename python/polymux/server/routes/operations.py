@@ -1,4 +1,4 @@
-"""The fourteen operations: read, checked, handed to the service, answered as they should."""
+"""Endpoints of the fourteen operations."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ Result = TypeVar("Result")
 _CHATS = ("chat", "free_chat")
 _UPLOADS = ("transcribe", "convert_to_mp3")
 _SONG = "identify_song"
-#: By which other servers say that no song is like a recording.
+#: Response for unknown songs if `empty_when_unknown` is set, as in the original API.
 _NO_SONG = {"song_name": "", "songid_url": "", "song_image": ""}
-#: Of a list: a quoted string, which without its end goes on to the list's, a comma, and all else.
-#: Nothing is looked at twice, whatever a stranger has sent.
+#: Splits a list into commas, quoted strings and other text; an unclosed string ends with the list.
+#: Linear time for any input.
 _PIECE = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|,|[^",]++')
-#: One preference (RFC 7240, 2): its name and its value, and parameters where there are any.
+#: One preference (RFC 7240, 2): name, value and optional parameters.
 _PREFERENCE = re.compile(
     r"""[ \t]*+([!#$%&'*+.^_`|~0-9A-Za-z-]++)[ \t]*+"""
     r"""(?:=[ \t]*+("(?:[^"\\]++|\\.)*+"|[^";]*+))?+[ \t]*+(?:;|\Z)""",
     re.ASCII,
 )
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
-#: Bodies from here on are parsed on another thread: others' requests need not wait.
+#: Larger bodies are parsed on a thread, so they do not block other requests.
 _LONG_BYTES = 256 << 10
 
 
 class OperationEndpoint(Endpoint):
-    """``POST /api/v1/...`` of one operation."""
+    """``POST /api/v1/...`` for one operation."""
 
     methods = ("POST",)
     begins_work = True
@@ -83,7 +83,7 @@ class OperationEndpoint(Endpoint):
         )
 
     def is_found(self, job: Job, idempotency_key: str) -> bool:
-        """Of its own operation alone, and where that is a job: chats do not look at the key."""
+        """Match only jobs of this operation; chats ignore idempotency keys."""
         own = is_job(self.name) and job.operation == self.name
         return own and super().is_found(job, idempotency_key)
 
@@ -95,7 +95,7 @@ class OperationEndpoint(Endpoint):
                 checked = await self._read_json(asked, model)
             else:
                 if model is None and len(self.operation.variants) == 1:
-                    # Two gigabytes may follow.
+                    # Before up to two gigabytes of body are read.
                     self.state.service.routes.check_operation(self.name)
                 fields = await self.read_fields(asked, files)
                 checked = contract.read_form(self.name, fields, model=model)
@@ -111,14 +111,14 @@ class OperationEndpoint(Endpoint):
         return None
 
     def _known_model(self, model: str | None) -> str | None:
-        """The selector, where it is one of the operation's."""
+        """Return the selector if the operation has it."""
         variants = self.operation.variants
         if model is None or not variants[0].model:
             return model
         if model.partition(":")[0] in [one.model for one in variants]:
             return model
         there = ", ".join(str(one.model) for one in variants)
-        message = f"{self.name}: there is no model {shown(model)}; there are: {there}"
+        message = f"{self.name}: unknown model {shown(model)} (known: {there})"
         raise status_error(errors.BadRequestError, message, code="model_not_found", param="model")
 
     async def _call(self, work: OperationRequest, asked: RequestContext) -> None:
@@ -135,19 +135,19 @@ class OperationEndpoint(Endpoint):
         await asked.send_json(200, product.output, fields)
 
     def encoding_of(self, access: Access) -> str:
-        """The encoding of the body that is announced, where it can be taken.
+        """Return the encoding of the body, from the header fields.
 
         Raises:
-            OverloadedError: The server stops.
-            UnsupportedEncodingError: The address does not take it.
-            RequestTooLargeError: It is too long.
+            OverloadedError: The server is shutting down.
+            UnsupportedEncodingError: The endpoint does not accept it.
+            RequestTooLargeError: The body is too large.
         """
         if self.state.stopping.is_set():
             raise draining()
         encoding = check_body(access, self.name, self.max_json_bytes, self.max_form_bytes)
         if encoding not in self.accepted:
             wanted = " or ".join(sorted(self.accepted))
-            raise errors.UnsupportedEncodingError(f"{self.name} takes {wanted}, not {encoding}")
+            raise errors.UnsupportedEncodingError(f"{self.name} accepts {wanted}, not {encoding}")
         return encoding
 
     async def _read_json(self, asked: RequestContext, model: str | None) -> CheckedRequest:
@@ -160,7 +160,7 @@ class OperationEndpoint(Endpoint):
         )
 
     async def read_fields(self, asked: RequestContext, files: ExitStack) -> list[tuple[str, Any]]:
-        """The names and values of a form, in order; its files are there as long as `files` is."""
+        """Read a form into names and values in order; `files` deletes its files."""
         form = await bodies.read_form(
             asked.receive,
             asked.access.headers[b"content-type"].decode("latin-1"),
@@ -181,24 +181,24 @@ class OperationEndpoint(Endpoint):
         *,
         stays: bool = False,
     ) -> Job:
-        """Begins a job and waits for it; when all who have asked for it go meanwhile, it ends.
+        """Start a job and wait for it; ends it if all its clients disconnect.
 
         Args:
-            work: What is to be done.
-            asked: The request.
-            files: Those of the request, which become the job's.
-            wait_s: How long to wait. Default: until it has ended.
-            stays: Whether it goes on without its callers, as it does once one of them was given the
-                job before its end. Default: False.
+            work: The request for the service.
+            asked: The HTTP request.
+            files: The files of the request; the job takes them over.
+            wait_s: Maximum wait time in seconds. Default: until the end.
+            stays: Keep the job running without clients. Also set once a client receives an
+                unfinished job. Default: False.
 
         Raises:
-            BadRequestError: The request's Idempotency-Key is none.
-            ClientGoneError: They have gone.
+            BadRequestError: The Idempotency-Key is invalid.
+            ClientGoneError: The client disconnected.
         """
         jobs = self.state.service.jobs
         job, new = await self.state.service.submit(work, idempotency_key_of(asked.access))
         if new:
-            # The files belong to the job now, which may go on when this answer is given.
+            # The job owns the files now, because it may outlive this request.
             jobs.when_over(job, files.pop_all().close)
         if stays:
             jobs.keep(job)
@@ -208,7 +208,7 @@ class OperationEndpoint(Endpoint):
             await jobs.release(job)
             raise
         if not job.ended:
-            jobs.keep(job)  # They are told where to look for it.
+            jobs.keep(job)  # The response tells the client where to poll for it.
         return job
 
     async def _answer(self, job: Job, asked: RequestContext) -> Any:
@@ -224,22 +224,24 @@ class OperationEndpoint(Endpoint):
 
 
 def answer_of(state: ServerState, job: Job) -> Any:
-    """What the address of its operation answers for a job that has succeeded."""
+    """Return the response of an operation's endpoint for a successful job."""
     if RESULTS[job.operation] == "Prediction":
         return described_job(state, job)
     return job_table.linked(job.output, lambda name: link(state, job, name))
 
 
 def idempotency_key_of(access: Access) -> str | None:
-    """What the caller calls its request; None where it says nothing."""
+    """Return the Idempotency-Key field, or None."""
     key = access.headers.get(b"idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
-        raise bad_request("Idempotency-Key: 1 to 255 visible ASCII characters", "Idempotency-Key")
+        raise bad_request(
+            "Idempotency-Key: must be 1 to 255 visible ASCII characters", "Idempotency-Key"
+        )
     return None if key is None else key.decode()
 
 
 def _model_of(query: bytes) -> str | None:
-    """The selector in the query; None where it is missing."""
+    """Return the selector in the query, or None."""
     if not query:
         return None
     try:
@@ -247,18 +249,18 @@ def _model_of(query: bytes) -> str | None:
             query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
         )
     except ValueError:
-        raise bad_request("the query cannot be read") from None
+        raise bad_request("invalid query string") from None
     models = [value for name, value in given if name == "model"]
     if len(models) > 1:
-        raise bad_request("model: is in the query more than once", "model")
+        raise bad_request("model: given more than once in the query", "model")
     return models[0] if models else None
 
 
 def preferences(field: str) -> dict[str, str]:
-    """The preferences of a request by their names; of one that came twice the first counts.
+    """Parse preferences by name; the first of duplicates counts.
 
     Args:
-        field: All its lines ``Prefer``, joined by commas (RFC 7240, 2).
+        field: The values of all ``Prefer`` fields, joined by commas (RFC 7240, 2).
 
     Example:
         >>> from polymux.server.routes.operations import preferences
@@ -266,7 +268,7 @@ def preferences(field: str) -> dict[str, str]:
         {'respond-async': '', 'wait': '20', 'foo': 'a, wait=5'}
     """
     found: dict[str, str] = {}
-    # No header field has an end of a line in it.
+    # A header field cannot contain a line break, so it is a safe separator.
     parts = "".join("\n" if one == "," else one for one in _PIECE.findall(field)).split("\n")
     for part in parts:
         matched = _PREFERENCE.match(part)
@@ -276,7 +278,7 @@ def preferences(field: str) -> dict[str, str]:
 
 
 def _is_there(name: str, value: Any) -> bool:
-    """False of what browsers send for a field in which nobody has chosen a file."""
+    """Ignore the empty file that browsers send for a field without a chosen file."""
     if not isinstance(value, Upload) or value.size_bytes:
         return True
     if value.file_name:
@@ -287,7 +289,7 @@ def _is_there(name: str, value: Any) -> bool:
 
 
 def _preference(access: Access, max_s: float) -> tuple[float | None, bool]:
-    """How long to wait for a job, and whether it goes on without its caller."""
+    """Return the wait time for a job, and whether it continues without its client."""
     field = access.headers.get(b"prefer")
     if field is None:
         return None, False
@@ -300,8 +302,8 @@ def _preference(access: Access, max_s: float) -> tuple[float | None, bool]:
 
 
 async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
-    """Awaits work, and cancels it when whoever asked has gone."""
-    # In this task: one of its own would cost the work two more turns of the event loop.
+    """Await work, and cancel it if the client disconnects."""
+    # In this task: a separate task would cost two more iterations of the event loop.
     doing = asyncio.current_task()
     assert doing is not None  # noqa: S101 - this is a coroutine
     over = gone = False
@@ -319,7 +321,7 @@ async def unless_gone(work: Awaitable[Result], receive: Receive) -> Result:
     except asyncio.CancelledError:
         if gone and doing.cancelling() == 1:
             raise bodies.ClientGoneError from None
-        raise  # Somebody else has cancelled as well.
+        raise  # Another cancellation, independent of the client.
     finally:
         over = True
         leaving.cancel()

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: listed, looked at, watched, cancelled, deleted."""
+"""Jobs over HTTP: list, get, watch, cancel and delete."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 PATH = "/api/v1/predictions"
 _ON_A_PAGE = 100
 _CURSOR = re.compile(r"[1-9]\d{0,17}", re.ASCII)
-#: Letters of one text of a job's input in a list; alone the job has all of them.
+#: Maximum length of each text of a job's input in a list; a single job has the whole text.
 _MAX_LISTED_TEXT_CHARACTERS = 2_000
 
 
 def link(state: ServerState, job: Job, name: str) -> str:
-    """A link to a file of a job, good for as long as the file is."""
+    """Create a link to a file of a job that is valid as long as the file."""
     store = state.service.store
     now = store.clock()
     kept_until = (job.completed_at or now) + state.settings.store.retention_s
@@ -45,7 +45,7 @@ def described_job(state: ServerState, job: Job) -> dict[str, Any]:
 
 
 def _in_list(state: ServerState, job: Job) -> dict[str, Any]:
-    """A job among others: long texts of its input are cut. A hundred may have a megabyte each."""
+    """Describe a job for a list: truncates long texts, because a hundred may have a MB each."""
     told = described_job(state, job)
     told["input"] = _cut(told["input"])
     return told
@@ -87,10 +87,10 @@ class PredictionList(Endpoint):
 
 
 async def job_named(state: ServerState, asked: RequestContext) -> Job:
-    """The key's job that the address names.
+    """Return the job in the path.
 
     Raises:
-        NotFoundError: There is none, or it is another key's.
+        NotFoundError: The job is unknown or belongs to another API key.
     """
     name = asked.scope["path_params"]["id"]
     return await state.service.jobs.find(name, asked.access.caller.id)
@@ -128,7 +128,7 @@ class PredictionEvents(Endpoint):
     name = "predictions"
 
     async def handle(self, asked: RequestContext) -> None:
-        """The job now, whenever it changes, and at its end."""
+        """Stream the job now, after changes, and at its end."""
         events = self._events(await job_named(self.state, asked))
         await send_events(self.state, events, asked, failure="error")
 
@@ -147,11 +147,11 @@ def page_url(state: ServerState, path: str, cursor: str) -> str:
 
 
 def cursor_of(query: bytes, form: re.Pattern[str]) -> re.Match[str] | None:
-    """The cursor in the query of a `page_url`; None for the first page."""
+    """Parse the cursor in the query of a `page_url`; None for the first page."""
     text = dict(parse_qsl(query.decode("latin-1"))).get("cursor")
     if text is None:
         return None
     with suppress(ValueError, binascii.Error):
         if found := form.fullmatch(base64.urlsafe_b64decode(f"{text}==").decode("ascii")):
             return found
-    raise bad_request("cursor: is none that this server has given", "cursor")
+    raise bad_request("cursor: invalid cursor", "cursor")

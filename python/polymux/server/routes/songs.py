@@ -1,4 +1,4 @@
-"""Songs of the catalogue for people, by signed links: a page, and the cover that it shows."""
+"""Pages and covers of songs in the music library, by signed links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polymux.songs.results import CatalogueSong
 
 _NUMBER = re.compile(r"[1-9]\d{0,17}", re.ASCII)
-#: The link is the key: nobody is told it, and no answer is believed to be anything else.
+#: The link grants access: do not leak it through Referer, and prevent content sniffing.
 _SHARED_FIELDS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -29,13 +29,13 @@ _SHARED_FIELDS = (
 
 
 class _SongEndpoint(Endpoint):
-    """What is at a link that answers have named."""
+    """Base of endpoints behind signed links in answers."""
 
     methods = ("GET", "HEAD")
     public = True
 
     async def song(self, scope: Scope, suffix: str = "") -> CatalogueSong:
-        """The song that a good link names. All others are answered alike."""
+        """Return the song of a valid link; all other links get the same error."""
         number = scope["path_params"]["id"]
         given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         service = self.state.service
@@ -50,21 +50,21 @@ class _SongEndpoint(Endpoint):
                         return song
         raise status_error(
             errors.NotFoundError,
-            "there is no such song, or its link has expired; asking again gives a new link",
+            "unknown song, or its link has expired. Repeat the search for a new link",
         )
 
 
 class SongPage(_SongEndpoint):
-    """``GET`` and ``HEAD /songs/{id}``: what is known of a song, but for where its file is."""
+    """``GET`` and ``HEAD /songs/{id}``: the song's metadata without its file path."""
 
     name = "song_page"
 
     async def handle(self, asked: RequestContext) -> None:
-        """The page, with a link to the cover that works as long as one made now."""
+        """Send the page; its cover link is valid as long as a new link."""
         song = await self.song(asked.scope)
         store = self.state.service.store
         path = f"{PAGES}{song.id}{COVER}"
-        # Relative, so that it leads to where the page came from, whatever lies in between.
+        # Relative, so it works behind any proxy or mount path.
         link = f"{song.id}{COVER}?{signature(store, path, self.state.settings.store.retention_s)}"
         fields = [
             (b"content-type", b"text/html; charset=utf-8"),
@@ -75,12 +75,12 @@ class SongPage(_SongEndpoint):
 
 
 class SongCover(_SongEndpoint):
-    """``GET`` and ``HEAD /songs/{id}/cover``: a picture, whatever has become of the song's own."""
+    """``GET`` and ``HEAD /songs/{id}/cover``: the song's cover, or a generated image."""
 
     name = "song_cover"
 
     async def handle(self, asked: RequestContext) -> None:
-        """Its cover, else one that is drawn; nothing where the caller has it already."""
+        """Send the cover; 304 if the client has it already."""
         song = await self.song(asked.scope, COVER)
         picture = await asyncio.to_thread(cover_of, song)
         tag = f'"{hashlib.sha256(picture.data).hexdigest()[:32]}"'.encode()

@@ -1,4 +1,4 @@
-"""Streams of server-sent events: encoded once, and ended by an event whatever happens."""
+"""Server-sent events; every stream ends with a final event or an error event."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.server")
 KEEP_ALIVE = b": keep-alive\n\n"
-#: After so many events other requests have their turn.
+#: Yield to other requests after this number of events.
 _TURN = 32
 _FIELDS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
-    # Proxies such as nginx would keep events back.
+    # Prevents buffering by proxies such as nginx.
     (b"x-accel-buffering", b"no"),
 )
 
@@ -42,25 +42,25 @@ def event(value: Any, name: str = "") -> bytes:
 
 
 def _warning(line: str) -> bytes:
-    """A comment that tells what was left out or changed, in ASCII as the header field."""
+    """Encode a warning as an ASCII comment, like the header field of warnings."""
     return b": warning %b\n\n" % shortened(printable(line)).encode("ascii", "backslashreplace")
 
 
 def chunk_event(chunk: Chunk) -> bytes:
-    """The event of a chunk; an upstream's goes on as it came."""
+    """Encode a chunk as an event; an upstream's chunk stays unchanged."""
     if isinstance(chunk, dict):
         return event(chunk)
     return b"".join((b"data: ", line_of(chunk), b"\n\n"))
 
 
 async def send_stream(state: ServerState, work: OperationRequest, asked: RequestContext) -> None:
-    """Answers a chat in pieces, ``[DONE]`` behind the last.
+    """Stream a chat's chunks, followed by ``[DONE]``.
 
-    What goes wrong before the first piece is an answer of its own, with its status.
+    An error before the first chunk becomes a normal error response.
 
     Raises:
-        PolymuxError: It went wrong before the first piece.
-        ClientGoneError: Whoever asked has gone; the engine was told.
+        PolymuxError: It failed before the first chunk.
+        ClientGoneError: The client disconnected; the engine was canceled.
     """
     sink = buffered_sink(state.service.store.media.draft)
     max_bytes = state.settings.limits.event_bytes
@@ -69,8 +69,8 @@ async def send_stream(state: ServerState, work: OperationRequest, asked: Request
         found = chunk_event(chunk)
         if len(found) > max_bytes:
             raise engine_failed(
-                f"a piece of the answer has {len(found)} bytes as an event, and may have "
-                f"{max_bytes}: ask for the answer whole"
+                f"the chunk is too large for an event (got {len(found)} bytes, allowed "
+                f"{max_bytes}). Request the answer without stream"
             )
         return found
 
@@ -95,21 +95,21 @@ async def send_events(
     failure: str = "",
     warnings: Callable[[], Sequence[str]] | None = None,
 ) -> None:
-    """Sends events as they come, comments where none do, and an error where they fail.
+    """Send events as they arrive, keep-alive comments in between, and an error event on failure.
 
     Args:
-        state: The server's.
-        events: What is told.
-        asked: The request that is answered.
-        encode: Makes an event's bytes of one. Default: they are encoded.
-        last: The event behind a good end. Default: none.
-        failure: Name of the event that tells of a failure. Default: none, as in chats.
-        warnings: Gives all lines so far that the answer has no other place for: the header has
-            those that are there when it is sent, comments the others. Default: none.
+        state: The server's state.
+        events: The events.
+        asked: The request.
+        encode: Encodes an event. Default: events are bytes.
+        last: Final event after success. Default: none.
+        failure: Name of the error event. Default: no name, as in chats.
+        warnings: Returns all warnings so far. Those available at the start are sent in the header,
+            later ones as comments. Default: none.
 
     Raises:
-        PolymuxError: They failed before the first.
-        ClientGoneError: Whoever asked has gone.
+        PolymuxError: It failed before the first event.
+        ClientGoneError: The client disconnected.
     """
     request_id = asked.access.request_id
     stream = _Stream(asked.send, request_id, failure, warnings)
@@ -120,12 +120,12 @@ async def send_events(
     try:
         await _watch(stream, watched, state.settings.limits.streams_keep_alive_s)
         if leaving.done():
-            raise ClientGoneError  # noqa: TRY301 - what follows is the same for all ends
+            raise ClientGoneError  # noqa: TRY301 - the handlers below cover all ends
         if not pumping.done():
             pumping.cancel()
             if not stream.begun:
-                raise draining()  # noqa: TRY301 - an answer of its own
-            await stream.fail("draining", "the server is stopping")
+                raise draining()  # noqa: TRY301 - becomes a normal error response
+            await stream.fail("draining", "the server is shutting down. Try again later")
             return
         pumping.result()
         await stream.end()
@@ -148,9 +148,9 @@ async def send_events(
 
 
 async def _watch(stream: _Stream, watched: set[asyncio.Future[Any]], pause_s: float) -> None:
-    """Until one of them is done; meanwhile a comment whenever no event has come for so long.
+    """Wait until one of the tasks is done; sends a comment after each silent `pause_s`.
 
-    Beside the events and not around each of them: a stream costs three tasks, and an event none.
+    Runs beside the events instead of around each event: a stream costs three tasks, an event none.
     """
     done: set[asyncio.Future[Any]] = set()
     while not done:
@@ -162,11 +162,11 @@ async def _watch(stream: _Stream, watched: set[asyncio.Future[Any]], pause_s: fl
 
 
 class _Stream:
-    """An answer of events.
+    """A response of server-sent events.
 
     Attributes:
-        begun: Whether the answer has begun.
-        sent_at: When something was sent last, on the event loop's clock.
+        begun: Whether the response has started.
+        sent_at: Time of the last send, on the event loop's clock.
     """
 
     def __init__(
@@ -189,18 +189,18 @@ class _Stream:
     async def pump(
         self, events: AsyncIterator[Any], encode: Callable[[Any], bytes], last: bytes
     ) -> None:
-        """Sends all of them as they come."""
+        """Send all events as they arrive."""
         number = 0
         async for piece in events:
             await self.send(encode(piece))
             number += 1
             if number % _TURN == 0:
-                await asyncio.sleep(0)  # Where many are there at once, nothing above has waited.
+                await asyncio.sleep(0)  # Available events do not suspend this task.
         if last:
             await self.send(last)
 
     async def keep_alive(self) -> None:
-        """Sends a comment, unless the peer has not even taken what was sent before."""
+        """Send a comment, unless the client has not received the previous data yet."""
         self.sent_at = self._now()
         if not self._sending:
             await self.send(KEEP_ALIVE)
@@ -215,7 +215,7 @@ class _Stream:
             self._warned = len(lines)
             await self._send({"type": "http.response.start", "status": 200, "headers": fields})
         elif len(lines) > self._warned:
-            # A silent stream has its header before the engine has said anything.
+            # Warnings after the header, which a silent stream sends before the engine starts.
             piece = b"".join((*map(_warning, lines[self._warned :]), piece))
             self._warned = len(lines)
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -223,7 +223,7 @@ class _Stream:
         self.sent_at = self._now()
 
     async def fail(self, code: str, message: str) -> None:
-        """An event that tells of the failure, and the end; never ``[DONE]`` behind it."""
+        """Send an error event and end the stream, without ``[DONE]``."""
         error = {
             "message": message,
             "type": "server_error",

@@ -1,7 +1,7 @@
-"""The page for people: static files, which every browser may have without a key.
+"""The web UI: static files that need no API key.
 
-The files lie in ``polymux/page``. What they ask for afterwards needs a key like everything else.
-All addresses in them are relative, so that the page works wherever a router is mounted.
+The files are in ``polymux/page``. The API requests of the page need a key. All URLs in the files
+are relative, so the page works under any mount path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polymux.server.routes.endpoint import RequestContext
 
 FOLDER = Path(__file__).parents[2] / "page"
-#: Nothing inline, nothing from elsewhere (CSP 3); ``blob:`` and ``data:`` are of the page's own.
+#: No inline and no external content (CSP 3); ``blob:`` and ``data:`` are created by the page.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
     "media-src 'self' blob:; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; "
@@ -37,13 +37,13 @@ _SHARED_FIELDS: Fields = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    # Kept, and asked about each time: the names do not change with the version.
+    # Cached with revalidation, because file names do not change with the version.
     (b"cache-control", b"no-cache"),
 )
 
 
 class PageFile(NamedTuple):
-    """A file of the page, with its entity tag, which changes with its bytes."""
+    """A file of the web UI; `tag` is its entity tag, a hash of its bytes."""
 
     data: bytes
     content_type: bytes
@@ -52,7 +52,7 @@ class PageFile(NamedTuple):
 
 @cache
 def page_files() -> dict[str, PageFile]:
-    """Name to file, of all that the page consists of.
+    """Return all files of the web UI by name.
 
     Example:
         >>> from polymux.server.routes.webui import page_files
@@ -76,7 +76,7 @@ class PageEndpoint(Endpoint):
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """The file; nothing where the browser has it already."""
+        """Send the file; 304 if the browser has it already."""
         file = page_files().get(asked.scope.get("path_params", {}).get("name", _INDEX))
         if file is None:
             raise nothing_here()
@@ -86,13 +86,13 @@ class PageEndpoint(Endpoint):
 
 
 class PageRedirect(Endpoint):
-    """``GET`` and ``HEAD`` of ``/`` and ``/page``: the page is at ``/page/``."""
+    """``GET`` and ``HEAD`` of ``/`` and ``/page``: redirects to ``/page/``."""
 
     name = "page"
     methods = ("GET", "HEAD")
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        """Where it is; relative, as nobody knows what lies before it."""
+        """Redirect with a relative URL, because the mount path is unknown."""
         fields = [(b"location", b"page/"), *_SHARED_FIELDS]
         await asked.send_body(307, b"", fields)

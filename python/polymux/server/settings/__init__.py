@@ -2,4 +2,4 @@
 
 from polymux.runtime.settings import EngineSettings
 
-__all__ = ["EngineSettings"]  # Where 0.1 had it.
+__all__ = ["EngineSettings"]  # Its location in 0.1.

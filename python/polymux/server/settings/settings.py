@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_PORT = 65535
-#: Addresses as numbers (inet(3)), and names (RFC 1123, 2.1, and ``_``).
+#: Numeric addresses (inet(3)), and names (RFC 1123, 2.1, and ``_``).
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]*))*", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_.])?", re.ASCII | re.IGNORECASE)
-#: Scheme, host and port of an origin, and nothing else.
+#: Scheme, host and port of an origin.
 _ORIGIN = re.compile(
     r"([a-z][a-z0-9+.-]{1,31})://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?",
     re.ASCII | re.IGNORECASE,
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-#: The Host header: see `polymux.server.auth.gate`.
+#: Values of the Host header; see `polymux.server.auth.gate`.
 _HOST = re.compile(r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
 
 def is_every_address(host: str) -> bool:
-    """Whether this host means all addresses, in any spelling of the resolver.
+    """Check whether a host means all addresses, in any spelling that the resolver accepts.
 
     Example:
         >>> [is_every_address(one) for one in ("0.0.0.0", "0", "0x0", "::", "127.0.0.1")]
         [True, True, True, True, False]
     """
     if not host:
-        return True  # As event loops understand it.
+        return True  # Event loops listen on all addresses for an empty host.
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -54,7 +54,7 @@ def is_every_address(host: str) -> bool:
 
 
 def _is_short_zero(host: str) -> bool:
-    """``0``, ``0.0``, ``0x0``: numbers for parts of an address, or for all of it (inet(3))."""
+    """Check for short forms such as ``0``, ``0.0``, ``0x0`` (inet(3))."""
     try:
         # `inet_aton` ignores what follows a space.
         return " " not in host and not any(socket.inet_aton(host))
@@ -63,10 +63,18 @@ def _is_short_zero(host: str) -> bool:
 
 
 def origin(text: str) -> str:
-    """An origin as browsers send it (RFC 6454, 6.2). Schemes of apps and extensions count too.
+    """Normalize an origin to the form that browsers send (RFC 6454, 6.2).
+
+    Accepts schemes of apps and browser extensions.
+
+    Args:
+        text: The origin, such as ``"https://site.example"``.
+
+    Returns:
+        Scheme, host and port in lower case, without a default port.
 
     Raises:
-        InvalidRequestError: No browser sends it.
+        InvalidRequestError: It is not an origin.
 
     Example:
         >>> from polymux.server.settings.settings import origin
@@ -88,7 +96,7 @@ def origin(text: str) -> str:
         if host.startswith("["):
             host = f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
         elif _NUMBERS.fullmatch(host):
-            ipaddress.IPv4Address(host)  # Browsers turn all numbers into an address.
+            ipaddress.IPv4Address(host)  # Browsers convert all numeric hosts to IPv4 addresses.
     except ValueError:
         raise wrong from None
     is_name = host.startswith("[") or _NAME.fullmatch(host) is not None
@@ -98,7 +106,10 @@ def origin(text: str) -> str:
 
 
 def request_host(text: str) -> str:
-    """A host as requests have it, in lower case.
+    """Normalize a value of the Host header to lower case.
+
+    Args:
+        text: A host with or without a port, such as ``"tools.example:8443"``.
 
     Raises:
         InvalidRequestError: It is not a host.
@@ -111,7 +122,11 @@ def request_host(text: str) -> str:
 
 
 def listening_host(text: str) -> str:
-    """A host to listen on: a name, or an address in any spelling; raises ValueError for others."""
+    """Check a host to listen on: a name or an IP address in any spelling.
+
+    Raises:
+        ValueError: It is neither.
+    """
     with suppress(ValueError):
         ipaddress.ip_address(text.partition("%")[0])
         return text
@@ -127,20 +142,20 @@ def listening_host(text: str) -> str:
 
 
 def readable(path: Path) -> Path:
-    """The path of a file.
+    """Check that a file exists and can be read.
 
     Raises:
-        InvalidRequestError: It does not exist or cannot be read.
+        InvalidRequestError: The file is missing, or permission is denied.
     """
     if not os.path.isfile(path):  # noqa: PTH113 - it raises nothing
-        raise InvalidRequestError(f"{shown(os.fspath(path))} is missing or is not a file")
+        raise InvalidRequestError(f"{shown(os.fspath(path))}: file not found")
     if not os.access(path, os.R_OK):
-        raise InvalidRequestError(f"{shown(os.fspath(path))} cannot be read: permission denied")
+        raise InvalidRequestError(f"{shown(os.fspath(path))}: permission denied")
     return path
 
 
 def certificate_problem(certificate: Path, key: Path) -> str | None:
-    """What is wrong with a certificate and its key, if anything."""
+    """Return the problem of a certificate and its key, or None."""
     import ssl
 
     try:
@@ -148,7 +163,7 @@ def certificate_problem(certificate: Path, key: Path) -> str | None:
     except (OSError, ValueError) as error:
         return (
             f"tls_cert={shown(os.fspath(certificate))} and tls_key={shown(os.fspath(key))}: must "
-            f"be a certificate and its key in PEM, without a password: {error}"
+            f"be a certificate and its key in PEM format, without a password: {error}"
         )
     return None
 
@@ -176,7 +191,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @renamed_arguments(grace_s="shutdown_timeout_s", doors="compat")
 @dataclass(frozen=True, slots=True)
 class ServerSettings(ServiceSettings):
-    """Settings of a server: those of its service, and how it is reached.
+    """Settings of a server: those of its service, and of its network interface.
 
     Attributes:
         host: IP address or host name to listen on. Default: ``"127.0.0.1"``.
@@ -216,7 +231,7 @@ class ServerSettings(ServiceSettings):
         object.__setattr__(self, "allowed_origins", origins)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
+        """Check combinations of values."""
         if self.tls_cert is not None and self.tls_key is not None:
             problem = certificate_problem(self.tls_cert, self.tls_key)
             yield from () if problem is None else (problem,)
@@ -231,32 +246,32 @@ class ServerSettings(ServiceSettings):
 
     @property
     def openai_compat(self) -> bool:
-        """Whether ``/v1``, the OpenAI API, is on."""
+        """Whether the OpenAI API (``/v1``) is enabled."""
         return self.loopback_only if self.compat.openai is None else self.compat.openai
 
     @property
     def mcp_compat(self) -> bool:
-        """Whether ``/mcp``, the Model Context Protocol, is on."""
+        """Whether the Model Context Protocol (``/mcp``) is enabled."""
         return self.loopback_only if self.compat.mcp is None else self.compat.mcp
 
     @property
     def replicate_compat(self) -> bool:
-        """Whether ``/replicate/v1``, the Replicate API, is on."""
+        """Whether the Replicate API (``/replicate/v1``) is enabled."""
         return self.loopback_only if self.compat.replicate is None else self.compat.replicate
 
     @property
     def key_file(self) -> Path:
-        """The file of API keys."""
+        """File of API keys."""
         return self.keys or self.store.folder / "keys.json"
 
     @property
     def listens_everywhere(self) -> bool:
-        """Whether it listens on all addresses."""
+        """Whether the server listens on all addresses."""
         return is_every_address(self.host)
 
     @property
     def base_url(self) -> str:
-        """What links begin with. If it listens on all addresses, this is a loopback URL."""
+        """Base URL of links; a loopback URL if the server listens on all addresses."""
         if self.public_url is not None:
             return self.public_url.rstrip("/")
         scheme = "https" if self.tls_cert else "http"
@@ -269,11 +284,14 @@ class ServerSettings(ServiceSettings):
 
 
 def read_settings(path: Path) -> ServerSettings:
-    """Read the settings in a file.
+    """Read a settings file.
+
+    Args:
+        path: The TOML file.
 
     Raises:
-        InvalidRequestError: The file cannot be read, or something in it is wrong. The message names
-            everything that is wrong.
+        InvalidRequestError: The file cannot be read, or a setting is invalid. The message lists all
+            problems.
     """
     table = read_toml(path, "the configuration")
     where = f"the configuration {display_name(os.fspath(path))}: "

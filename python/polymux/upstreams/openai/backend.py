@@ -1,4 +1,4 @@
-"""Upstreams in OpenAI's form: OpenAI, Groq, vLLM, llama.cpp, Ollama, and many others."""
+"""Upstreams with an OpenAI-compatible API: OpenAI, Groq, vLLM, llama.cpp, Ollama and others."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ if TYPE_CHECKING:
     from polymux.upstreams.client import UpstreamServer
 
 _COMPLETIONS = "/chat/completions"
-#: Of chats, whose pictures are fetched at once; others wait.
+#: Maximum number of chats whose images are downloaded at the same time.
 _FETCHING_AT_ONCE = 4
 
 
 class OpenAIUpstream(UpstreamBackend):
-    """Does chats, transcriptions and images at a server in OpenAI's form.
+    """Runs chats, transcriptions and image generation on an OpenAI-compatible server.
 
-    What a chat holds goes on as it came, fields that the interface does not know too. Chunks of a
-    stream come back as they were sent.
+    Forwards chat requests unchanged, including unknown fields, and returns stream chunks unchanged.
 
     Args:
-        server: Where it is.
-        operations: Of ``"chat"``, ``"free_chat"``, ``"transcribe"`` and ``"generate_image"`` what
-            it is asked for. Default: the two chats.
-        models: Our name of a model to theirs; see `polymux.upstreams.model_names.ModelNames`.
-        max_concurrency: How much is asked of it at once. Default: 16.
-        max_tokens: Whether it knows the longest answer by its older name only. Default: False.
-        response_format: Whether it takes that member for images. Default: True.
-        transcript_format: What its transcripts come in: ``"verbose_json"``, or ``"json"``, which
-            has no times. Default: ``"verbose_json"``.
-        image_fields: Fields of image generation that it takes beside those that OpenAI has, such
-            as ``("seed", "negative_prompt")``. Default: none.
-        policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
+        server: The server.
+        operations: Operations to run there: ``"chat"``, ``"free_chat"``, ``"transcribe"`` and
+            ``"generate_image"``. Default: chat and free_chat.
+        models: Our model name to the upstream's; see `polymux.upstreams.model_names.ModelNames`.
+        max_concurrency: Maximum number of concurrent requests. Default: 16.
+        max_tokens: Send ``max_tokens`` instead of ``max_completion_tokens``. Default: False.
+        response_format: Send ``response_format`` for images. Default: True.
+        transcript_format: ``"verbose_json"``, or ``"json"``, which has no times. Default:
+            ``"verbose_json"``.
+        image_fields: Image generation fields that the server accepts besides OpenAI's, such as
+            ``("seed", "negative_prompt")``. Default: none.
+        policy: Allowed hosts for downloads, beyond the public Internet and the server's own host.
+            Default: none.
 
     Raises:
-        InvalidRequestError: An operation is none that it can do, or has no model.
+        InvalidRequestError: An operation is not supported or has no model.
 
     Example:
         >>> from polymux.upstreams.openai.backend import OpenAIUpstream
@@ -95,14 +95,19 @@ class OpenAIUpstream(UpstreamBackend):
         unable = sorted(self.operations - set(OPENAI_OPERATIONS))
         lacking = self._names.lacking(self.operations)
         if unable or lacking:
-            what = f"cannot do {unable[0]}" if unable else f"names no model for {lacking[0]}"
+            what = f"does not support {unable[0]}" if unable else f"has no model for {lacking[0]}"
             raise errors.InvalidRequestError(f"the upstream {self.name} {what}")
 
     def refuse(self, work: OperationRequest) -> None:
-        """What it names no model for, and what OpenAI's form cannot say."""
+        """Reject requests without a configured model or with fields that OpenAI does not have.
+
+        Raises:
+            BadRequestError: The request selects no model, and the upstream has no default.
+            NoBackendError: No model is configured, or a field is not supported.
+        """
         if self._names.of(work) is None:
             if work.operation == "chat":
-                message = f"the upstream {self.name} has no model of its own choice: name one"
+                message = f"model: missing. The upstream {self.name} has no default model"
                 raise bad_request(message, "model")
             raise self._without_model(work.model or work.values.get("model"))
         if work.operation == "transcribe":
@@ -111,13 +116,13 @@ class OpenAIUpstream(UpstreamBackend):
             refuse_image(self.name, work)
 
     async def listed_models(self) -> tuple[str, ...]:
-        """What it lists by itself, where the settings name no models."""
+        """List the upstream's models, unless the settings name models."""
         if self.models is not None or "chat" not in self.operations:
             return ()
         return await self._listing.names()
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Asks for the whole answer."""
+        """Run the whole request."""
         if work.operation == "transcribe":
             return await self._transcribe(work, sink)
         if work.operation == "generate_image":
@@ -125,7 +130,7 @@ class OpenAIUpstream(UpstreamBackend):
         return await self._chat(work)
 
     def stream(self, work: OperationRequest, sink: ProgressSink) -> AsyncIterator[Chunk]:  # noqa: ARG002
-        """Passes on the pieces of a chat as they come."""
+        """Forward the chunks of a chat."""
 
         async def opened() -> AsyncChatStream:
             body = await self._chat_body(work)
@@ -176,5 +181,5 @@ class OpenAIUpstream(UpstreamBackend):
         return OperationResult(await images(self._server, value, work, sink, self._policy))
 
     def _model_of(self, work: OperationRequest) -> str:
-        """What it calls the model; work without one was refused."""
+        """Return the upstream's model name; `refuse` has rejected requests without one."""
         return self._names.of(work) or ""

@@ -1,4 +1,4 @@
-"""Chats at upstreams in OpenAI's form: what they are asked, and what is made of their answers."""
+"""Chat requests to OpenAI-compatible upstreams, and their responses."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest
     from polymux.upstreams.client import UpstreamServer
 
-#: Of one chat's pictures, wherever they come from. As they are sent they are a third longer, and
-#: they are held until the upstream answers; what a request itself may bring is less.
+#: Maximum size of all images of one chat. Base64 makes them a third longer, and they stay in memory
+#: until the upstream responds. The body limit of requests is lower.
 _PICTURES_BYTES = 32 << 20
-#: Of freellm's fields, those that are for this server.
+#: Fields of free_chat that only this server uses.
 _FREE_ONLY = ("timeout", "shuffle", "image_url")
-_EMPTY = "its answer is empty"
+_EMPTY = "its response is empty"
 
 
 async def chat_body(
@@ -51,18 +51,18 @@ async def chat_body(
     max_tokens: bool,
     fetching: asyncio.Semaphore,
 ) -> dict[str, Any]:
-    """The request as OpenAI has it: what the caller gave, and nothing of ours.
+    """Build the upstream request: the client's fields with the upstream's model name.
 
     Args:
-        work: A chat, or one of freellm's.
-        policy: What pictures may be fetched from beyond the public Internet.
-        max_tokens: Whether the longest answer goes by its older name.
-        fetching: For how many chats pictures are fetched at once; others wait.
+        work: A chat or free_chat request.
+        policy: Allowed hosts for images beyond the public Internet.
+        max_tokens: Send ``max_tokens`` instead of ``max_completion_tokens``.
+        fetching: Limits how many chats download images at the same time.
 
     Raises:
-        BadRequestError: A picture is none, or cannot be fetched.
-        RequestTooLargeError: One is larger than 20 MiB, or all together than 32.
-        URLRefusedError: A picture's address leads where it may not.
+        BadRequestError: An image is invalid or cannot be downloaded.
+        RequestTooLargeError: An image is larger than 20 MiB, or all together than 32 MiB.
+        URLRefusedError: An image URL is not allowed.
     """
     free = work.operation == "free_chat"
     body = {
@@ -80,9 +80,9 @@ async def chat_body(
 async def _with_pictures(
     work: OperationRequest, messages: list[Any], policy: FetchPolicy, fetching: asyncio.Semaphore
 ) -> list[Any]:
-    """The messages with every picture in them.
+    """Return the messages with all images embedded.
 
-    Addresses are fetched here, behind the guard: who knows where an upstream's own network leads.
+    Downloads images here: the upstream could fetch URLs from its own private network.
     """
     urls = pictures_of(work)
     if not urls:
@@ -93,9 +93,7 @@ async def _with_pictures(
     if work.operation == "free_chat":
         found = with_picture(messages, {"url": inline[0], "detail": "auto"})
         if found is None:
-            raise bad_request(
-                "there is no message of the user that the picture could belong to", "image_url"
-            )
+            raise bad_request("image_url: no user message for the image", "image_url")
         return found
     pictures = iter(inline)
 
@@ -108,7 +106,7 @@ async def _with_pictures(
 
 
 async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> list[str]:
-    """All pictures of a chat as they are sent, one after the other."""
+    """Download and embed all images of a chat, one after another."""
     inline = []
     left_bytes = _PICTURES_BYTES
     for url in urls:
@@ -116,8 +114,8 @@ async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> li
         left_bytes -= len(data)
         if left_bytes < 0:
             message = (
-                f"the pictures are larger than the {_PICTURES_BYTES >> 20} MiB that are taken of "
-                "one chat, all together: make them smaller, or send fewer"
+                f"the images of the chat are too large (limit {_PICTURES_BYTES >> 20} MiB in "
+                "total). Send smaller or fewer images"
             )
             raise status_error(errors.RequestTooLargeError, message, param=param)
         inline.append(await asyncio.to_thread(_inline, data, param))
@@ -127,20 +125,20 @@ async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> li
 def _inline(data: bytes, param: str) -> str:
     content_type = picture_type(data)
     if content_type is None:
-        raise bad_request("that is no picture: PNG, JPEG, WebP and GIF are taken", param)
+        raise bad_request("not a supported image (supported: PNG, JPEG, WebP, GIF)", param)
     try:
         check(data, content_type)
     except BrokenPictureError as error:
-        raise bad_request(f"a picture cannot be read: {error}", param) from None
+        raise bad_request(f"invalid image: {error}", param) from None
     return f"data:{content_type};base64,{base64.b64encode(data).decode()}"
 
 
 def completion(name: str, value: Any, seconds: float, operation: str = "chat") -> dict[str, Any]:
-    """A whole answer, its members kept, with how long it took where that is not told.
+    """Validate a whole chat response; adds its duration if the upstream did not report it.
 
     Raises:
-        InternalServerError: It is no chat completion.
-        APIStatusError: It tells of a failure, whose code is a status.
+        InternalServerError: The response is not a chat completion.
+        APIStatusError: The response contains an error whose code is a status.
     """
     if isinstance(value, dict) and isinstance(value.get("error"), dict) and "choices" not in value:
         error = told_error(core.write_json(value))
@@ -148,7 +146,7 @@ def completion(name: str, value: Any, seconds: float, operation: str = "chat") -
     try:
         whole = mended(value)
     except errors.DecodeError:
-        raise failed(name, "its answer is no chat completion") from None
+        raise failed(name, "its response is not a chat completion") from None
     usage, timings = whole.get("usage"), whole.get("timings")
     if isinstance(usage, dict) and usage.get("total_time") is None:
         whole["usage"] = usage | _times(timings, seconds)
@@ -156,7 +154,7 @@ def completion(name: str, value: Any, seconds: float, operation: str = "chat") -
 
 
 def _times(timings: object, seconds: float) -> dict[str, float]:
-    """The seconds that the interface tells: as llama.cpp measured them, else all together."""
+    """Return the durations in seconds: as measured by llama.cpp, else only the total."""
     if isinstance(timings, dict):
         prompt_ms, answer_ms = finite(timings.get("prompt_ms")), finite(timings.get("predicted_ms"))
         if prompt_ms is not None and answer_ms is not None:
@@ -170,10 +168,10 @@ def _times(timings: object, seconds: float) -> dict[str, float]:
 
 
 def text_of(name: str, whole: dict[str, Any]) -> str:
-    """The text of a whole answer, as freellm has it.
+    """Return the text of a whole response, for free_chat.
 
     Raises:
-        InternalServerError: There is none in it, nor a reason for its end.
+        InternalServerError: It contains neither text nor a finish reason.
     """
     choices = whole["choices"]
     first = choices[0] if choices else {}
@@ -190,14 +188,14 @@ async def passed_on(
     *,
     as_texts: bool,
 ) -> AsyncIterator[Chunk]:
-    """The chunks of an upstream's answer, all of their members as they came.
+    """Yield the chunks of an upstream's response with all members unchanged.
 
     Args:
-        opened: Begins its answer, which is closed at the end.
-        as_texts: Whether freellm's pieces are made of them.
+        opened: Opens the stream; it is closed at the end.
+        as_texts: Convert the chunks to those of free_chat.
 
     Raises:
-        APIStatusError: The answer broke off, is none, or tells of a failure.
+        APIStatusError: The response was interrupted, is invalid or contains an error.
     """
     free = work.operation == "free_chat"
     first = True
@@ -206,7 +204,7 @@ async def passed_on(
         async with chunks:
             async for chunk in chunks:
                 one = _redacted(chunk) if server.repeats_key(chunk.raw) else chunk
-                # An empty piece of freellm is no beginning: another may have an answer.
+                # An empty first chunk of free_chat does not count: the next backend may answer.
                 if free and not one.content and (as_texts or first):
                     continue
                 if as_texts:
@@ -227,7 +225,7 @@ def _redacted(chunk: ChatChunk) -> ChatChunk:
 
 
 def _as_chunk(chunk: ChatChunk) -> Chunk:
-    """The first chunk; a whole answer that came in its place becomes one.
+    """Return the first chunk; converts a whole response to a chunk.
 
     Raises:
         DecodeError: It is neither.

@@ -1,4 +1,4 @@
-"""Whole answers of chats as servers write them, made what a client of the interface reads."""
+"""Normalize whole chat responses of OpenAI-compatible servers for polymux clients."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ if TYPE_CHECKING:
 
     Kinds = Mapping[str, Callable[[Any], Any]]
 
-#: What an integer of the interface may be, made of a float or a text.
+#: Maximum absolute value of an integer converted from a float or text.
 _LARGEST = 1 << 53
 
 
 def mended(value: Any) -> dict[str, Any]:
-    """A whole answer; one that fits goes on as it came.
+    """Normalize a whole chat response; a valid one stays unchanged.
 
-    Of others what can be said otherwise is: a float as an integer, parts of a
-    text as one text, a tool's arguments as JSON text. What nobody can read there becomes null, as
-    long as it is not the answer itself. Members that the interface does not know stay.
+    Converts wrong types if possible: a float to an integer, text parts to one text, tool arguments
+    to JSON text. Other invalid members become null, except the answer itself. Unknown members stay.
 
     Args:
-        value: The answer, parsed. It is changed.
+        value: The parsed response. It is modified.
 
     Raises:
-        DecodeError: It is no chat completion: without choices, or one whose message, text or tool
-            calls are none.
+        DecodeError: It is not a chat completion: choices are missing, or a message, text or tool
+            call is invalid.
 
     Example:
         >>> from polymux.upstreams.openai.completions import mended
@@ -83,7 +82,7 @@ def _mend(value: dict[str, Any], kinds: Kinds) -> None:
 
 
 def _spoken(content: Any) -> tuple[str, str]:
-    """The text and the thinking of a content that is an array of parts."""
+    """Return text and thinking of a content that is an array of parts."""
     text, thinking = [], []
     for part in content if isinstance(content, list) else ():
         if isinstance(part, str):
@@ -119,7 +118,7 @@ def _object(value: Any) -> dict[str, Any] | None:
 
 
 def _arguments(value: Any) -> Any:
-    """As JSON text, which is what the interface has."""
+    """Convert to JSON text, the format of the polymux API."""
     if not isinstance(value, (dict, list)):
         return value
 
@@ -153,7 +152,7 @@ _USAGE: Kinds = {
 }
 
 
-#: All escapes, one after the other: a backslash that is escaped begins no other; a pair is one.
+#: Matches every escape in order, so an escaped backslash cannot start another; pairs match as one.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
@@ -163,10 +162,10 @@ _REPLACEMENT = rb"\ufffd"
 
 
 def replace_lone_surrogates(data: bytes) -> bytes:
-    r"""JSON with a replacement character for each half of a surrogate pair, as streams have it.
+    r"""Replace each lone surrogate escape in JSON by U+FFFD, as done for streams.
 
     Args:
-        data: JSON; anything else comes back much as it is.
+        data: JSON; other bytes stay nearly unchanged.
 
     Example:
         >>> from polymux.upstreams.openai.completions import replace_lone_surrogates

@@ -1,4 +1,4 @@
-"""Images at upstreams in OpenAI's form."""
+"""Image generation on OpenAI-compatible upstreams."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, OutputFile, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
-#: What becomes of the interface's fields; the others have no place in OpenAI's.
+#: API fields that OpenAI's request has in some form; other fields have no counterpart.
 _MAPPED = ("prompt", "width", "height", "num_outputs", "model")
 
 
 def refuse_image(name: str, work: OperationRequest) -> None:
-    """Raises for pictures that begin with one.
+    """Reject requests that start from an image.
 
     Raises:
-        NoBackendError: It should begin with `image` or `mask`.
+        NoBackendError: The request contains `image` or `mask`.
     """
     for field in ("image", "mask"):
         if field in work.values:
             raise status_error(
                 errors.NoBackendError,
-                f"the upstream {name} makes pictures of descriptions alone: leave {field} out",
+                f"{field}: not supported by the upstream {name}. Omit it",
                 param=field,
             )
 
@@ -44,10 +44,10 @@ def image_request(
     fields: Sequence[str],
     response_format: bool,
 ) -> dict[str, Any]:
-    """The request as OpenAI has it; what is left out is said in the log.
+    """Build the OpenAI request; logs fields that are ignored.
 
     Args:
-        fields: Fields of the interface that this upstream takes by our names.
+        fields: API fields that this upstream accepts under our names.
     """
     values = work.values
     body: dict[str, Any] = {
@@ -62,7 +62,7 @@ def image_request(
         if name in fields:
             body[name] = values[name]
         else:
-            sink.log(f"{name}: the upstream has no such option, so it is left out")
+            sink.log(f"{name}: ignored, not supported by the upstream")
     return body
 
 
@@ -73,20 +73,20 @@ async def images(
     sink: ProgressSink,
     policy: FetchPolicy,
 ) -> list[OutputFile]:
-    """The pictures of an answer, as files of this server's store.
+    """Store the images of a response.
 
     Args:
-        policy: What may be fetched beyond the public Internet and the upstream's own host.
+        policy: Allowed hosts for downloads, beyond the public Internet and the upstream's host.
 
     Raises:
-        APIStatusError: They are none, or cannot be fetched.
+        APIStatusError: They are missing or invalid, or a download failed.
     """
     found = value.get("data") if isinstance(value, dict) else None
     wanted = work.values.get("num_outputs", 1)
     if not isinstance(found, list) or not found or len(found) > wanted:
-        raise failed(server.name, f"its answer has not the {wanted} pictures that were asked for")
+        raise failed(server.name, f"its response does not contain the {wanted} requested images")
     if len(found) < wanted:
-        sink.log(f"num_outputs: the upstream made {len(found)} of {wanted}")
+        sink.log(f"num_outputs: the upstream generated {len(found)} of {wanted} images")
     made: list[OutputFile] = []
     try:
         for number, one in enumerate(found):
@@ -107,14 +107,14 @@ async def _picture(
     if isinstance(encoded, str) and encoded:
         data = await asyncio.to_thread(decoded, encoded)
         if data is None:
-            raise failed(server.name, "its answer has a picture that is no base64")
+            raise failed(server.name, "its response contains an image with invalid base64")
         content_type = picture_type(data)
         if content_type is None:
-            raise failed(server.name, "its answer has a picture that is none")
+            raise failed(server.name, "its response contains an unknown image format")
         made = await kept(sink, data, content_type, stem)
         await whole(server, made, content_type)
         return made
     if isinstance(url, str) and url:
         made = await fetched(server, url, sink, policy, stem)
         return await judged(server, made, "image", stem)
-    raise failed(server.name, "its answer has no picture")
+    raise failed(server.name, "its response contains no image")

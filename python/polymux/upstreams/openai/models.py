@@ -1,4 +1,4 @@
-"""Which models an upstream with a list in OpenAI's form has, where the settings name none."""
+"""List the models of an upstream with OpenAI's model list, if the settings name none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polymux.upstreams.client import UpstreamServer
 
 _PATH = "/models"
-#: For the answer: whoever asks for a list of models waits as long at most.
+#: Timeout of the upstream's response, because a client waits for the list.
 _MAX_LISTING_S = 3.0
 _KEPT_S, _KEPT_AFTER_FAILURE_S = 60.0, 10.0
 _MAX_NAMES = 1000
@@ -22,12 +22,12 @@ _MAX_NAME_CHARACTERS = 200
 
 
 class ModelListing:
-    """What an upstream lists, asked for when it is wanted and kept for a minute.
+    """Caches the model list of an upstream for a minute.
 
-    One that does not answer is asked again after ten seconds; what it listed before stays.
+    After a failure, keeps the previous list and retries after ten seconds.
 
     Args:
-        path: Of its list, behind the server's address. Default: ``"/models"``.
+        path: Path of the list after the base URL. Default: ``"/models"``.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ModelListing:
         self._until = float("-inf")
 
     async def names(self) -> tuple[str, ...]:
-        """Their names; of very many the first thousand, and none where it lists nothing."""
+        """Return at most 1,000 model names; empty if the upstream has no list."""
         async with self._asking:
             if self._clock() >= self._until:
                 kept_s = _KEPT_S

@@ -1,4 +1,4 @@
-"""Speech to text at upstreams in OpenAI's form."""
+"""Speech to text on OpenAI-compatible upstreams."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from polymux._native._core import MultipartBody
     from polymux.service.model import OperationRequest, ProgressSink, Upload
 
-#: What transcripts may come in: with times, or without them, as some models have no others.
+#: Response formats of transcripts: with times, or without, as some models support no other.
 TIMED = "verbose_json"
 FORMS = (TIMED, "json")
 _UNTOLD_LANGUAGES = ("", "none", "auto")
-#: Between two words of a text: what is longer has words of its own.
+#: Maximum gap between two words in a text; a longer gap contains unlisted words.
 _MAX_GAP_CHARACTERS = 40
-#: Of a recording: a year.
+#: Maximum duration of a recording: a year.
 _MAX_RECORDING_S = 365 * 24 * 3600.0
 
 
 def refuse_transcription(name: str, work: OperationRequest, *, form: str = TIMED) -> None:
-    """Raises for what the interface has and OpenAI's does not.
+    """Reject requests that OpenAI's API does not support.
 
     Args:
-        form: Of `FORMS` the one that it answers in.
+        form: The response format, one of `FORMS`.
 
     Raises:
-        NoBackendError: An address, or times of words that it does not tell.
+        NoBackendError: A URL instead of a file, or unavailable word times.
     """
     refuse_addresses(work, "audio")
     if work.values.get("timestamp") != "word":
         return
     words = ""
     if form != TIMED:
-        words = f"the upstream {name} tells no times: ask for timestamp=chunk"
+        words = f"timestamp: the upstream {name} returns no times. Use timestamp=chunk"
     elif work.values.get("task") == "translate":
         words = (
-            f"the upstream {name} tells no times of a translation's words: ask for "
-            "timestamp=chunk, or for task=transcribe"
+            f"timestamp: the upstream {name} returns no word times of translations. Use "
+            "timestamp=chunk or task=transcribe"
         )
     if words:
         raise status_error(errors.NoBackendError, words, param="timestamp")
@@ -54,55 +54,55 @@ def refuse_transcription(name: str, work: OperationRequest, *, form: str = TIMED
 def transcription_request(
     work: OperationRequest, model: str, sink: ProgressSink, *, form: str = TIMED
 ) -> tuple[str, MultipartBody]:
-    """Where it is asked for, and the form; what is left out is said in the log.
+    """Return path and form of the request; logs fields that are ignored.
 
     Args:
-        form: Of `FORMS` the one that it answers in.
+        form: The response format, one of `FORMS`.
     """
     file: Upload = work.values["audio"]
     fields = [("model", model), ("response_format", form)]
     if "batch_size" in work.given:
-        sink.log("batch_size: an upstream decides that itself")
+        sink.log("batch_size: ignored, the upstream chooses it")
     language = code_of(work.values.get("language") or "")
     translated = work.values.get("task") == "translate"
     if translated and language not in _UNTOLD_LANGUAGES:
-        sink.log("language: an upstream finds out by itself what it translates from")
+        sink.log("language: ignored, the upstream detects the language of a translation")
     elif language not in _UNTOLD_LANGUAGES:
         fields.append(("language", language))
     if not translated and form == TIMED:
         kind = "word" if work.values.get("timestamp") == "word" else "segment"
         fields.append(("timestamp_granularities[]", kind))
-    # By its name: the sender's word for its type is nobody's business.
+    # Send the name without the client's content type, which is not trusted.
     body = multipart_body(fields, [("file", (file.file_name, file.path))], awaited=True)
     return f"/audio/{'translations' if translated else 'transcriptions'}", body
 
 
 def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
-    """The operation's output, of what an upstream has answered.
+    """Convert an upstream's response to the operation's output.
 
     Args:
-        value: Its answer, ``verbose_json`` or ``json``.
+        value: The response, ``verbose_json`` or ``json``.
 
     Returns:
-        The text and its parts; ``timestamp`` where they are not what was asked for: ``"chunk"`` for
-        stretches in the place of words, ``"none"`` for one part without times.
+        Text and chunks; ``timestamp`` if the times differ from the request: ``"chunk"`` for
+        segments instead of words, ``"none"`` for one chunk without times.
 
     Raises:
-        InternalServerError: It is no transcript.
+        InternalServerError: The response is not a transcript.
     """
     text = value.get("text") if isinstance(value, dict) else None
     if not isinstance(text, str):
-        raise failed(name, "its answer is no transcript")
+        raise failed(name, "its response is not a transcript")
     chunks, told = None, ""
     if work.values.get("timestamp") == "word":
         chunks = _words(name, value.get("words"), text.strip())
         if chunks is None:
-            sink.log("timestamp: the upstream tells no times of words")
+            sink.log("timestamp: the upstream returned no word times")
             told = "chunk"
     if chunks is None:
         chunks = _chunks(name, value.get("segments"), "text")
     if chunks is None:
-        sink.log("timestamp: the upstream tells no times")
+        sink.log("timestamp: the upstream returned no times")
         chunks, told = [{"text": text, "timestamp": [0.0, None]}], "none"
     output: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
     if told:
@@ -113,7 +113,7 @@ def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink
 
 
 def _words(name: str, parts: Any, text: str) -> list[dict[str, Any]] | None:
-    """Words with what stands between them; None where there is a text and none of its words."""
+    """Return words with the text between them; None if the text has no word list."""
     if parts is None or (parts == [] and text):
         return None
     found = _chunks(name, parts, "word") or []
@@ -123,11 +123,11 @@ def _words(name: str, parts: Any, text: str) -> list[dict[str, Any]] | None:
 
 
 def spelled_in(text: str, words: Sequence[str]) -> list[str]:
-    """Words with the spaces and marks of the text that they are of: joined they are that text.
+    """Add the spaces and punctuation of a text to its words: joined they are that text.
 
-    Marks belong to the word before them, spaces to the one behind. OpenAI's words have neither, and
-    those of the interface do. A word that the text does not have where it should be stands behind a
-    space, where the text has any.
+    Punctuation belongs to the word before it, spaces to the word after them. OpenAI's words have
+    neither, the API's words have both. A word that is not found in the text gets a leading space,
+    if the text has spaces at all.
 
     Example:
         >>> spelled_in("Hi there. Bye!", ["Hi", "there", "Bye"])
@@ -164,26 +164,26 @@ def seconds_of(value: dict[str, Any]) -> dict[str, float]:
 
 
 def _chunks(name: str, parts: Any, member: str) -> list[dict[str, Any]] | None:
-    """Stretches or words; None where the answer has none."""
+    """Return segments or words; None if the response lacks them."""
     if parts is None:
         return None
     found = []
     for part in parts if isinstance(parts, list) else [None]:
         if not isinstance(part, dict) or not isinstance(part.get(member), str):
-            raise failed(name, "its answer is no transcript")
+            raise failed(name, "its response is not a transcript")
         times = [time_of(name, part.get(one)) for one in ("start", "end")]
         found.append({"text": part[member], "timestamp": times})
     return found
 
 
 def time_of(name: str, value: Any) -> float | None:
-    """Seconds from the beginning, as an upstream tells them of a stretch or a word.
+    """Return a time in seconds from the beginning of a recording.
 
     Args:
-        value: What it tells; None where it does not.
+        value: From the upstream; None if missing.
 
     Raises:
-        InternalServerError: That is no time of any recording.
+        InternalServerError: The value is not a valid time.
 
     Example:
         >>> time_of("groq", -0.02), time_of("groq", None)
@@ -192,8 +192,8 @@ def time_of(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if not _is_number(value) or not value <= _MAX_RECORDING_S:
-        raise failed(name, "its answer is no transcript")
-    # By so little words are said to begin early.
+        raise failed(name, "its response is not a transcript")
+    # Upstreams report slightly negative times for early words.
     return max(0.0, float(value))
 
 

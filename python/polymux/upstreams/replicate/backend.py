@@ -1,4 +1,4 @@
-"""Upstreams in Replicate's form: predictions of models that others run."""
+"""Upstreams with a Replicate-compatible API: predictions of hosted models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from polymux.upstreams.replicate.client import ReplicateServer
     from polymux.upstreams.replicate.models import Target
 
-#: What is cancelled with the server takes no longer.
+#: How long `close` waits for the cleanup requests of canceled work.
 _LAST_WORDS_S = 2.0
 _MIN_CANCEL_AFTER_S = 5
 _MAX_CANCEL_AFTER_S = 86_400
@@ -40,26 +40,26 @@ _METRIC = re.compile(r"[a-z][a-z_]{0,40}", re.ASCII)
 
 
 class ReplicateUpstream(UpstreamBackend):
-    """Does what models make at a server in Replicate's form.
+    """Runs operations on a Replicate-compatible server.
 
-    Files go there from where they lie and are removed when the work is over, what was made is
-    fetched into this server's store, and what a prediction tells of itself there is told here. Work
-    that is cancelled here is cancelled there.
+    Streams input files to it and deletes them there after the work, downloads results into this
+    server's store, and forwards progress and logs. Cancellation here cancels the prediction there.
 
     Args:
-        server: Where it is.
-        operations: What it is asked for, of ``"generate_image"``, ``"upscale_image"``,
-            ``"transcribe"``, ``"generate_video"`` and ``"generate_music"``. Default: what there are
-            models for.
+        server: The server.
+        operations: Operations to run there: ``"generate_image"``, ``"upscale_image"``,
+            ``"transcribe"``, ``"generate_video"`` and ``"generate_music"``. Default: those with a
+            model.
         models: Model selector to ``"owner/name"`` of an official model, or to
-            ``"owner/name:version"``. Default: the models that the interface was made after, each in
-            the version that it was made after.
-        max_concurrency: How much is asked of it at once. Default: 16.
-        policy: What may be fetched beyond the public Internet and its own host. Default: nothing.
+            ``"owner/name:version"``. Default: the models on which the polymux API is based, each
+            in the same version.
+        max_concurrency: Maximum number of concurrent requests. Default: 16.
+        policy: Allowed hosts for downloads, beyond the public Internet and the server's own host.
+            Default: none.
 
     Raises:
-        InvalidRequestError: An operation is none that it can do, or has no model; a model cannot
-            be one.
+        InvalidRequestError: An operation is not supported or has no model, or a model name is
+            invalid.
 
     Example:
         >>> from polymux.upstreams.replicate.backend import ReplicateUpstream
@@ -88,18 +88,22 @@ class ReplicateUpstream(UpstreamBackend):
         self._working: set[asyncio.Task[Any]] = set()
         lacking = sorted(self.operations.difference(able))
         if lacking:
-            what = "names no model for" if lacking[0] in operations_of({}) else "cannot do"
+            what = "has no model for" if lacking[0] in operations_of({}) else "does not support"
             raise errors.InvalidRequestError(f"the upstream {self.name} {what} {lacking[0]}")
 
     def refuse(self, work: OperationRequest) -> None:
-        """What it names no model for, and recordings that nobody has fetched."""
+        """Reject requests without a configured model, and URLs of recordings.
+
+        Raises:
+            NoBackendError: No model is configured, or the recording is a URL.
+        """
         if self._target(work) is None:
             raise self._without_model(work.model)
         if work.operation == "transcribe":
             refuse_addresses(work, "audio")
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Has it predicted there, and keeps what was made."""
+        """Run a prediction and store its output."""
         limit_s = self._server.total_s(SLOW)
         files: list[str] = []
         task = asyncio.current_task()
@@ -145,7 +149,7 @@ class ReplicateUpstream(UpstreamBackend):
         return OperationResult(output, version or "hidden", _numbers(ended.get("metrics")))
 
     async def close(self) -> None:
-        """Closes the connections, behind the last words of work that is ended at the same time."""
+        """Close the connections after the cleanup requests of canceled work."""
         if self._working:
             await asyncio.wait(self._working, timeout=_LAST_WORDS_S)
         await self._server.said()
@@ -153,7 +157,7 @@ class ReplicateUpstream(UpstreamBackend):
 
 
 def _deadline_fields(limit_s: float) -> list[str]:
-    """What ends a prediction there that nobody here could cancel any more."""
+    """Return a header field that ends the prediction if this server cannot cancel it."""
     if math.isinf(limit_s):
         return []
     seconds = min(_MAX_CANCEL_AFTER_S, max(_MIN_CANCEL_AFTER_S, math.ceil(limit_s)))

@@ -1,4 +1,4 @@
-"""A server in Replicate's form: its versions, its files, and what its refusals mean."""
+"""Requests to a Replicate-compatible server: versions, files, predictions and errors."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from polymux.service.model import Upload
     from polymux.upstreams.replicate.models import Target
 
-#: For one read, which is asked for again: none that hangs is waited for as long as for the work.
+#: Maximum timeout of one status request; later requests repeat it.
 _READ_S = 30.0
-#: Of all the time that the work has: an answer that drips leaves some for another look.
+#: Share of the total timeout for one status request: a slow response leaves time for another.
 _READ_SHARE = 0.25
 _CLEANING_S = 2.0
 _MAX_PAGES = 100
 _MAX_FILE_NAME_BYTES = 200
-#: What an address or a query may be made of.
+#: Allowed characters of a URL or query.
 _PLAIN = re.compile(r"[!-~]{1,4096}", re.ASCII)
 _WHOLE_VERSION = 64
 _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,199}", re.ASCII)
 _VERSION = re.compile(r"[0-9a-f]{64}", re.ASCII)
-#: The callers' own faults, where it is this server that asks.
+#: Errors that blame a client; wrong for requests that this server makes itself.
 _CALLERS = (errors.BadRequestError, errors.RequestTooLargeError, errors.UnprocessableEntityError)
 
 
 class FinalError(errors.InternalServerError):
-    """An upstream's refusal that stays one, however often it is asked."""
+    """An upstream's error that a retry would not change."""
 
 
 class ReplicateServer(UpstreamServer):
-    """Requests to one server in Replicate's form; see `UpstreamServer` for its arguments.
+    """Sends requests to one Replicate-compatible server; arguments as of `UpstreamServer`.
 
     Example:
         >>> from polymux.upstreams.replicate.client import ReplicateServer
@@ -57,15 +57,18 @@ class ReplicateServer(UpstreamServer):
         self._last_words: set[asyncio.Future[None]] = set()
 
     def told(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
-        """A failure as callers are told of it; versions are this server's own affair."""
+        """Convert an error of this upstream to an error for clients.
+
+        Errors about model versions do not blame the client, because the operator configured them.
+        """
         found = super().told(error, operation)
         status = error.status if isinstance(error, errors.APIStatusError) else None
         if status == 404:
-            return self._final("it has no such model, version or prediction")
+            return self._final("unknown model, version or prediction")
         if status == 422 and _is_about_version(error):
-            return self._final("it has no such version of the model, or not for this account")
+            return self._final("the version of the model is unknown or not allowed")
         if status is not None and 300 <= status < 500 and type(found) is errors.InternalServerError:
-            return self._final(f"it answered with status {status}")
+            return self._final(f"it returned status {status}")
         return found
 
     def _final(self, reason: str) -> FinalError:
@@ -73,11 +76,11 @@ class ReplicateServer(UpstreamServer):
         return status_error(FinalError, words, code="upstream_failed", status=502)
 
     async def read(self, operation: str, path: str) -> dict[str, Any]:
-        """What lies at a path: an object.
+        """Read the JSON object at a path.
 
         Raises:
-            FinalError: It is refused, or there is nothing.
-            APIStatusError: As `ask`; it may be had later.
+            FinalError: It is missing or not allowed.
+            APIStatusError: As `ask`; a retry may succeed.
         """
         try:
             async with asyncio.timeout(min(_READ_S, self.total_s(SLOW) * _READ_SHARE)):
@@ -85,20 +88,20 @@ class ReplicateServer(UpstreamServer):
         except TimeoutError:
             raise late(self.name) from None
         except _CALLERS:
-            raise self._final("it refuses to tell what becomes of its work") from None
+            raise self._final("it rejected a request for the state of its work") from None
         if not isinstance(value, dict):
-            raise failed(self.name, "its answer is no object")
+            raise failed(self.name, "its response is not an object")
         return value
 
     async def version(self, operation: str, target: Target) -> str:
-        """The whole id of a version. It is asked for once; one that is whole already never.
+        """Return the full id of a model version; requests it once if it is abbreviated.
 
         Args:
-            operation: What it is for.
+            operation: The operation, for error messages.
             target: A model with a version.
 
         Raises:
-            APIStatusError: There is none that begins so, or it cannot be had.
+            APIStatusError: The version is unknown, or the request failed.
         """
         if len(target.version) == _WHOLE_VERSION:
             return target.version
@@ -113,41 +116,41 @@ class ReplicateServer(UpstreamServer):
             page = await self.read(operation, f"{path}{query}")
             listed = page.get("results")
             if listed is not None and not isinstance(listed, list):
-                raise failed(self.name, "its list of versions is none")
+                raise failed(self.name, "its list of versions is invalid")
             ids = [one.get("id") for one in listed or () if isinstance(one, dict)]
             found = [one for one in ids if isinstance(one, str) and one.startswith(target.version)]
             if len(found) == 1 and _VERSION.fullmatch(found[0]):
                 return found[0]
             if found:
-                raise self._final(f"the version {target.version} of {target.model} is not clear")
+                raise self._final(f"the version {target.version} of {target.model} is ambiguous")
             if page.get("next") is None:
                 break
             query = self._next_query(path, page["next"])
-        raise self._final(f"it has no version {target.version} of the model {target.model}")
+        raise self._final(f"unknown version {target.version} of the model {target.model}")
 
     def _next_query(self, path: str, address: Any) -> str:
-        """Of a list's next page, which lies where this one does.
+        """Return the query of a list's next page, which must have the same path.
 
         Raises:
-            FinalError: It lies anywhere else, where the key has no business.
+            FinalError: It has another URL, which must not receive the API key.
         """
         base, mark, query = address.partition("?") if isinstance(address, str) else ("", "", "")
         if base != f"{self.base_url}{path}" or not mark or not _PLAIN.fullmatch(query):
-            raise self._final("its list goes on at another address")
+            raise self._final("its list has a next page at another URL")
         return f"?{query}"
 
     async def upload(self, operation: str, file: Upload, kept: list[str]) -> str:
-        """Sends a file from where it lies; gives the address that an input names it by.
+        """Upload a file by streaming it; returns its URL for a model's input.
 
         Args:
-            operation: What it is for.
+            operation: The operation, for error messages.
             file: The file.
-            kept: The id of what is kept there is added, for `forget`.
+            kept: Receives the id of the uploaded file, for `forget`.
 
         Raises:
-            APIStatusError: It is not taken, or kept where nobody should look for it.
+            APIStatusError: The upload failed, or the returned URL is not allowed.
         """
-        # By its name: the sender's word for its type is nobody's business.
+        # Send the name without the client's content type, which is not trusted.
         part = ("content", (_short_name(file.file_name), file.path))
         body = multipart_body((), [part], awaited=True)
         answer = await self.ask(
@@ -160,7 +163,7 @@ class ReplicateServer(UpstreamServer):
         urls = value.get("urls")
         address = urls.get("get") if isinstance(urls, dict) else None
         if not isinstance(address, str) or not self._is_theirs(address):
-            raise failed(self.name, "it keeps a file at what is neither its own address nor https")
+            raise failed(self.name, "the URL of an uploaded file has neither its host nor https")
         return address
 
     def _is_theirs(self, address: str) -> bool:
@@ -178,13 +181,13 @@ class ReplicateServer(UpstreamServer):
         )
 
     async def forget(self, files: Iterable[str]) -> None:
-        """Removes files there, as far as that can be done soon."""
+        """Delete uploaded files; gives up after a short time."""
         paths = [f"/files/{one}" for one in files if _ID.fullmatch(one)]
         if paths:
             await self.lasting(self._soon("DELETE", paths))
 
     async def cancel(self, prediction: str) -> None:
-        """Ends a prediction there, as far as that can be done soon."""
+        """Cancel a prediction; gives up after a short time."""
         await self.lasting(self._soon("POST", [f"/predictions/{prediction}/cancel"]))
 
     async def _soon(self, method: str, paths: list[str]) -> None:
@@ -195,30 +198,30 @@ class ReplicateServer(UpstreamServer):
         await asyncio.wait(asking, timeout=_CLEANING_S)
         for one in asking:
             one.cancel()
-        # What they failed with is nobody's business any more.
+        # Errors of cleanup requests have no consequence.
         await asyncio.gather(*asking, return_exceptions=True)
 
     async def lasting(self, words: Coroutine[Any, Any, None]) -> None:
-        """Waits for last words; they are said to the end where whoever waits is cancelled."""
+        """Await a cleanup request; it continues if the awaiting task is canceled."""
         saying = asyncio.ensure_future(words)
         self._last_words.add(saying)
         saying.add_done_callback(self._last_words.discard)
         await asyncio.shield(saying)
 
     async def said(self) -> None:
-        """Waits for the last words that are on their way: 3 s at most."""
+        """Wait for running cleanup requests, at most 3 s."""
         while self._last_words:
             await asyncio.wait(self._last_words)
 
     def id_of(self, value: object) -> str:
-        """The id of a prediction.
+        """Return the id of a prediction.
 
         Raises:
-            InternalServerError: It has none.
+            InternalServerError: It has no valid id.
         """
         found = value.get("id") if isinstance(value, dict) else None
         if not isinstance(found, str) or not _ID.fullmatch(found):
-            raise failed(self.name, "its answer is no prediction")
+            raise failed(self.name, "its response is not a prediction")
         return found
 
 
@@ -229,7 +232,7 @@ def _is_about_version(error: errors.PolymuxError) -> bool:
 
 
 def _short_name(name: str) -> str:
-    """A file's name, cut so that its extension stays."""
+    """Shorten a file name and keep its extension."""
     if len(name.encode("utf-8", "replace")) <= _MAX_FILE_NAME_BYTES:
         return name or "file"
     suffix = PurePath(name).suffix[:20]

@@ -1,4 +1,4 @@
-"""What Replicate calls the models of this interface, their versions and their fields."""
+"""Replicate's models, versions and fields for the model selectors of the polymux API."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,99}"
 _TARGET = re.compile(rf"({_NAME}/{_NAME})(?::([0-9a-f]{{8,64}}))?", re.ASCII)
-#: What callers say for a language that is to be found out.
+#: Values for automatic language detection.
 _NO_LANGUAGE = ("", "none", "auto")
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model at Replicate that a variant of the interface was made after.
+    """A model at Replicate on which a variant of the polymux API is based.
 
     Attributes:
-        version: How the id of the version begins whose fields these are.
-        fields: Our field to the model's.
-        unknown: Our fields that the model does not have.
-        brought: Our fields that have been dealt with before: what they name was fetched.
-        told: Extensions that are sent when nobody gave them, as the model's default is not ours.
+        version: Beginning of the id of the version that has these fields.
+        fields: API field to the model's field.
+        unknown: API fields that the model does not support.
+        brought: API fields already handled, such as a URL that was downloaded.
+        told: Extensions that are always sent, because the model's default differs.
     """
 
     version: str
@@ -45,12 +45,12 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is run at Replicate.
+    """A model to run at Replicate.
 
     Attributes:
         model: ``owner/name``.
-        version: Id of the version, 64 hexadecimal digits, or how it begins; empty for official
-            models, which have none.
+        version: Id of the version, 64 hexadecimal digits, or its beginning; empty for official
+            models, which have no version.
     """
 
     model: str
@@ -58,10 +58,10 @@ class Target:
 
     @classmethod
     def of(cls, text: str) -> Target:
-        """Of ``owner/name``, or ``owner/name:version``.
+        """Parse ``owner/name`` or ``owner/name:version``.
 
         Raises:
-            InvalidRequestError: It is neither.
+            InvalidRequestError: The text has another form.
 
         Example:
             >>> from polymux.upstreams.replicate.models import Target
@@ -71,14 +71,14 @@ class Target:
         match = _TARGET.fullmatch(text)
         if match is None:
             raise errors.InvalidRequestError(
-                f"{shown(text)} is no model of Replicate: give owner/name, or owner/name:version "
-                "with 8 to 64 hexadecimal digits of the version"
+                f"{shown(text)}: invalid Replicate model (expected owner/name, or "
+                "owner/name:version with 8 to 64 hexadecimal digits of the version)"
             )
         return cls(match[1], match[2] or "")
 
 
 def _same(names: str, **others: str) -> dict[str, str]:
-    """Fields that are called as ours, and those that are not."""
+    """Map fields with equal names, and `others` with different names."""
     return {name: name for name in names.split()} | others
 
 
@@ -86,7 +86,7 @@ _PICTURE = (
     "prompt negative_prompt width height num_outputs scheduler num_inference_steps guidance_scale "
     "seed disable_safety_checker"
 )
-#: Model selector to the model; `contracts.md` 0.2 and 4 to 9.
+#: Model selector to model; `contracts.md` 0.2 and 4 to 9.
 MODELS: Mapping[str, Model] = {
     "bytedance/sdxl-lightning-4step": Model("5f24084160c9", _same(_PICTURE)),
     "lorenzomarines/astra": Model(
@@ -135,14 +135,14 @@ MODELS: Mapping[str, Model] = {
 
 
 def targets_of(models: Mapping[str, str]) -> dict[str, Target]:
-    """What is run for each model selector.
+    """Return the model to run for each model selector.
 
     Args:
-        models: Selector to Replicate's model; one that is named by itself is run in the version
-            that the interface was made after. Empty: so are all.
+        models: Selector to Replicate's model. A selector mapped to itself uses the version on which
+            the polymux API is based. Empty: all selectors are mapped to themselves.
 
     Raises:
-        InvalidRequestError: A selector is none of the interface's, or a model cannot be one.
+        InvalidRequestError: A selector is unknown, or a model name is invalid.
 
     Example:
         >>> from polymux.upstreams.replicate.models import targets_of
@@ -153,7 +153,7 @@ def targets_of(models: Mapping[str, str]) -> dict[str, Target]:
     for name, theirs in (models or {name: name for name in MODELS}).items():
         if name not in MODELS:
             raise errors.InvalidRequestError(
-                f"{shown(name)} is no model selector; there are {', '.join(MODELS)}"
+                f"{shown(name)}: unknown model selector (known: {', '.join(MODELS)})"
             )
         found[name] = Target(name, MODELS[name].version) if theirs == name else Target.of(theirs)
     return found
@@ -169,7 +169,7 @@ def _operations() -> tuple[tuple[str, frozenset[str]], ...]:
 
 
 def operations_of(models: Mapping[str, str]) -> tuple[str, ...]:
-    """The operations that can be done with these models; empty for all there are.
+    """Return the operations that these models support; all if empty.
 
     Example:
         >>> from polymux.upstreams.replicate.models import operations_of
@@ -181,7 +181,7 @@ def operations_of(models: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def addresses_in(work: OperationRequest) -> list[tuple[str, str]]:
-    """The addresses that the model would fetch from, each with our field."""
+    """Return the URLs that the model would fetch, each with the API field."""
     variant = variant_of(work)
     brought = MODELS[variant.model or ""].brought
     return [
@@ -193,10 +193,10 @@ def addresses_in(work: OperationRequest) -> list[tuple[str, str]]:
 
 
 def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
-    """A request as the model has it; files are `Upload` still.
+    """Convert a request to the model's input; files are still `Upload`.
 
-    What the interface has a default for is always sent: the model's own may be another. Its
-    extensions are sent when they are given.
+    Always sends fields with a default in the API, because the model's default may differ. Sends
+    extensions only if given.
     """
     variant = variant_of(work)
     model = MODELS[variant.model or ""]
@@ -207,17 +207,17 @@ def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
             continue
         if field.name in model.unknown:
             if field.name in work.given:
-                sink.log(f"{field.name}: the model has no such option, so it is left out")
+                sink.log(f"{field.name}: ignored, not supported by the model")
             continue
         found[model.fields[field.name]] = value
     return found
 
 
 def _value(field: Field, work: OperationRequest, model: Model) -> Any:
-    """None for what is not sent."""
+    """Return the value to send, or None."""
     wanted = field.name in work.given or not field.extension or field.name in model.told
     if "upstream_default" in field.raw:
-        wanted = field.name in work.given  # The model knows its own.
+        wanted = field.name in work.given  # The model has its own default.
     value = work.values.get(field.name) if wanted else None
     if field.name == "language" and value is not None:
         return None if str(value).lower() in _NO_LANGUAGE else name_of(str(value))

@@ -1,4 +1,4 @@
-"""What predictions at Replicate have made, as the interface's operations have it."""
+"""Convert outputs of Replicate predictions to answers of operations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polymux.service.model import OperationRequest, OutputFile, ProgressSink
     from polymux.upstreams.client import UpstreamServer
 
-#: Operations that make files of one kind, and the field that says how many.
+#: Operations whose output files have one kind, and the field with their number.
 _KINDS = {
     "generate_image": ("image", "num_outputs"),
     "upscale_image": ("image", ""),
@@ -28,10 +28,10 @@ _DATA = "data:"
 
 
 class Outputs:
-    """Makes answers of this server of the outputs of predictions.
+    """Converts outputs of predictions.
 
     Args:
-        server: Where they were made; from its own host may be fetched wherever that is.
+        server: The upstream; its own host is allowed even in a private network.
     """
 
     def __init__(self, server: UpstreamServer, policy: FetchPolicy) -> None:
@@ -39,10 +39,10 @@ class Outputs:
         self._policy = policy
 
     async def shaped(self, work: OperationRequest, output: Any, sink: ProgressSink) -> Any:
-        """The output as the operation's answer has it, its files in this server's store.
+        """Convert an output to the operation's answer, with files in this server's store.
 
         Raises:
-            APIStatusError: It is nothing that the operation could have made, or cannot be had.
+            APIStatusError: The output is invalid, or a download failed.
         """
         if work.operation == "transcribe":
             return self._transcript(output, sink)
@@ -63,12 +63,12 @@ class Outputs:
         found = [output] if isinstance(output, str) else output
         what = KINDS[kind]
         if not isinstance(found, list) or not 0 < len(found) <= wanted:
-            raise failed(self._server.name, f"it has not made the {wanted} {what}s asked for")
+            raise failed(self._server.name, f"it did not return the {wanted} requested {what}s")
         if len(found) < wanted:
-            sink.log(f"{field}: the upstream made {len(found)} of {wanted}")
+            sink.log(f"{field}: the upstream generated {len(found)} of {wanted}")
         for number, one in enumerate(found):
             made.append(await self._file(one, kind, f"{kind}-{number}", sink))
-        # Real-ESRGAN answers with one address, and no list of it.
+        # Real-ESRGAN returns one URL instead of a list.
         single = work.operation == "upscale_image" and work.variant == "B"
         return made[0] if single else list(made)
 
@@ -78,7 +78,7 @@ class Outputs:
         told = output if isinstance(output, dict) else {"audio": output}
         error, spectrogram = told.get("error"), told.get("spectrogram")
         if isinstance(error, str) and error.strip() and told.get("audio") is None:
-            raise failed(self._server.name, f"it has made no music: {cleaned(error)}")
+            raise failed(self._server.name, f"it generated no music: {cleaned(error)}")
         made.append(await self._file(told.get("audio"), "audio", "audio", sink))
         answer: dict[str, Any] = {"audio": made[0]}
         if spectrogram is not None:
@@ -87,15 +87,15 @@ class Outputs:
         return answer
 
     def _transcript(self, output: Any, sink: ProgressSink) -> dict[str, Any]:
-        """The text and its parts, and no member besides."""
+        """Return the text and its chunks without other members."""
         try:
             told = responses.Prediction({"status": "succeeded", "output": output})
             text, parts = told.text, told.chunks
         except errors.DecodeError:
-            raise failed(self._server.name, "its answer is no transcript") from None
+            raise failed(self._server.name, "its response is not a transcript") from None
         has_text = isinstance(output, dict) and isinstance(output.get("text"), str)
         if not isinstance(output, list) and not has_text:
-            raise failed(self._server.name, "its answer is no transcript")
+            raise failed(self._server.name, "its response is not a transcript")
         name = self._server.name
         chunks = [
             {"text": one.text, "timestamp": [time_of(name, at) for at in one.timestamp]}
@@ -103,21 +103,21 @@ class Outputs:
         ]
         answer: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
         if not chunks and text.strip():
-            sink.log("timestamp: the upstream tells no times")
+            sink.log("timestamp: the upstream returned no times")
             answer["chunks"] = [{"text": text, "timestamp": [0.0, None]}]
             answer["timestamp"] = "none"
         clean: dict[str, Any] = redact_json(answer)
         return clean
 
     async def _file(self, value: Any, kind: str, stem: str, sink: ProgressSink) -> OutputFile:
-        """What an address names; by its own bytes, whatever it is called."""
+        """Store the file of a URL; checks its kind by its first bytes."""
         what = KINDS[kind]
         if not isinstance(value, str) or not value:
-            raise failed(self._server.name, f"its answer names no {what}")
+            raise failed(self._server.name, f"its response contains no {what} URL")
         if value[: len(_DATA)].lower() == _DATA:
             data = await asyncio.to_thread(decoded, value)
             if data is None:
-                raise failed(self._server.name, "its answer has a file that is no base64")
+                raise failed(self._server.name, "its response contains a file with invalid base64")
             made = await kept(sink, data, "", stem)
         else:
             made = await fetched(self._server, value, sink, self._policy, stem)

@@ -1,4 +1,4 @@
-"""A prediction at Replicate, from its request to its end."""
+"""A prediction at Replicate, from its creation to its end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.25, 5.0
 _GROWTH = 1.5
-#: In a row; what asks for patience does not count.
+#: Maximum number of consecutive failures; rate limits do not count.
 _MAX_FAILURES = 8
-#: How long a request that nobody waits for any more may still tell what it has begun.
+#: How long to wait for the id of a prediction if the client has already disconnected.
 _GRACE_S = 0.7
 _MAX_LINES = 500
 _MAX_PERCENT = 100
@@ -29,7 +29,7 @@ _ENDS = {
     "succeeded": "",
     "failed": "its prediction failed",
     "canceled": "its prediction was canceled there",
-    "aborted": "its prediction was ended before it began",
+    "aborted": "its prediction was aborted before it started",
 }
 _PERCENT = re.compile(r"(?<![\d.])(\d{1,3})(?:\.\d+)?\s?%", re.ASCII)
 
@@ -42,16 +42,16 @@ async def predicted(
     sink: ProgressSink,
     fields: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Makes a prediction and waits for its good end. It is cancelled where nobody waits.
+    """Create a prediction and wait until it succeeds; cancels it if this task is canceled.
 
-    The request that makes it is sent once, and answered at once: only so is the name known by which
-    the prediction can be cancelled.
+    The request that creates it is sent once and returns at once, so its id is known early enough to
+    cancel it.
 
     Args:
-        path: Where predictions of the model are made.
+        path: Path for creating predictions of the model.
 
     Raises:
-        APIStatusError: It is not taken, ends otherwise, or cannot be watched.
+        APIStatusError: It was rejected, ended without success, or cannot be watched.
     """
     begun = await _begun(server, operation, path, value, fields)
     name = server.id_of(begun)
@@ -85,7 +85,7 @@ async def _begun(
 
 
 async def _given_up(server: ReplicateServer, asking: asyncio.Future[Any]) -> None:
-    """Ends what may be there already: its name is in the answer alone."""
+    """Cancel a prediction that may exist already; only the pending response contains its id."""
     await asyncio.wait({asking}, timeout=_GRACE_S)
     asking.cancel()
     answered = await asyncio.gather(asking, return_exceptions=True)
@@ -96,7 +96,7 @@ async def _given_up(server: ReplicateServer, asking: asyncio.Future[Any]) -> Non
 async def _ended(
     server: ReplicateServer, operation: str, name: str, value: dict[str, Any], told: _Told
 ) -> dict[str, Any]:
-    """The prediction when it has come to an end, asked after less and less often."""
+    """Poll the prediction until its end, with increasing pauses."""
     pause_s, failures = _FIRST_PAUSE_S, 0
     while not told.is_end(value):
         await asyncio.sleep(pause_s)
@@ -116,7 +116,7 @@ async def _ended(
 
 
 class _Told:
-    """Tells here what a prediction tells of itself there."""
+    """Forwards progress and logs of a remote prediction."""
 
     def __init__(self, name: str, sink: ProgressSink) -> None:
         self._name = name
@@ -125,21 +125,21 @@ class _Told:
         self._lines = 0
 
     def is_end(self, value: dict[str, Any]) -> bool:
-        """Takes a prediction; whether it is the last.
+        """Forward a prediction's progress and logs; return whether it has ended.
 
         Raises:
-            InternalServerError: It is none.
+            InternalServerError: It is not a prediction.
         """
         status, logs = value.get("status"), value.get("logs")
         if not isinstance(status, str):
-            raise failed(self._name, "its answer is no prediction")
+            raise failed(self._name, "its response is not a prediction")
         ended = status in _ENDS
         if isinstance(logs, str):
             self._log(logs, whole=ended)
         return ended
 
     def _log(self, logs: str, *, whole: bool) -> None:
-        """The lines that are new; one without its end may grow still."""
+        """Forward new lines; waits for the end of an incomplete line."""
         new = logs[self._characters :]
         complete = new if whole else new[: new.rfind("\n") + 1]
         self._characters += len(complete)
@@ -147,7 +147,7 @@ class _Told:
             if line.strip() and self._lines < _MAX_LINES:
                 self._lines += 1
                 self._sink.log(cleaned(line))
-        # Bars of progress are drawn again and again in one line.
+        # Progress bars are redrawn within one line.
         last = new.rstrip().replace("\r", "\n").rpartition("\n")[2]
         found = _PERCENT.findall(last)
         if found and int(found[-1]) <= _MAX_PERCENT:

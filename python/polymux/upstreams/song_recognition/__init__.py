@@ -1,1 +1,1 @@
-"""Songs by their sound, from servers of others: off until settings name one (`contracts.md` 10)."""
+"""Song recognition by external services: disabled unless configured (`contracts.md` 10)."""

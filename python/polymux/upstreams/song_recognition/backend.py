@@ -1,4 +1,4 @@
-"""The recognition of songs by others as a backend of the service: `identify_song`."""
+"""The `identify_song` backend that uses external services."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.song_recognition")
 
-#: What settings and logs call it.
+#: Name in settings and logs.
 NAME = "song_recognition"
-#: Most of them wait for a turn; how often others are asked is bounded elsewhere.
+#: Most requests only wait; `ProviderScheduler` limits requests to the services.
 _SLOTS = 64
-#: Of less nobody can tell the song (`contracts.md` G.2.8).
+#: Shorter recordings are never recognized (`contracts.md` G.2.8).
 _MIN_SIGNAL_S = 1.0
 
 
 class Recogniser(ProviderScheduler[ShazamRecognition]):
-    """Recognises songs by the servers of others; answers are kept by a digest of the signature."""
+    """Recognizes songs with external services; caches answers by a hash of the signature."""
 
     async def recognise(self, signature: Signature) -> Song | None:
-        """The song of a recording; None where nobody knows one.
+        """Return the song of a recording, or None if unknown.
 
         Raises:
-            APIStatusError: As `ProviderScheduler.first`.
+            APIStatusError: See `ProviderScheduler.first`.
         """
 
         async def ask(source: ShazamRecognition) -> Sequence[Song]:
@@ -51,16 +51,16 @@ class Recogniser(ProviderScheduler[ShazamRecognition]):
             return () if song is None else (song,)
 
         digest = hashlib.sha256(signature.uri.encode()).hexdigest()
-        found = await self.first(digest, 1, ask, "recogniser of songs")
+        found = await self.first(digest, 1, ask, "song recognition service")
         return found.songs[0] if found.songs else None
 
 
 class SongRecognitionBackend(Backend):
-    """Answers `identify_song` from the servers of others.
+    """Runs `identify_song` on external services.
 
     Args:
-        media: What opens the recording: a backend of the media engine.
-        recogniser: What asks them. Default: made of the settings.
+        media: Decodes recordings: a backend of the media engine.
+        recogniser: Sends the requests. Default: made from the settings.
     """
 
     is_upstream = True
@@ -82,11 +82,11 @@ class SongRecognitionBackend(Backend):
         refuse_addresses(work, "file")
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Has the recording's signature made, and asks whose it is.
+        """Compute the recording's signature and look it up.
 
         Raises:
-            NoMatchError: Nobody knows a song like this.
-            APIStatusError: Nobody has answered.
+            NoMatchError: The song is unknown.
+            APIStatusError: No service responded.
         """
         signature = await self.signature(work)
         try:
@@ -95,29 +95,29 @@ class SongRecognitionBackend(Backend):
             _log.warning("identify_song %s: %s", work.request_id, error)
             raise
         _log.info("identify_song %s: %s", work.request_id, "a song" if found else "no song")
-        sink.log("a song was recognised" if found else "no song was recognised")
+        sink.log("recognized a song" if found else "no song was recognized")
         if found is None:
-            raise errors.NoMatchError("no song is like this recording")
+            raise errors.NoMatchError("no song matches this recording")
         return OperationResult(found.as_answer())
 
     async def signature(self, work: OperationRequest) -> Signature:
-        """What the recording of `work` is recognised by.
+        """Compute the signature of a recording.
 
         Raises:
-            PolymuxError: It cannot be decoded.
+            PolymuxError: The recording cannot be decoded.
         """
         step = work.step(SONG_SIGNATURE, {"file": work.values["file"]})
         made = (await self._media.run(step, unseen_sink())).output
         return Signature(made["uri"], made["sample_count"], made["peak_count"])
 
     async def recognise(self, signature: Signature) -> Song | None:
-        """The song of a recording; None where nobody knows one.
+        """Return the song of a recording, or None if unknown.
 
-        Of silence, and of less than a second, nobody is asked.
+        Sends no request for silence or for less than a second.
 
         Raises:
-            RateLimitError: Nobody has answered, and one can be asked again later.
-            InternalServerError: Nobody has answered (502 or 504).
+            RateLimitError: No service responded, but one allows a retry later.
+            InternalServerError: No service responded (502 or 504).
         """
         if not signature.peak_count or signature.duration_s < _MIN_SIGNAL_S:
             return None
@@ -127,21 +127,21 @@ class SongRecognitionBackend(Backend):
         return Health("ready", self._recogniser.resting())
 
     async def close(self) -> None:
-        """Closes all connections, and gives up the media engine, which may have ended already."""
+        """Close all connections and the media engine, which may already be closed."""
         self._recogniser.close()
         await self._way.close()
         await self._media.close()
 
 
 def policy_of(settings: SongRecognitionSettings) -> FetchPolicy:
-    """What may be reached: the public Internet, and the address that the operator has given."""
+    """Allow the public Internet, and the host that the operator has configured."""
     if settings.shazam_url == SHAZAM_URL:
         return FetchPolicy()
     return FetchPolicy(allowed_hosts=(host_of(settings.shazam_url),))
 
 
 def recogniser_of(settings: SongRecognitionSettings, way: GuardedWay) -> Recogniser:
-    """What asks the servers that settings name, by a guarded way."""
+    """Create the services named in the settings; requests use the SSRF-checking proxy."""
     cache = SongCache(settings.cache_bytes, settings.cache_s, settings.cache_empty_s)
     shazam = ShazamRecognition(
         settings.shazam_url, settings.provider_s, settings.country, settings.language, way

@@ -13,10 +13,10 @@ SHAZAM_URL = "https://amp.shazam.com"
 
 @dataclass(frozen=True, slots=True)
 class SongRecognitionSettings:
-    """Services that `identify_song` uses.
+    """External services for `identify_song`.
 
     Attributes:
-        providers: ``"shazam"``. Default: none.
+        providers: Services to use: ``"shazam"``. Default: none.
         country: Country code of the search. Default: ``"GB"``.
         language: Language of responses. Default: ``"en-US"``.
         deadline_s: Maximum time of a recognition, including waiting. Default: 30.
@@ -27,7 +27,7 @@ class SongRecognitionSettings:
         shazam_url: URL of the Shazam recognition.
 
     Raises:
-        InvalidRequestError: A value is not accepted.
+        InvalidRequestError: A value is invalid.
 
     Example:
         >>> from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
@@ -51,8 +51,8 @@ class SongRecognitionSettings:
         check(self)
 
 
-#: What turns it on, for whoever finds it off.
+#: How to enable it, for users who find it disabled.
 REMEDY = (
-    "others' servers are asked for a song only where they are named, such as by "
-    '[song_recognition] providers = ["shazam"] in the settings; docs/song-recognition.md says how'
+    "enable an external song recognition service in the settings, for example "
+    '[song_recognition] providers = ["shazam"] (see docs/song-recognition.md)'
 )

@@ -1,6 +1,6 @@
-"""The recognition of Shazam's apps: nobody has promised it to others, and it may end any day.
+"""Client of the recognition service of Shazam's apps, which is not a public API and may change.
 
-Its shape is written down in `contracts.md` 10, after the MIT-licensed package shazamio.
+The protocol is described in `contracts.md` 10, after the MIT-licensed package shazamio.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _HEADERS = ("X-Shazam-Platform: IPHONE", "X-Shazam-AppVersion: 14.1.0")
 
 
 class Signature(NamedTuple):
-    """What a recording is recognised by.
+    """The fingerprint of a recording.
 
     Attributes:
-        uri: A ``data:`` address.
-        sample_count: Samples at 16 kHz that it was made of.
-        peak_count: What stands out in it; 0 in silence.
+        uri: A ``data:`` URL.
+        sample_count: Number of analyzed samples at 16 kHz.
+        peak_count: Number of spectral peaks; 0 in silence.
     """
 
     uri: str
@@ -52,16 +52,16 @@ class Signature(NamedTuple):
 
 
 class ShazamRecognition:
-    """Asks Shazam's server whose song a signature is.
+    """Looks up signatures at Shazam.
 
     Args:
-        country: Where songs are looked for, by its two letters.
-        language: Of answers, such as ``"en-US"``.
-        way: The guarded one by which it is reached.
+        country: Two-letter country code.
+        language: Language of answers, such as ``"en-US"``.
+        way: SSRF-checking proxy for the requests.
     """
 
     name = "shazam"
-    #: Five in a minute: people were told off at more.
+    #: Five per minute: users reported rate limits above that.
     rate = Rate(burst=2, per_s=0.05)
 
     def __init__(
@@ -72,12 +72,12 @@ class ShazamRecognition:
         self._place = f"/discovery/v5/{language}/{country.upper()}/{_DEVICE}/-/tag"
 
     async def recognise(self, signature: Signature) -> Song | None:
-        """The song; None where it knows none that is like it.
+        """Return the song, or None if unknown.
 
         Raises:
-            Trouble: It has not answered, or not as its interface says.
+            ProviderError: Shazam did not respond, or its response is invalid.
         """
-        # New ones each time: nothing ties one recording to another.
+        # Random ids per request: requests cannot be linked to each other.
         ids = f"{uuid.uuid4()}/{uuid.uuid4()}".upper()
         path = with_query(f"{self._place}/{ids}", _QUERY)
         body = json.dumps(_asked(signature)).encode()
@@ -88,7 +88,7 @@ class ShazamRecognition:
 
 
 def _asked(signature: Signature) -> dict[str, Any]:
-    # Where and in which zone somebody listens is nobody's affair.
+    # Fixed values: the service must not learn the user's location or time zone.
     return {
         "timezone": "Europe/London",
         "signature": {"uri": signature.uri, "samplems": round(signature.duration_s * 1000)},

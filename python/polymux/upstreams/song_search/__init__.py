@@ -1,1 +1,1 @@
-"""Songs by name, from catalogues of others: off until settings name one (`contracts.md` 3)."""
+"""Song search by name in external catalogs: disabled unless configured (`contracts.md` 3)."""

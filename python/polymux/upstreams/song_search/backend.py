@@ -1,4 +1,4 @@
-"""The search for songs as a backend of the service: `search_music`."""
+"""The `search_music` backend that uses external catalogs."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("polymux.song_search")
 
-#: What settings and logs call it.
+#: Name in settings and logs.
 NAME = "song_search"
-#: Most of them wait for a catalogue's turn; how often those are asked is bounded elsewhere.
+#: Most requests only wait; `ProviderScheduler` limits requests to the catalogs.
 _SLOTS = 64
 
 
 class SongSearch(ProviderScheduler[SongSource]):
-    """Searches of some catalogues."""
+    """Searches several catalogs."""
 
     async def search(self, text: str, limit: int, proxy: str = "") -> Found:
-        """Songs by name.
+        """Search songs by name.
 
         Args:
-            limit: How many at most, from 1 to 50.
+            limit: Maximum number of songs, from 1 to 50.
 
         Raises:
-            APIStatusError: As `ProviderScheduler.first`.
+            APIStatusError: See `ProviderScheduler.first`.
         """
 
         def ask(source: SongSource) -> Awaitable[list[Song]]:
             return source.search(text, limit, proxy)
 
-        return await self.first(text, limit, ask, "catalogue of songs", private=bool(proxy))
+        return await self.first(text, limit, ask, "song catalog", private=bool(proxy))
 
 
 class SongSearchBackend(Backend):
-    """Answers `search_music` from catalogues of others.
+    """Runs `search_music` on external catalogs.
 
     Args:
-        search: What asks them. Default: made of the settings.
+        search: Sends the requests. Default: made from the settings.
     """
 
     is_upstream = True
@@ -68,7 +68,7 @@ class SongSearchBackend(Backend):
         self._search = search or search_of(settings)
 
     def refuse(self, work: OperationRequest) -> None:
-        """Texts that are none, and proxies that nobody has allowed.
+        """Reject invalid texts, and proxies that the operator has not allowed.
 
         Raises:
             BadRequestError: The text is blank or too long, or the proxy is not allowed.
@@ -78,17 +78,17 @@ class SongSearchBackend(Backend):
         if proxy and proxy_place(proxy) not in self._allowed_proxies:
             raise status_error(
                 errors.BadRequestError,
-                "proxy: this server goes through no proxy that a request names, but those that "
-                "allowed_proxies in its settings has",
+                "proxy: not allowed. Use a proxy listed in allowed_proxies of the server's "
+                "settings",
                 code="url_refused",
                 param="proxy",
             )
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Asks the catalogues in their order.
+        """Search the catalogs in their order.
 
         Raises:
-            APIStatusError: None of them has answered.
+            APIStatusError: No catalog responded.
         """
         limit = int(work.values["limit"])
         text = search_text(work.values["song"])
@@ -97,7 +97,7 @@ class SongSearchBackend(Backend):
         except errors.APIStatusError as error:
             _log.warning("search_music %s: %s", work.request_id, error)
             raise
-        gave = f"{found.source} gave {len(found.songs)} songs" if found.songs else "no songs"
+        gave = f"{found.source} returned {len(found.songs)} songs" if found.songs else "no songs"
         others = f" ({'; '.join(found.others)})" if found.others else ""
         _log.info("search_music %s: %s%s", work.request_id, gave, others)
         sink.log(f"{gave}{others}")

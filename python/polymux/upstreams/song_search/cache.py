@@ -1,4 +1,4 @@
-"""Answers of catalogues that are kept for a while, the longest unused given up first."""
+"""An LRU cache of song catalog answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from polymux.upstreams.song_search.songs import Song
 
-#: Of an entry and of a song beside their texts, about.
+#: Approximate overhead of an entry and of a song.
 _ENTRY_BYTES = 500
 _SONG_BYTES = 250
 
@@ -25,12 +25,12 @@ class _Kept(NamedTuple):
 
 
 class SongCache:
-    """Songs by catalogue, text and how many were wanted; of the text capitals do not count.
+    """Caches songs by catalog, text and limit; ignores case in the text.
 
     Args:
-        max_bytes: Of memory, about; 0 keeps nothing.
-        keep_s: How long songs are kept.
-        keep_empty_s: How long it is kept that there were none.
+        max_bytes: Approximate memory; 0 disables the cache.
+        keep_s: Lifetime of songs in seconds.
+        keep_empty_s: Lifetime of empty answers in seconds.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SongCache:
         return len(self._kept)
 
     def find(self, source: str, text: str, limit: int) -> tuple[Song, ...] | None:
-        """The songs; None where nothing is known, an empty tuple where there were none."""
+        """Return the songs, an empty tuple for a cached empty answer, or None if not cached."""
         key = (source, folded(text), limit)
         found = self._kept.get(key)
         if found is None:
@@ -78,5 +78,5 @@ class SongCache:
 
 
 def _size(song: Song) -> int:
-    # A text takes up to four bytes for each character.
+    # A text needs up to four bytes per character.
     return _SONG_BYTES + 4 * len(song.name) + len(song.url) + len(song.image_url)

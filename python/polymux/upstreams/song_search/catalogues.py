@@ -1,4 +1,4 @@
-"""The catalogues of songs that can be asked."""
+"""Clients of external song catalogs."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song, not_the_interface, song, songs_of
 from polymux.upstreams.song_search.source import USER_AGENT, SongSource, member, with_query
 
-#: The last part of a cover's address at iTunes says its size: ``100x100bb.jpg``.
+#: The last part of a cover URL at iTunes contains its size: ``100x100bb.jpg``.
 _SIZE = re.compile(r"/\d{1,4}x\d{1,4}(?=[a-z-]{0,10}\.[a-z]{3,4}$)", re.ASCII)
-#: MusicBrainz' pages and covers are for people, who have them from there whatever server was asked.
+#: Links for people; they point to MusicBrainz even if another server is configured.
 _RECORDING_URL = "https://musicbrainz.org/recording/"
 _COVER_URL = "https://coverartarchive.org/release/{}/front-500"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-#: Most that Shazam's catalogue gives at once.
+#: Maximum number of songs per request to Shazam.
 _MAX_SONGS = 25
 _COVER_SIZE = "400"
 
 
 class ITunes(SongSource):
-    """Apple's iTunes Search API: documented, without a key, about twenty requests a minute.
+    """Apple's iTunes Search API: public, without API key, about twenty requests a minute.
 
-    Its parameters and results: "iTunes Search API", Apple's developer documentation.
+    Documentation: "iTunes Search API", Apple's developer documentation.
     """
 
     name = "itunes"
-    #: In no minute more than twenty.
+    #: At most twenty in any minute.
     rate = Rate(burst=5, per_s=0.25)
-    #: It answers 403 to whoever asks too often.
+    #: iTunes returns 403 when rate limited.
     limited = frozenset({403})
 
     def path(self, text: str, limit: int) -> str:
@@ -47,24 +47,24 @@ def _itunes_song(entry: dict[str, Any]) -> Song | None:
 
 
 class MusicBrainz(SongSource):
-    """MusicBrainz' search for recordings, with covers of the Cover Art Archive: open data.
+    """MusicBrainz recording search, with covers from the Cover Art Archive: open data.
 
-    One request a second for each address, and a contact in User-Agent: its pages "MusicBrainz
-    API/Rate Limiting" and "MusicBrainz API/Search" say so. No cover is asked for: an archive's
-    address is made of the release's id, and answers 404 where nobody has sent one in.
+    Allows one request per second and address, and requires a contact in User-Agent; see its pages
+    "MusicBrainz API/Rate Limiting" and "MusicBrainz API/Search". Cover URLs are built from the
+    release id without a request; they return 404 if no cover exists.
     """
 
     name = "musicbrainz"
     rate = Rate(burst=1, per_s=1.0)
-    #: Its answer to whoever asks too often, and when it is busy with others.
+    #: MusicBrainz returns 503 when rate limited or overloaded.
     limited = frozenset({503})
 
     def __init__(self, base_url: str, timeout_s: float, contact: str) -> None:
-        # In the form that its documentation asks for.
+        # The format that MusicBrainz documents.
         super().__init__(base_url, timeout_s, agent=f"{USER_AGENT} ( {contact} )")
 
     def path(self, text: str, limit: int) -> str:
-        # With dismax the text is words to look for, and no language of queries.
+        # With dismax the text is plain words and not Lucene query syntax.
         query = {"query": text, "limit": limit, "dismax": "true", "fmt": "json"}
         return with_query("/ws/2/recording", query)
 
@@ -78,7 +78,7 @@ def _recording(entry: dict[str, Any]) -> Song | None:
 
 
 def _artist(credits_: object) -> str:
-    """As it stands on the release: ``"Queen & David Bowie"`` of two credits and what joins them."""
+    """Join credits as on the release, such as ``"Queen & David Bowie"``."""
     pieces: list[object] = []
     for one in credits_ if isinstance(credits_, list) else ():
         pieces += (member(one, "name"), member(one, "joinphrase"))
@@ -86,7 +86,7 @@ def _artist(credits_: object) -> str:
 
 
 def _cover(entry: dict[str, Any]) -> str | None:
-    """Of the first official release, else of the first."""
+    """Return the cover of the first official release, else of the first release."""
     releases = entry.get("releases")
     found = None
     for one in releases if isinstance(releases, list) else ():
@@ -104,14 +104,14 @@ def _with_id(pattern: str, found: object) -> str | None:
 
 
 class Shazam(SongSource):
-    """The search of Shazam's web page: nobody has promised it, and it may end any day.
+    """The search of Shazam's web page, which is not a public API and may change.
 
-    Its shape is that of Apple Music's catalogue (`contracts.md` 3), whose documentation describes
-    ``results.songs.data[].attributes``.
+    The response has the format of Apple Music's catalog (`contracts.md` 3), whose documentation
+    describes ``results.songs.data[].attributes``.
     """
 
     name = "shazam"
-    #: Five in a minute: people were told off at more.
+    #: Five per minute: users reported rate limits above that.
     rate = Rate(burst=2, per_s=0.05)
 
     def path(self, text: str, limit: int) -> str:
@@ -123,7 +123,7 @@ class Shazam(SongSource):
         if not isinstance(results, dict):
             raise not_the_interface()
         if "songs" not in results:
-            return []  # Nothing was found: the kind that was looked for is left out.
+            return []  # Shazam omits the member if nothing was found.
         return songs_of(member(results, "songs", "data"), _shazam_song, limit)
 
 

@@ -1,4 +1,4 @@
-"""Why a catalogue gave no songs, and what callers are told of it (`contracts.md` 0.5 and G.1)."""
+"""Errors of external song services, and their API errors (`contracts.md` 0.5 and G.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ErrorKind(IntEnum):
-    """Why; callers are told the first of these that there was."""
+    """The kind of a failure; of several failures, clients receive the lowest kind."""
 
     LIMITED = 1
     FAILED = 2
@@ -23,13 +23,13 @@ class ErrorKind(IntEnum):
 
 
 class ProviderError(Exception):
-    """A catalogue that gave no answer.
+    """An external service did not answer.
 
     Attributes:
-        kind: Of what kind.
-        reason: In words, without addresses and without a word of the catalogue's own.
-        retry_after_s: After how long it can be asked again; None where nobody knows.
-        counts: Whether the catalogue is to be left alone for it.
+        kind: The kind of failure.
+        reason: For people; contains neither addresses nor the service's own text.
+        retry_after_s: When to retry in seconds; None if unknown.
+        counts: Whether the failure causes a pause of the service.
     """
 
     def __init__(
@@ -48,16 +48,16 @@ class ProviderError(Exception):
 
 
 def told(troubles: Mapping[str, ProviderError], who: str) -> errors.APIStatusError:
-    """What a caller is told when no server has answered.
+    """Combine the failures of all services to an API error.
 
     Args:
-        troubles: Server to what was the trouble; one or more.
+        troubles: Service to its failure; at least one.
     """
     kind = min(one.kind for one in troubles.values())
     reasons = "; ".join(f"{name}: {one.reason}" for name, one in troubles.items())
     if kind is ErrorKind.REFUSED:
-        return bad_request(f"song: no {who} takes this text ({reasons})", "song")
-    message = f"no {who} has answered: {reasons}"
+        return bad_request(f"song: rejected by every {who} ({reasons})", "song")
+    message = f"no {who} responded: {reasons}"
     waits = [
         one.retry_after_s
         for one in troubles.values()

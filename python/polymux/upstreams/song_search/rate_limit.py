@@ -1,4 +1,4 @@
-"""How often a catalogue is asked, and how long it is left alone after a failure."""
+"""Rate limits of external services, and pauses after failures."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S = 2.0
 _MAX_PAUSE_S = 300.0
 _MAX_DOUBLINGS = 10
-#: Of a token; sums of fractions are never whole.
+#: Tolerance for floating-point errors, in tokens.
 _ALMOST = 1e-6
 
 
 class Rate(NamedTuple):
-    """How often something may be asked.
+    """A rate limit.
 
     Attributes:
-        burst: Times at once.
-        per_s: Times per second after that.
+        burst: Number of requests allowed at once.
+        per_s: Requests per second after that.
     """
 
     burst: int
@@ -34,7 +34,7 @@ class Rate(NamedTuple):
 
 
 class TokenBucket:
-    """Lets so many through; the others wait, first come first. Belongs to one event loop."""
+    """A token bucket; requests without a token wait in FIFO order. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -48,17 +48,17 @@ class TokenBucket:
         self._tokens = float(rate.burst)
         self._filled_at = clock()
         self._waiting = 0
-        #: Held by the first of those who wait: it alone watches the clock.
+        #: Held by the first waiting request, which alone sleeps until a token is available.
         self._head = asyncio.Lock()
 
     async def take(self, max_s: float) -> float | None:
-        """Waits for a turn, where that comes in time. Cancelled, it costs no turn.
+        """Wait for a token, if it will be available in time. Cancellation uses no token.
 
         Args:
-            max_s: Most that may be waited.
+            max_s: Maximum time to wait, in seconds.
 
         Returns:
-            None with a turn; else after how many seconds there would be one.
+            None with a token; otherwise the seconds until one would be available.
         """
         wait_s = self._wait_s(self._waiting)
         if wait_s > max_s:
@@ -85,10 +85,10 @@ class TokenBucket:
 
 
 class BackOff:
-    """Leaves a catalogue alone after a failure: longer each time, and as long as it asks for.
+    """Pauses a service after failures: longer each time, at least as long as it requests.
 
     Args:
-        chance: A random number from 0 to 1, so that not all servers come back at once.
+        chance: Returns a random number from 0 to 1, so servers do not retry simultaneously.
     """
 
     def __init__(
@@ -102,22 +102,22 @@ class BackOff:
 
     @property
     def left_s(self) -> float:
-        """How long it is still left alone; 0 when it can be asked."""
+        """Remaining pause in seconds; 0 without a pause."""
         return max(0.0, self._until - self._clock())
 
     def check(self) -> None:
-        """Raises while it is left alone.
+        """Raise an error during a pause.
 
         Raises:
-            ProviderError: What it had failed with.
+            ProviderError: The failure that caused the pause.
         """
         left_s = self.left_s
         if left_s > 0 and self.trouble is not None:
-            reason = f"left alone for {left_s:.0f} s, as {self.trouble.reason}"
+            reason = f"paused for {left_s:.0f} s because of a failure ({self.trouble.reason})"
             raise ProviderError(self.trouble.kind, reason, left_s, counts=False)
 
     def failed(self, trouble: ProviderError, asked_at: float) -> None:
-        """It has failed at what it was asked then; what was asked before the pause counts once."""
+        """Record a failure; failures of requests sent before the last pause do not count again."""
         if asked_at < self._began_at:
             return
         doubled_s = _FIRST_PAUSE_S * 2 ** min(self._failures, _MAX_DOUBLINGS)
@@ -125,7 +125,7 @@ class BackOff:
         self._failures += 1
         self._began_at = self._clock()
         self._until = self._began_at + max(pause_s, trouble.retry_after_s or 0.0)
-        # Another one: that which is raised leads to all that was at work.
+        # A copy, because the raised exception references its traceback and all frames.
         self.trouble = ProviderError(trouble.kind, trouble.reason)
 
     def succeeded(self, asked_at: float) -> None:

@@ -1,4 +1,4 @@
-"""Servers of others that are asked one after the other, each at the pace that it allows."""
+"""Query external services one after another, within their rate limits."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from polymux.upstreams.song_search.rate_limit import Rate
     from polymux.upstreams.song_search.songs import Song
 
-#: A turn is waited for only where so much is left for the answer.
+#: Wait for a token only if this much time remains for the answer.
 _MIN_ANSWER_S = 1.0
-_NO_TIME = "there was no time left for its answer"
+_NO_TIME = "timed out"
 
 
 class _Source(Protocol):
-    """What all of them have."""
+    """Interface of all services."""
 
     @property
     def name(self) -> str: ...
@@ -41,7 +41,7 @@ Source = TypeVar("Source", bound=_Source)
 
 
 class RateLimitedProvider(NamedTuple, Generic[Source]):
-    """A server with its pace."""
+    """A service with its rate limit and pause."""
 
     source: Source
     bucket: TokenBucket
@@ -49,12 +49,12 @@ class RateLimitedProvider(NamedTuple, Generic[Source]):
 
 
 class Found(NamedTuple):
-    """What came of a question.
+    """The answer to a query.
 
     Attributes:
-        songs: Of one server, best first; empty where none has any.
-        source: That server; empty where there is none.
-        others: Those that were asked before it, and why they gave nothing.
+        songs: From one service, best first; empty if no service found any.
+        source: Name of that service, or empty.
+        others: Services queried before it, and why they returned nothing.
     """
 
     songs: Sequence[Song]
@@ -63,13 +63,13 @@ class Found(NamedTuple):
 
 
 class ProviderScheduler(Generic[Source]):
-    """Asks them. Belongs to one event loop.
+    """Queries services in order. Belongs to one event loop.
 
-    The first that has any song gives the answer; those of two are never mixed.
+    The first service with any song provides the answer; answers are never mixed.
 
     Args:
-        sources: The servers, in the order in which they are asked.
-        deadline_s: Most that a question to all of them may take.
+        sources: Services in the order of use.
+        deadline_s: Maximum time of a query to all services, in seconds.
     """
 
     def __init__(
@@ -100,17 +100,17 @@ class ProviderScheduler(Generic[Source]):
         *,
         private: bool = False,
     ) -> Found:
-        """The songs of the first server that has any.
+        """Return the songs of the first service that has any.
 
         Args:
-            question: What its answer is kept by.
-            private: Whether the caller has a way of its own, by which a failure says nothing of the
-                server, and no answer is kept. Default: False.
+            question: Cache key of the answer.
+            private: The client uses its own proxy: failures do not pause the service, and answers
+                are not cached. Default: False.
 
         Raises:
-            RateLimitError: None has answered, and one can be asked again later.
-            InternalServerError: None has answered (502 or 504).
-            BadRequestError: None takes this question.
+            RateLimitError: No service responded, but one allows a retry later.
+            InternalServerError: No service responded (502 or 504).
+            BadRequestError: Every service rejected the query.
         """
         until = self._clock() + self._deadline_s
         troubles: dict[str, ProviderError] = {}
@@ -140,10 +140,10 @@ class ProviderScheduler(Generic[Source]):
 
     @asynccontextmanager
     async def _alone(self, question: Hashable, until: float) -> AsyncIterator[None]:
-        """While nobody else asks the same: who does so meanwhile waits for that answer.
+        """Serialize equal queries: later ones find the answer in the cache.
 
         Raises:
-            ProviderError: There is no time left.
+            ProviderError: The deadline has passed.
         """
         one: Any = self._asking.setdefault(question, asyncio.Lock())
         try:
@@ -157,21 +157,19 @@ class ProviderScheduler(Generic[Source]):
             one.release()
 
     async def _wait_for_turn(self, provider: RateLimitedProvider[Source], until: float) -> None:
-        """Until a request is allowed.
+        """Wait until the rate limit allows a request.
 
         Raises:
-            ProviderError: It is left alone, or its turn would come too late.
+            ProviderError: The service is paused, or the wait would be too long.
         """
         provider.pause.check()
         left_s = until - self._clock() - _MIN_ANSWER_S
         later_s = await provider.bucket.take(max(left_s, 0.0))
         if later_s is not None:
-            raise ProviderError(
-                ErrorKind.LIMITED, "the limit of requests to it is reached", later_s
-            )
+            raise ProviderError(ErrorKind.LIMITED, "rate limited by this server", later_s)
         if provider.pause.left_s > 0:
             provider.bucket.give_back()
-            provider.pause.check()  # Others have failed while this waited for its turn.
+            provider.pause.check()  # Another request failed during the wait.
 
     async def _answered(
         self,
@@ -181,10 +179,10 @@ class ProviderScheduler(Generic[Source]):
         *,
         counts: bool = True,
     ) -> Sequence[Song]:
-        """The answer to a request; how it went decides when the server is asked again.
+        """Await the answer; its outcome decides when the service is queried again.
 
         Raises:
-            ProviderError: There is no good answer.
+            ProviderError: The request failed.
         """
         asked_at = self._clock()
         try:
@@ -201,9 +199,9 @@ class ProviderScheduler(Generic[Source]):
         return answer
 
     def resting(self) -> str:
-        """The servers that are left alone now, and why; empty where there is none."""
+        """Describe paused services and reasons; empty without any."""
         return "; ".join(
-            f"{one.source.name} is left alone for {one.pause.left_s:.0f} s: {trouble.reason}"
+            f"{one.source.name} is paused for {one.pause.left_s:.0f} s: {trouble.reason}"
             for one in self._providers
             if one.pause.left_s > 0 and (trouble := one.pause.trouble) is not None
         )

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 PROVIDERS = ("itunes", "musicbrainz", "shazam")
 COUNTRY = rule(pattern="[A-Za-z]{2}", must="two letters, such as US")
 URL = rule(parse=checked_url)
-#: An address of electronic mail or of a page, without what a comment in User-Agent cannot hold.
+#: A mail address or page URL, without characters that a comment in User-Agent cannot contain.
 _CONTACT = r"(?:https?://[!-'*-\[\]-~]{3,200}|[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{3,200})?"
-#: Whoever reads a proxy with one of these may take another part of it for its host.
+#: URL parsers may disagree about the host of a proxy URL with one of these characters.
 _AMBIGUOUS = re.compile(r"[^!-\[\]-~]")
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 def proxy_place(proxy: str) -> str | None:
-    """A proxy's scheme, host and port, without name and password; None where one is missing.
+    """Return a proxy's scheme, host and port without user name and password.
 
-    None as well for what another parser would read as another host.
+    Returns None if a part is missing, or if other parsers could find another host.
 
     Example:
         >>> from polymux.upstreams.song_search.settings import proxy_place
@@ -55,7 +55,7 @@ def _proxy(proxy: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SongSearchSettings:
-    """Services that `search_music` uses.
+    """External catalogs for `search_music`.
 
     Attributes:
         providers: Services to search, in this order: ``"itunes"``, ``"musicbrainz"``,
@@ -75,7 +75,7 @@ class SongSearchSettings:
         shazam_url: URL of the Shazam search.
 
     Raises:
-        InvalidRequestError: A value is not accepted.
+        InvalidRequestError: A value is invalid.
 
     Example:
         >>> from polymux.upstreams.song_search.settings import SongSearchSettings
@@ -105,7 +105,7 @@ class SongSearchSettings:
         check(self)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values together."""
+        """Check combinations of values."""
         if "musicbrainz" in self.providers and not self.contact:
             yield (
                 "contact: missing. MusicBrainz requires a mail address or a page's URL, such as "
@@ -113,9 +113,9 @@ class SongSearchSettings:
             )
 
 
-#: What turns it on, for whoever finds it off.
+#: How to enable it, for users who find it disabled.
 REMEDY = (
-    "catalogues of songs are asked only where they are named, such as by [song_search] "
-    'providers = ["itunes"] in the settings, or by polymux.Local(song_search=...); '
-    "docs/song-search.md says how"
+    "enable an external song catalog in the settings, for example "
+    '[song_search] providers = ["itunes"], or with polymux.Local(song_search=...) (see '
+    "docs/song-search.md)"
 )

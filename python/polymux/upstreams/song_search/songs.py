@@ -1,4 +1,4 @@
-"""Songs out of strangers' answers: of bounded length, without control characters, http(s) alone."""
+"""Songs from untrusted answers: limited lengths, no control characters, only http(s) URLs."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Longest text that is looked for; the catalogues know no song by more.
+#: Maximum length of a search text; no song name in the catalogs is longer.
 MAX_SEARCH_CHARACTERS = 300
 _MAX_PART_CHARACTERS = 250
 _MAX_URL_CHARACTERS = 2000
-#: Marks that turn the direction of a line, and the byte order mark: invisible, and never needed.
+#: Invisible marks that change the text direction, and the byte order mark; never needed in names.
 _UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _CONTROL_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
 _NOT_IN_URLS = re.compile(r'[^!-~]|["<>\\^`{|}]')
 
 
 class Song(NamedTuple):
-    """A song that was found.
+    """A song.
 
     Attributes:
-        name: "Title - Artist", or the title alone (`contracts.md` G.2.8).
-        url: Its page; empty where none is known.
-        image_url: Its cover, about 400 pixels wide; empty where none is known.
+        name: "Title - Artist", or only the title (`contracts.md` G.2.8).
+        url: Its page; empty if unknown.
+        image_url: Its cover, about 400 pixels wide; empty if unknown.
     """
 
     name: str
@@ -37,18 +37,18 @@ class Song(NamedTuple):
     image_url: str
 
     def as_answer(self) -> dict[str, str]:
-        """As the interface has it (`contracts.md` 3)."""
+        """Return the song in the format of the API (`contracts.md` 3)."""
         return {"song_name": self.name, "songid_url": self.url, "song_image": self.image_url}
 
 
 def song(title: object, artist: object, url: object, image_url: object) -> Song | None:
-    """A song of what a catalogue says; None where that has no title.
+    """Create a song from untrusted values; None without a title.
 
     Args:
-        title: What should be a text.
-        artist: The same; the title alone is the name where it is none.
-        url: What should be an address; left out where it is none of http or https.
-        image_url: The same.
+        title: Expected to be a string.
+        artist: Expected to be a string; without it, the name is only the title.
+        url: Expected to be an http(s) URL; other values are dropped.
+        image_url: Expected to be an http(s) URL; other values are dropped.
     """
     name, by = _part(title), _part(artist)
     if not name:
@@ -63,7 +63,7 @@ def _part(text: object) -> str:
 
 
 def cleaned(text: str) -> str:
-    r"""A text on one line: without control characters, with single blanks.
+    r"""Return a text on one line, without control characters and repeated spaces.
 
     Example:
         >>> from polymux.upstreams.song_search.songs import cleaned
@@ -91,35 +91,38 @@ def _url(url: object) -> str:
 
 
 def search_text(text: str, field: str = "song") -> str:
-    """What is looked for, as the catalogues are asked for it.
+    """Clean a search text.
 
     Raises:
-        BadRequestError: Nothing is left of it, or it is longer than 300 characters.
+        BadRequestError: It is empty, or longer than 300 characters.
     """
     if len(text) <= 4 * MAX_SEARCH_CHARACTERS:
         text = cleaned(text)
     if len(text) > MAX_SEARCH_CHARACTERS:
-        raise bad_request(f"{field}: at most {MAX_SEARCH_CHARACTERS} characters", field)
+        raise bad_request(
+            f"{field}: too long (got {len(text)} characters, allowed {MAX_SEARCH_CHARACTERS})",
+            field,
+        )
     if not text:
-        raise bad_request(f"{field}: must say what to look for", field)
+        raise bad_request(f"{field}: must not be empty", field)
     return text
 
 
 def folded(text: str) -> str:
-    """The same for all ways to write a text: without capitals and forms of letters."""
+    """Normalize case and compatibility forms, so equal texts compare equal."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def songs_of(
     entries: object, read: Callable[[dict[str, Any]], Song | None], limit: int
 ) -> list[Song]:
-    """The first songs of a list; entries that are none are left out.
+    """Return the first songs of a list; skips invalid entries.
 
     Args:
-        entries: What should be a list of objects.
+        entries: Expected to be a list of objects.
 
     Raises:
-        ProviderError: It is no list, or nothing in it is a song.
+        ProviderError: It is not a list, or contains no valid song.
     """
     if not isinstance(entries, list):
         raise not_the_interface()
@@ -136,5 +139,5 @@ def songs_of(
 
 
 def not_the_interface() -> ProviderError:
-    """An answer that nobody has described."""
-    return ProviderError(ErrorKind.FAILED, "its answer is not what its interface has")
+    """Create the error for an answer in an unexpected format."""
+    return ProviderError(ErrorKind.FAILED, "its response is invalid")

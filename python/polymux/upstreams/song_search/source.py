@@ -1,4 +1,4 @@
-"""One catalogue of songs: its address, its pace, and how its answers are read."""
+"""Base of external song catalogs: requests, rate limits and parsing of answers."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
     from polymux.upstreams.song_search.rate_limit import Rate
     from polymux.upstreams.song_search.songs import Song
 
-    #: Method, address, header fields and body.
+    #: Method, URL, header fields and body.
     _Request = tuple[str, str, list[str], bytes | None]
 
-#: What servers are told of this program.
+#: User-Agent of requests to external services.
 USER_AGENT = f"polymux/{__version__}"
 _OK = 200
 _TOO_MANY = 429
 _REFUSED = 403
-#: By these a catalogue says that it cannot look for this text.
+#: Statuses by which a catalog rejects a search text.
 _REFUSALS = frozenset({400, 414, 422})
 _CONNECT_MS = 5000
-#: A connection that rested so long may have been closed by the other side.
+#: After this idle time, the server may have closed the connection.
 _IDLE_S = 1.0
-#: Fifty songs take a tenth of it.
+#: Fifty songs need a tenth of it.
 _MAX_ANSWER_BYTES = 4 << 20
 
 
 class CatalogueServer:
-    """The server of a catalogue, over the native transport. Belongs to no event loop.
+    """Sends requests to a catalog over the native transport. Belongs to no event loop.
 
-    Redirects are not followed. A request is sent once: how often is the affair of `rate_limit`.
+    Does not follow redirects and does not retry; `rate_limit` controls the frequency.
 
     Args:
-        limited: Statuses, beside 429, by which it says that it is asked too often.
-        refusals: Statuses by which it says that it cannot look for a text.
-        way: Goes by this one, which judges where the address leads. Default: by none.
+        limited: Statuses, besides 429, that mean rate limited.
+        refusals: Statuses that mean the search text was rejected.
+        way: SSRF-checking proxy for all requests. Default: connect directly.
 
     Raises:
-        InvalidRequestError: The address cannot be one.
+        InvalidRequestError: The URL is invalid.
     """
 
     def __init__(
@@ -76,24 +76,24 @@ class CatalogueServer:
         self._answered_at = math.inf
 
     def close(self) -> None:
-        """Closes all connections; requests that run end with an error. Idempotent."""
+        """Close all connections; running requests fail. May be called more than once."""
         if self._kept is not None:
             self._kept.close()
 
     async def ask(
         self, path: str, body: bytes | None = None, headers: Sequence[str] = (), proxy: str = ""
     ) -> Any:
-        """What it answers, parsed. Cancelled, the connection is closed.
+        """Send a request and return its parsed answer. Cancellation closes the connection.
 
         Args:
-            path: Behind its address, with the query.
-            body: JSON, for a request that asks and changes nothing: it is sent again where a kept
-                connection was closed. Default: none, for GET.
-            headers: Fields beside those that every request has, such as ``"Name: value"``.
-            proxy: Goes through this one, on a connection of its own. Default: through none.
+            path: Path after the base URL, with the query.
+            body: JSON of a request without side effects: it is sent again if an idle connection was
+                closed. Default: none, for GET.
+            headers: Additional header lines of POST requests, such as ``"Name: value"``.
+            proxy: Use this proxy on a separate connection. Default: none.
 
         Raises:
-            ProviderError: There is no answer, or it is no JSON.
+            ProviderError: The request failed, or its response is not JSON.
         """
         fields = [] if body is None else ["Content-Type: application/json", *headers]
         request = "GET" if body is None else "POST", f"{self._base_url}{path}", fields, body
@@ -103,14 +103,14 @@ class CatalogueServer:
             else:
                 answer = await self._ask_kept(request)
         except errors.RequestTimeoutError:
-            raise ProviderError(ErrorKind.LATE, "it did not answer in time") from None
+            raise ProviderError(ErrorKind.LATE, "timed out") from None
         except errors.PolymuxError as error:
             raise ProviderError(ErrorKind.FAILED, reason_of(error)) from None
         self._check(answer)
         try:
             return core.parse_json(answer.body)
         except errors.DecodeError:
-            raise ProviderError(ErrorKind.FAILED, "its answer is no JSON") from None
+            raise ProviderError(ErrorKind.FAILED, "its response is not JSON") from None
 
     async def _ask_kept(self, request: _Request) -> Answer:
         if self._kept is None:
@@ -121,7 +121,7 @@ class CatalogueServer:
         except errors.ConnectionLostError:
             if idle_s < _IDLE_S:
                 raise
-            # It was closed in the moment that it was used again: nobody has seen the request.
+            # The idle connection was closed while it was reused: the server has not processed it.
             answer = await self._ask(self._kept, request)
         self._answered_at = time.monotonic()
         return answer
@@ -169,34 +169,32 @@ class CatalogueServer:
         if status == _OK:
             return
         if self._way is not None and "proxy-status" in headers:
-            reason = (
-                "its address is refused" if status == _REFUSED else "there is no connection to it"
-            )
+            reason = "its URL is not allowed" if status == _REFUSED else "cannot connect to it"
             raise ProviderError(ErrorKind.FAILED, reason)
         if status == _TOO_MANY or status in self._limited:
             raise ProviderError(
-                ErrorKind.LIMITED, "it wants to be asked less often", retry_after_s(headers)
+                ErrorKind.LIMITED, "rate limited by the service", retry_after_s(headers)
             )
         if status in self._refusals:
-            reason = f"it refuses this text (status {status})"
+            reason = f"it rejected this text (status {status})"
             raise ProviderError(ErrorKind.REFUSED, reason, counts=False)
         if 300 <= status < 400:
-            raise ProviderError(ErrorKind.FAILED, f"it points elsewhere (status {status})")
+            raise ProviderError(ErrorKind.FAILED, f"unexpected redirect (status {status})")
         raise ProviderError(
-            ErrorKind.FAILED, f"it answered with status {status}", retry_after_s(headers)
+            ErrorKind.FAILED, f"it returned status {status}", retry_after_s(headers)
         )
 
 
 class SongSource(ABC):
-    """A catalogue of songs.
+    """A song catalog.
 
     Attributes:
-        name: As settings and logs call it.
-        rate: How often it may be asked.
-        limited: Statuses, beside 429, by which it says that it is asked too often.
+        name: Name in settings and logs.
+        rate: Rate limit of requests.
+        limited: Statuses, besides 429, that mean rate limited.
 
     Args:
-        country: Whose catalogue, by its two letters; empty where there is one for all.
+        country: Two-letter country code; empty if the catalog does not distinguish countries.
     """
 
     name: ClassVar[str]
@@ -210,24 +208,24 @@ class SongSource(ABC):
         self._server = CatalogueServer(base_url, timeout_s, agent, self.limited)
 
     async def search(self, text: str, limit: int, proxy: str = "") -> list[Song]:
-        """Songs by name, best first; an empty list where there are none.
+        """Search songs by name, best first; an empty list if nothing was found.
 
         Raises:
-            ProviderError: It has not answered, or not as its interface says.
+            ProviderError: The catalog did not respond, or its response is invalid.
         """
         answer = await self._server.ask(self.path(text, limit), proxy=proxy)
         return self.songs(answer, limit)
 
     @abstractmethod
     def path(self, text: str, limit: int) -> str:
-        """Where that is asked for, behind the base address."""
+        """Return the path and query of a search, after the base URL."""
 
     @abstractmethod
     def songs(self, answer: Any, limit: int) -> list[Song]:
-        """The songs in an answer.
+        """Return the songs of an answer.
 
         Raises:
-            ProviderError: It is not what the interface has.
+            ProviderError: The answer is invalid.
         """
 
     def close(self) -> None:
@@ -239,7 +237,7 @@ def with_query(path: str, query: Mapping[str, object]) -> str:
 
 
 def member(value: object, *names: str) -> object:
-    """A member of a member of an object; None where there is none."""
+    """Return a nested member of an object, or None if missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -1,7 +1,7 @@
-"""``/v1`` in OpenAI's shape: what was written for that interface finds chats, speech and pictures.
+"""The OpenAI compatibility API under ``/v1``: chats, speech to text and images.
 
-Each address hands its request to an operation, in the operation's own words: the contract checks it
-there, and the same keys, scopes, quotas and limits hold.
+Each route converts its request to an operation. The contract checks it, and the same API keys,
+scopes, quotas and limits apply.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from polymux.server.routes.endpoint import Endpoint
     from polymux.server.state import ServerState
 
-#: What all addresses begin with.
+#: Prefix of all routes.
 PREFIX = "/v1/"
-#: Names of models follow, in which a slash may be encoded.
+#: Followed by a model name, which may contain an encoded slash.
 MODELS = "/v1/models/"
 
 
 class ChatCompletions(OpenAiEndpoint, OperationEndpoint):
-    """``POST /v1/chat/completions``: the operation ``chat``, which has OpenAI's shape already."""
+    """``POST /v1/chat/completions``: the operation ``chat``, which has the same format."""
 
 
 def routes(state: ServerState) -> list[tuple[str, Endpoint]]:

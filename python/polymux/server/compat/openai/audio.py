@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 _GRANULARITIES = ("segment", "word")
 _FILE = "audio"
-#: What the operation's fields are called here.
+#: OpenAI's names of the operation's fields.
 _NAMES = {_FILE: "file"}
 
 
 class WantedTranscript(NamedTuple):
-    """What a request in OpenAI's shape asks for.
+    """A parsed transcription request.
 
     Attributes:
-        request: The same in the operation's words.
-        form: Of the answer, one of `FORMS`.
-        granularities: What is told with times, in ``verbose_json``.
-        language: As it was given.
+        request: The request of the operation.
+        form: Response format, one of `FORMS`.
+        granularities: Items with times in ``verbose_json``.
+        language: As in the request.
     """
 
     request: CheckedRequest
@@ -79,7 +79,7 @@ class Transcriptions(OpenAiEndpoint, OperationEndpoint):
 
 
 class Translations(Transcriptions):
-    """``POST /v1/audio/translations``: into English."""
+    """``POST /v1/audio/translations``: translates into English."""
 
     translates = True
 
@@ -87,28 +87,28 @@ class Translations(Transcriptions):
 def wanted_transcript(
     fields: Iterable[tuple[str, Any]], *, translates: bool = False
 ) -> WantedTranscript:
-    """A form in OpenAI's shape, in the operation's words.
+    """Convert a form of the OpenAI API to a request of the operation.
 
     Raises:
-        BadRequestError: Something in it is wrong, or is nothing that this server does.
-        NotFoundError: There is no such model.
+        BadRequestError: A field is invalid or not supported.
+        NotFoundError: The model is unknown.
     """
     given = GivenFields(fields)
     file = given.file("file")
     if file is None:
-        raise bad_request("file: is missing; send the recording as a file of that name", "file")
+        raise bad_request("file: missing. Send the recording in this field", "file")
     (variant,) = contract.operation("transcribe").variants
     model = selector("transcribe", given.text("model"), variant.model or "")
     form = given.choice("response_format", FORMS, "json")
-    given.only("prompt", why="the speech engines here take none; leave it out")
+    given.only("prompt", why="not supported by the speech engines. Omit it")
     _check_temperature(given)
     language, granularities = None, frozenset(("segment",))
     if not translates:
         language = given.text("language")
         granularities = _granularities(given, form)
-        given.only("stream", ("false",), why="transcripts come whole; leave it out")
-        given.only("include", why="nothing more than text and times is told; leave it out")
-        given.only("chunking_strategy", ("auto",), why="what is silent is always left out: 'auto'")
+        given.only("stream", ("false",), why="streams are not supported. Omit it")
+        given.only("include", why="not supported. Omit it")
+        given.only("chunking_strategy", ("auto",), why="must be 'auto'; silence is always skipped")
     given.left()
     own: list[tuple[str, Any]] = [
         (_FILE, file),
@@ -122,7 +122,7 @@ def wanted_transcript(
 
 
 def _check_temperature(given: GivenFields) -> None:
-    """At 0, OpenAI's default, it is raised where that is needed; so it is here, always."""
+    """Accept only 0, OpenAI's default, which lets the engine raise it if necessary."""
     text = given.text("temperature")
     try:
         wrong = text is not None and float(text) != 0
@@ -130,8 +130,8 @@ def _check_temperature(given: GivenFields) -> None:
         wrong = True
     if wrong:
         raise bad_request(
-            f"temperature={shown(text)}: the speech engines here take 0 alone, by which it is "
-            "raised where that is needed",
+            f"temperature={shown(text)}: must be 0; the speech engines raise it themselves if "
+            "necessary",
             "temperature",
         )
 
@@ -144,5 +144,5 @@ def _granularities(given: GivenFields, form: str) -> frozenset[str]:
             there = ", ".join(_GRANULARITIES)
             raise bad_request(f"{name}={shown(one)}: must be one of {there}", name)
     if wanted and form != "verbose_json":
-        raise bad_request(f"{name}: needs response_format verbose_json, not {form}", name)
+        raise bad_request(f"{name}: requires response_format verbose_json, not {form}", name)
     return frozenset(wanted or ("segment",))

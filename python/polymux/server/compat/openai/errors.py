@@ -1,4 +1,4 @@
-"""How OpenAI's interface fails, and which models an operation has there."""
+"""Errors and model names of the OpenAI compatibility API."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
     from polymux.server.http.responses import Fields, Send
 
-#: The interface's codes, and what programs that were made for OpenAI look for.
+#: OpenAI's names of our error codes, which OpenAI clients check for.
 _CODES = {"unauthorized": "invalid_api_key", "rate_limited": "rate_limit_exceeded"}
 _TYPES = {403: "permission_error", 429: "requests"}
-#: Its package asks again after any status from 500 on and after 409, unless it is told not to.
+#: OpenAI's package retries 409 and all statuses from 500 on, unless a header field forbids it.
 _ASKED_AGAIN_IN_VAIN = (409, 501)
-#: Stands for the first model there is, as it does in chats.
+#: Name of the first model, as in chats.
 FIRST_MODEL = "default"
 
 
 def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    """A failure as OpenAI's interface has it.
+    """Convert a described error to OpenAI's format.
 
     Returns:
-        The status, and the answer's body.
+        Status and response body.
     """
     status = 404 if told["code"] == "model_not_found" else int(told["status"])
     general = "server_error" if status >= 500 else "invalid_request_error"
@@ -53,16 +53,16 @@ class OpenAiEndpoint(Endpoint):
 
 
 class OpenAiNotFound(OpenAiEndpoint, NotFound):
-    """Every address under ``/v1`` that is none."""
+    """Responds to unknown paths under ``/v1``."""
 
 
 def selector(operation: str, name: str | None, default: str) -> str:
-    """The operation's model of that name.
+    """Return the model selector for a model name.
 
     Args:
         operation: Such as ``"transcribe"``.
-        name: What the request says; None or empty where it says nothing.
-        default: The model where the request names none, or ``"default"``.
+        name: From the request; None or empty if missing.
+        default: The selector if the name is missing or ``"default"``.
     """
     if not name or name == FIRST_MODEL:
         return default
@@ -72,17 +72,17 @@ def selector(operation: str, name: str | None, default: str) -> str:
     there = ", ".join(known)
     raise status_error(
         errors.NotFoundError,
-        f"model={shown(name)}: there is no such model for this; there are {there}, and "
-        f"{FIRST_MODEL!r} for {default}",
+        f"model={shown(name)}: unknown model for this operation (known: {there}; "
+        f"{FIRST_MODEL!r} means {default})",
         code="model_not_found",
         param="model",
     )
 
 
 def model_names(operation: str) -> dict[str, str]:
-    """What requests may call the models of an operation that has selectors; to the selectors."""
+    """Map the model names of an operation with selectors to the selectors."""
     named = {one.model: one.model for one in contract.operation(operation).variants if one.model}
     if operation == "transcribe":
-        # The one Whisper that OpenAI has, and what all programs ask for.
+        # OpenAI's name for Whisper, which most clients send.
         named["whisper-1"] = next(iter(named))
     return named

@@ -1,4 +1,4 @@
-"""The fields of a request in OpenAI's shape: each is taken once, and what is left is an error."""
+"""Fields of a request in OpenAI's format: unknown or repeated fields are errors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _MAX_PARAM_CHARACTERS = 100
 
 
 class GivenFields:
-    """What a request has, by name.
+    """The fields of a request by name. Each method consumes a field.
 
     Args:
-        fields: Names and values. Null, and the empty text of a form, are as good as none; ``x[]``
-            is ``x``.
+        fields: Names and values. Ignores nulls and empty strings; ``x[]`` means ``x``.
     """
 
     def __init__(self, fields: Iterable[tuple[str, Any]]) -> None:
@@ -34,10 +33,10 @@ class GivenFields:
                 self._left.setdefault(name.removesuffix("[]"), []).append(value)
 
     def one(self, name: str) -> Any:
-        """A field's only value; None where there is none."""
+        """Return the only value of a field, or None."""
         values = self._left.pop(name, [])
         if len(values) > 1:
-            raise bad_request(f"{name}: is there more than once", name)
+            raise bad_request(f"{name}: given more than once", name)
         return values[0] if values else None
 
     def text(self, name: str) -> str | None:
@@ -45,13 +44,13 @@ class GivenFields:
         if value is None or isinstance(value, str):
             return value
         what = "a file" if isinstance(value, Upload) else shown(value)
-        raise bad_request(f"{name}: must be a text, not {what}", name)
+        raise bad_request(f"{name}: must be a string, not {what}", name)
 
     def texts(self, name: str) -> list[str]:
         values = self._left.pop(name, [])
         if all(isinstance(one, str) for one in values):
             return values
-        raise bad_request(f"{name}: must be texts, not files", name)
+        raise bad_request(f"{name}: must be strings, not files", name)
 
     def file(self, name: str) -> Upload | None:
         value = self.one(name)
@@ -62,19 +61,21 @@ class GivenFields:
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = self.text(name) or default
         if value not in choices:
-            raise bad_request(f"{name}={shown(value)}: this server has {', '.join(choices)}", name)
+            raise bad_request(
+                f"{name}={shown(value)}: not supported (supported: {', '.join(choices)})", name
+            )
         return value
 
     def only(self, name: str, values: tuple[Any, ...] = (), *, why: str) -> None:
-        """Takes a field that may say what happens anyway, and nothing else.
+        """Consume a field that must be missing or have one of the values.
 
         Args:
             name: The field.
-            values: What it may be. Default: nothing at all.
-            why: What this server does, for people.
+            values: Accepted values. Default: the field must be missing.
+            why: Message for other values.
         """
         if any(one.startswith(f"{name}[") for one in self._left):
-            # The members of an object, as forms have them.
+            # Forms contain the members of an object as ``name[member]``.
             raise bad_request(f"{name}: {why}", name)
         value = self.one(name)
         fits = any(value == one and type(value) is type(one) for one in values)
@@ -83,13 +84,13 @@ class GivenFields:
             raise bad_request(f"{name}={what}: {why}", name)
 
     def left(self, known: Iterable[str] = ()) -> list[tuple[str, Any]]:
-        """What nobody has taken, as long as it is known."""
+        """Return the remaining fields, which must be in `known`."""
         rest, self._left = self._left, {}
         unknown = [name for name in rest if name not in frozenset(known)]
         if unknown:
             names = ", ".join(shown(one) for one in unknown[:_MAX_NAMED_FIELDS])
             raise bad_request(
-                f"{names}: this server does not know that field here",
+                f"{names}: unknown field",
                 unknown[0][:_MAX_PARAM_CHARACTERS],
             )
         return [(name, value) for name, values in rest.items() for value in values]
@@ -101,13 +102,13 @@ def checked(
     model: str,
     names: Mapping[str, str],
 ) -> CheckedRequest:
-    """Has the contract check what a request in OpenAI's shape means.
+    """Check a request in OpenAI's format against the contract.
 
     Args:
         operation: Such as ``"transcribe"``.
-        fields: The operation's, as a form has them.
-        model: The operation's selector.
-        names: What the operation's fields are called in OpenAI's shape, where that differs.
+        fields: Fields of the operation, as in a form.
+        model: Model selector of the operation.
+        names: OpenAI's names of the operation's fields, if different.
     """
     try:
         return contract.read_form(operation, fields, model=model)

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
-#: What the operation's fields are called here.
+#: OpenAI's names of the operation's fields.
 _NAMES = {"num_outputs": "n", "width": "size", "height": "size"}
 _OWN = frozenset(("prompt", "image", "mask", *_NAMES))
 _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})", re.ASCII)
 
 
 class WantedImages(NamedTuple):
-    """What a request asks for, in the operation's words; `form` is ``"url"`` or ``"b64_json"``."""
+    """A parsed image request; `form` is ``"url"`` or ``"b64_json"``."""
 
     request: CheckedRequest
     form: str
@@ -77,26 +77,24 @@ class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
         store = self.state.service.store
         file = await store.run(store.media.find, name)
         if file is None:
-            raise status_error(
-                errors.NotFoundError, "the picture is not kept any more", code="gone"
-            )
+            raise status_error(errors.NotFoundError, "the image has expired", code="gone")
         return {"b64_json": await asyncio.to_thread(_in_base64, store.media.open(file))}
 
 
 class ImageEdits(ImageGenerations):
-    """``POST /v1/images/edits``: pictures that begin with one that is there."""
+    """``POST /v1/images/edits``: generates images from an image."""
 
     edits = True
 
 
 def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> WantedImages:
-    """A request in OpenAI's shape, in the operation's words.
+    """Convert a request of the OpenAI API to a request of the operation.
 
-    Fields that OpenAI does not have and the operation has, such as ``seed``, mean the same here.
+    Also accepts fields of the operation that OpenAI does not have, such as ``seed``.
 
     Raises:
-        BadRequestError: Something in it is wrong, or is nothing that this server does.
-        NotFoundError: There is no such model.
+        BadRequestError: A field is invalid or not supported.
+        NotFoundError: The model is unknown.
     """
     given = GivenFields(fields)
     variants = contract.operation("generate_image").variants
@@ -105,7 +103,7 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
     form = given.choice("response_format", ("url", "b64_json"), "url")
     prompt = given.text("prompt")
     if prompt is None:
-        raise bad_request("prompt: is missing; say what the picture shows", "prompt")
+        raise bad_request("prompt: missing. Describe the image", "prompt")
     own: list[tuple[str, Any]] = [("prompt", prompt)]
     number = given.one("n")
     if number is not None:
@@ -114,7 +112,7 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
     if edits:
         own.append(("image", _source(given)))
         if size:
-            raise bad_request("size: what is made has the size of image; leave it out", "size")
+            raise bad_request("size: not supported for edits. Omit it to keep the size", "size")
     _check_rest(given, edits=edits)
     variant = next(one for one in variants if one.model == model)
     known = {one.name for one in variant.fields} - _OWN
@@ -123,7 +121,7 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
 
 
 def _size(text: str | None) -> list[tuple[str, str]]:
-    """Width and height; nothing where the model's own size will do."""
+    """Return width and height; empty for the model's default size."""
     if text is None or text == "auto":
         return []
     found = _SIZE.fullmatch(text)
@@ -137,28 +135,28 @@ def _size(text: str | None) -> list[tuple[str, str]]:
 def _source(given: GivenFields) -> Upload:
     file = given.file("image")
     if file is None:
-        raise bad_request("image: is missing; send the picture as a file of that name", "image")
+        raise bad_request("image: missing. Send the image in this field", "image")
     if given.one("mask") is not None:
         raise bad_request(
-            "mask: OpenAI's masks tell by transparency what is repainted, and nothing here reads "
-            "those; /api/v1/modelhost/imagegeneration takes masks that tell it in white",
+            "mask: transparency masks are not supported. Use /api/v1/modelhost/imagegeneration, "
+            "which accepts masks with white areas to repaint",
             "mask",
         )
     return file
 
 
 def _check_rest(given: GivenFields, *, edits: bool) -> None:
-    """Takes what may say what is done anyway."""
-    given.only("quality", ("auto", "standard"), why="there is one quality: 'auto'")
-    given.only("output_format", ("png",), why="pictures are made as png")
-    given.only("background", ("auto", "opaque"), why="nothing here makes transparent pictures")
-    given.only("moderation", ("auto",), why="there is one kind of moderation: 'auto'")
-    given.only("stream", (False, "false"), why="pictures come whole; leave it out")
-    given.only("partial_images", (0, "0"), why="pictures come whole; leave it out")
-    given.only("style", why="say it in the prompt; there is no other way here")
+    """Consume fields that may only have the value of the fixed behavior."""
+    given.only("quality", ("auto", "standard"), why="must be 'auto'")
+    given.only("output_format", ("png",), why="must be 'png'")
+    given.only("background", ("auto", "opaque"), why="transparent images are not supported")
+    given.only("moderation", ("auto",), why="must be 'auto'")
+    given.only("stream", (False, "false"), why="streams are not supported. Omit it")
+    given.only("partial_images", (0, "0"), why="streams are not supported. Omit it")
+    given.only("style", why="not supported. Describe the style in the prompt")
     if edits:
-        given.only("input_fidelity", ("low",), why="there is one fidelity: 'low'")
-    # By OpenAI's word they name a user to whoever looks for abuse, and change nothing.
+        given.only("input_fidelity", ("low",), why="must be 'low'")
+    # In OpenAI's API they only identify a user for abuse detection.
     given.text("user")
     given.text("safety_identifier")
 

@@ -1,4 +1,4 @@
-"""``GET /v1/models``: what requests in OpenAI's shape may call a model."""
+"""``GET /v1/models``: model names for the OpenAI compatibility API."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from polymux.server.state import ServerState
     from polymux.service.service import Service
 
-#: Operations whose models have selectors, and the field that says where their files come from.
+#: Operations whose models have selectors, and a required field of each operation.
 _SELECTED = {"transcribe": "audio", "generate_image": "prompt"}
 
 
 class ModelEndpoint(OpenAiEndpoint):
-    """Models that can be asked for now; of a key with scopes, those of its operations."""
+    """Available models; for an API key with scopes, only those of its operations."""
 
     name = "models"
     every_key = True
 
     def __init__(self, state: ServerState) -> None:
         super().__init__(state)
-        # Nobody keeps when a model was made: since then it can be asked for here.
+        # The creation date of models is unknown: use the start of the server.
         self._created = int(time.time())
 
     async def models(self, asked: RequestContext) -> list[dict[str, Any]]:
@@ -60,14 +60,14 @@ class ModelItem(ModelEndpoint):
                 return one
         raise status_error(
             errors.NotFoundError,
-            f"{shown(wanted)}: there is no such model here; /v1/models has those that there are",
+            f"model={shown(wanted)}: unknown model. GET /v1/models lists the models",
             code="model_not_found",
             param="model",
         )
 
 
 async def there(service: Service, operation: str) -> list[str]:
-    """The names of an operation's models that something here can do now, without repeats."""
+    """Return the names of an operation's models that are available now, without duplicates."""
     if operation == "chat":
         names = await service.routes.listed_chat_models() or [FIRST_MODEL]
         return [
@@ -90,6 +90,6 @@ def _is_done(service: Service, work: OperationRequest) -> bool:
     try:
         return bool(service.backends_of(work))
     except errors.OverloadedError:
-        return True  # It is there, and has to wait.
+        return True  # Available, but busy.
     except (errors.NoBackendError, errors.BadRequestError):
         return False

@@ -1,4 +1,4 @@
-"""Transcripts in the five forms that OpenAI's interface has for them."""
+"""Transcripts in OpenAI's five response formats."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 FORMS = ("json", "text", "srt", "verbose_json", "vtt")
 _PLAIN = b"text/plain; charset=utf-8"
 _TYPES = {"text": _PLAIN, "srt": _PLAIN, "vtt": b"text/vtt; charset=utf-8"}
-#: What ends a stretch that is put together of words: the end of a sentence, a pause, its length.
+#: A segment made of words ends at the end of a sentence, at a pause, or at its maximum length.
 _SENTENCE_ENDS = (".", "?", "!", "\u2026", "\u3002", "\uff1f", "\uff01")
 _PAUSE_S = 1.0
 _MAX_SEGMENT_S = 30.0
 
 
 class Span(NamedTuple):
-    """A text and when it is said, in seconds."""
+    """A text with its start and end in seconds."""
 
     start_s: float
     end_s: float
@@ -33,14 +33,14 @@ class Span(NamedTuple):
 
 
 class Transcript(NamedTuple):
-    """What was said, as an answer needs it.
+    """A transcript and the options of its response.
 
     Attributes:
-        job: The job that has succeeded.
-        translated: Whether it is a translation, which is always into English.
+        job: The successful job.
+        translated: Whether it is a translation into English.
         by_words: Whether its chunks are words.
-        wanted: Of ``"segment"`` and ``"word"``, what is told with times.
-        language: As the request has it; None where it says nothing.
+        wanted: ``"segment"`` and ``"word"``: items with times in ``verbose_json``.
+        language: From the request; None if missing.
     """
 
     job: Prediction
@@ -50,11 +50,11 @@ class Transcript(NamedTuple):
     language: str | None
 
     def answer(self, form: str) -> tuple[bytes, bytes]:
-        """The answer's type and body.
+        """Return content type and body of the response.
 
         Raises:
-            InternalServerError: Subtitles are wanted, and nobody has told any times.
-            NoBackendError: Words are wanted, and nobody has told theirs.
+            InternalServerError: Subtitles need times, which the transcript lacks.
+            NoBackendError: Word times are requested, which the transcript lacks.
         """
         if form == "text":
             return _TYPES[form], f"{self.job.text.strip()}\n".encode("utf-8", "replace")
@@ -62,7 +62,7 @@ class Transcript(NamedTuple):
             if self.job.text and (not self.job.chunks or self._told() == "none"):
                 raise status_error(
                     errors.InternalServerError,
-                    f"what was said came without times, of which no {form} can be made: ask for "
+                    f"response_format: the transcript has no times, which {form} requires. Use "
                     "json or text",
                     code="upstream_failed",
                     status=502,
@@ -79,7 +79,7 @@ class Transcript(NamedTuple):
         return b"application/json", to_json(value)
 
     def _told(self) -> str | None:
-        """What the chunks are where they are not what was asked for; see `polymux.upstreams`."""
+        """Return the kind of chunks if it differs from the request; see `polymux.upstreams`."""
         output = self.job.output
         told = output.get("timestamp") if isinstance(output, dict) else None
         return told if isinstance(told, str) else None
@@ -92,7 +92,7 @@ class Transcript(NamedTuple):
         if "word" in self.wanted and self._told() is not None:
             raise status_error(
                 errors.NoBackendError,
-                "what was said came without times of its words: ask for segment",
+                "timestamp_granularities: the transcript has no word times. Use segment",
                 param="timestamp_granularities",
             )
         measured_s = self._measured_s()
@@ -122,7 +122,7 @@ class Transcript(NamedTuple):
 
 
 def _segment(number: int, span: Span) -> dict[str, Any]:
-    """What no operation tells of a stretch is null: nothing is made up."""
+    """Convert a span to a segment; unknown values are null."""
     return {
         "id": number,
         "seek": None,
@@ -138,10 +138,10 @@ def _segment(number: int, span: Span) -> dict[str, Any]:
 
 
 def spans(chunks: Sequence[TranscriptChunk], duration_s: float | None) -> list[Span]:
-    """The chunks with all their times.
+    """Fill in missing times of chunks.
 
-    A start that is missing is the end before; an end that is missing, the next start, else the
-    recording's end.
+    A missing start becomes the previous end. A missing end becomes the next start, or the end of
+    the recording.
     """
     found: list[Span] = []
     for number, chunk in enumerate(chunks):
@@ -156,7 +156,7 @@ def spans(chunks: Sequence[TranscriptChunk], duration_s: float | None) -> list[S
 
 
 def of_words(words: Iterable[Span]) -> list[Span]:
-    """Stretches of words: each ends with a sentence, before a pause of a second, or after 30 s."""
+    """Join words to segments, which end with a sentence, before a 1 s pause, or after 30 s."""
     found: list[Span] = []
     ended = True
     for word in words:

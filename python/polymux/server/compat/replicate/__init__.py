@@ -1,7 +1,7 @@
-"""``/replicate/v1`` in Replicate's shape: operations as models, jobs as predictions.
+"""The Replicate API under ``/replicate/v1``: operations as models, jobs as predictions.
 
-Each prediction is a job of the service, in the operation's own words: the contract checks it there,
-and the same keys, scopes, quotas and limits hold.
+Each prediction is a job of the service. The contract checks its input, and the same API keys,
+scopes, quotas and limits apply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How Replicate's interface is asked and how it fails, and a job as its prediction."""
+"""Authentication, errors and paths of the Replicate compatibility API."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from polymux.server.auth.gate import Access
     from polymux.server.http.responses import Fields, Receive, Scope, Send
 
-#: What all addresses begin with.
+#: Prefix of all routes.
 PREFIX = "/replicate/"
 BASE = "/replicate/v1"
-#: What input that does not keep the contract is called; 400 at the operations.
+#: Code of input that violates the contract; the operations return 400 for it.
 INVALID_INPUT = "invalid_input"
 _TITLES = {
     400: "Bad request",
@@ -42,7 +42,7 @@ _TITLES_BY_CODE = {
 
 
 def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
-    """A failure as Replicate's interface has it (RFC 9457), with our code behind it."""
+    """Convert a described error to Replicate's format (RFC 9457), with our code added."""
     status = int(told["status"])
     title = _TITLES_BY_CODE.get(told["code"]) or _TITLES.get(
         status, "Server error" if status >= 500 else "Bad request"
@@ -54,20 +54,20 @@ def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
 
 
 def invalid_input(message: str, param: str | None = None) -> errors.UnprocessableEntityError:
-    """Input that is wrong in itself: 422, as Replicate answers."""
+    """Create the error for invalid input: 422, as in Replicate's API."""
     return status_error(errors.UnprocessableEntityError, message, code=INVALID_INPUT, param=param)
 
 
 class ReplicateEndpoint(Endpoint):
-    """An address whose errors are in Replicate's shape, and whose keys may come as tokens.
+    """An endpoint with errors in Replicate's format and ``Token`` authentication.
 
-    What a key may do is asked for by `require`, once it is known what is wanted.
+    Endpoints check scopes with `require` when they know the operation.
     """
 
     every_key = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers; ``Authorization: Token KEY`` is as good as ``Bearer``."""
+        """Respond; accepts ``Authorization: Token KEY`` like ``Bearer``."""
         fields = [(name, _bearer(name, value)) for name, value in scope["headers"]]
         await super().__call__({**scope, "headers": fields}, receive, send)
 
@@ -79,27 +79,31 @@ class ReplicateEndpoint(Endpoint):
         await send_json(send, body["status"], body, own, request_id=request_id)
 
     def require(self, access: Access, wanted: str) -> None:
-        """Raises where the key may not do this."""
+        """Check that the API key allows an operation or scope."""
         if access.key is not None and not access.key.allows(wanted):
             raise status_error(
-                errors.PermissionDeniedError, f"this key may not use {wanted}", code="forbidden"
+                errors.PermissionDeniedError,
+                f"permission denied: this API key does not allow {wanted}",
+                code="forbidden",
             )
 
     def require_any(self, access: Access) -> None:
-        """Raises where the key may use no operation at all, such as one for counters."""
+        """Check that the API key allows any operation, unlike a key only for metrics."""
         key = access.key
         if key is not None and not any(key.allows(one.name) for one in contract.operations()):
             raise status_error(
-                errors.PermissionDeniedError, "this key may use no operation", code="forbidden"
+                errors.PermissionDeniedError,
+                "permission denied: this API key does not allow any operation",
+                code="forbidden",
             )
 
 
 def _bearer(name: bytes, value: bytes) -> bytes:
-    """What older clients send, in the words of newer ones."""
+    """Convert ``Token`` of older Replicate clients to ``Bearer``."""
     if name == b"authorization" and value[:6].lower() == b"token ":
         return b"Bearer " + value[6:]
     return value
 
 
 class ReplicateNotFound(ReplicateEndpoint, NotFound):
-    """Every address under ``/replicate`` that is none."""
+    """Responds to unknown paths under ``/replicate``."""

@@ -1,4 +1,4 @@
-"""``/replicate/v1/files``: what is sent beforehand, for inputs of predictions."""
+"""``/replicate/v1/files``: uploaded input files of predictions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def described_file(state: ServerState, file: StoredFile) -> dict[str, Any]:
 
 
 class FileEndpoint(ReplicateEndpoint):
-    """Files that a key has sent; of others it knows nothing."""
+    """Files uploaded with the same API key; other files are not found."""
 
     name = "files"
 
@@ -61,9 +61,7 @@ class FileEndpoint(ReplicateEndpoint):
         store = self.state.service.store
         file = await store.run(store.media.find, name)
         if file is None or file.job or file.owner != asked.access.caller.id:
-            raise status_error(
-                errors.NotFoundError, "there is no such file, or it has expired", param="id"
-            )
+            raise status_error(errors.NotFoundError, "id: unknown or expired file", param="id")
         return file
 
 
@@ -88,7 +86,7 @@ class Files(FileEndpoint):
             raise draining()
         longest = limits.upload_bytes
         if check_body(access, self.name, longest, longest) != "multipart":
-            raise errors.UnsupportedEncodingError("files come as multipart/form-data")
+            raise errors.UnsupportedEncodingError("files accepts multipart, not json")
         store = self.state.service.store
         content_type = access.headers[b"content-type"].decode("latin-1")
         form = await read_form(asked.receive, content_type, longest, limits, store.media, self.name)
@@ -139,7 +137,7 @@ class FileDownload(FileEndpoint):
             descriptor = self.state.service.store.media.open(file)
         except FileNotFoundError:
             raise status_error(
-                errors.NotFoundError, "the file has just expired", param="id"
+                errors.NotFoundError, "id: the file has just expired", param="id"
             ) from None
         try:
             await send_file(asked, file, descriptor)
@@ -148,7 +146,7 @@ class FileDownload(FileEndpoint):
 
 
 def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
-    """The file of a form, and its other fields."""
+    """Return the file of a form and its other fields."""
     upload: Upload | None = None
     told: dict[str, str] = {}
     for name, value in form.fields:
@@ -158,12 +156,12 @@ def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
             told[name] = value
         else:
             raise invalid_input(
-                f"{display_name(name)[:100]}: a form has one file called content, and may have "
-                f"{', '.join(_FIELDS)}",
+                f"{display_name(name)[:100]}: unknown or repeated field (allowed: content, "
+                f"{', '.join(_FIELDS)})",
                 name[:100],
             )
     if upload is None:
-        raise invalid_input("content: is missing; send the file under that name", "content")
+        raise invalid_input("content: missing. Send the file in this field", "content")
     return upload, told
 
 
@@ -174,17 +172,17 @@ def _draft_of(form: Form, upload: Upload) -> TempFile:
 def _name_of(told: dict[str, str], upload: Upload) -> str:
     name = told.get("filename") or upload.file_name or "file"
     if len(name.encode("utf-8", "replace")) > _MAX_NAME_BYTES:
-        raise invalid_input(f"filename: has more than {_MAX_NAME_BYTES} bytes", "filename")
+        raise invalid_input(f"filename: too long (allowed: {_MAX_NAME_BYTES} bytes)", "filename")
     return name
 
 
 def _metadata_of(text: str | None) -> str:
-    """JSON as it is kept."""
+    """Validate metadata and return it as JSON."""
     if text is None:
         return "{}"
     if len(text) > _MAX_METADATA_BYTES:
         raise invalid_input(
-            f"metadata: is longer than {_MAX_METADATA_BYTES} characters", "metadata"
+            f"metadata: too long (allowed: {_MAX_METADATA_BYTES} characters)", "metadata"
         )
     try:
         value = core.parse_json(text.encode("utf-8", "surrogatepass"))

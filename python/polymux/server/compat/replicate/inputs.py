@@ -1,4 +1,4 @@
-"""A prediction's input as work: files are found, decoded, or brought from addresses."""
+"""Inputs of Replicate predictions: conversion to operations, and their files."""
 
 from __future__ import annotations
 
@@ -39,44 +39,44 @@ if TYPE_CHECKING:
     from polymux.service.temporary_files import TempFile
 
 _MAX_NAMED_FIELDS = 20
-#: Fields of the operation that the input has by other names.
+#: Fields of the operation with other names in the input.
 _SENT_AS = {"max_completion_tokens": "max_tokens", "stop": "stop_sequences"}
-#: Inputs that the operations do not have.
+#: Fields of the input that the operations do not have.
 _OWN = frozenset(("prompt", "system_prompt", "messages", "max_tokens", "stop_sequences"))
 
 
 def chat_body(
     operation: str, given: Mapping[str, Any], model: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """An input in the operation's own words.
+    """Convert the input of a chat model to the body of an operation.
 
     Args:
         operation: One of `CHATS`.
         given: The input, without nulls.
-        model: The chat model that the name of the model says; None where the input may say it.
+        model: The chat model that the prediction's model names; None if the input may name it.
 
     Returns:
-        The operation's body, which the contract is still to check; and what was left out of it.
+        The unchecked body, and warnings about ignored fields.
 
     Raises:
-        UnprocessableEntityError: Neither prompt nor messages is given, or both are.
+        UnprocessableEntityError: The input has neither prompt nor messages, or both.
 
     Example:
         >>> body, warnings = chat_body("free_chat", {"prompt": "Hi", "top_k": 40}, None)
         >>> body
         {'stream': True, 'messages': [{'role': 'user', 'content': 'Hi'}]}
         >>> warnings
-        ['top_k: is not known here and was left out']
+        ['top_k: unknown field, ignored']
     """
     body: dict[str, Any] = {"stream": True, "messages": _messages(given)}
     if operation == "chat":
         body |= {"model": model or given.get("model", "default")}
-        # The count of its tokens comes with the last piece.
+        # The last chunk contains the token counts.
         body["stream_options"] = {"include_usage": True}
         if "max_tokens" in given:
             body["max_completion_tokens"] = given["max_tokens"]
         stops = _stops(given.get("stop_sequences", ""))
-        if stops != []:  # An empty text is what many models have for none.
+        if stops != []:  # Many models use an empty text as default.
             body["stop"] = stops
     name = "chat" if model is not None else f"polymux/{operation.replace('_', '-')}"
     known = documents()[name]["components"]["schemas"]["Input"]["properties"].keys()
@@ -85,7 +85,7 @@ def chat_body(
     body |= {name: given[name] for name in refused & given.keys()}
     unknown = [one for one in given if one not in {*known, *refused}]
     names = [shortened(printable(one)) for one in unknown[:_MAX_NAMED_FIELDS]]
-    return body, [f"{one}: is not known here and was left out" for one in names]
+    return body, [f"{one}: unknown field, ignored" for one in names]
 
 
 def in_words_of(given: Mapping[str, Any], text: str) -> str:
@@ -104,22 +104,22 @@ def in_words_of(given: Mapping[str, Any], text: str) -> str:
 def _messages(given: Mapping[str, Any]) -> Any:
     messages = given.get("messages")
     if isinstance(messages, str):
-        # Clients whose inputs are plain values alone send it so.
+        # Clients that support only plain input values send JSON text.
         try:
             messages = json.loads(messages)
         except (ValueError, RecursionError):
-            raise invalid_input("messages: is no JSON", "messages") from None
+            raise invalid_input("messages: invalid JSON", "messages") from None
     if (messages is None) == ("prompt" not in given):
-        raise invalid_input("prompt: either prompt or messages is given", "prompt")
+        raise invalid_input("prompt: use either prompt or messages", "prompt")
     if messages is not None:
         if "system_prompt" in given:
             raise invalid_input(
-                "system_prompt: stands beside prompt; of messages it is the first", "system_prompt"
+                "system_prompt: not allowed with messages. Use a system message", "system_prompt"
             )
         return messages
     for name in ("prompt", "system_prompt"):
         if not isinstance(given.get(name, ""), str):
-            raise invalid_input(f"{name}: must be a text", name)
+            raise invalid_input(f"{name}: must be a string", name)
     said = [{"role": "user", "content": given["prompt"]}]
     if given.get("system_prompt"):
         said.insert(0, {"role": "system", "content": given["system_prompt"]})
@@ -134,20 +134,20 @@ def _stops(given: Any) -> Any:
 
 _DATA = "data:"
 _DEEPEST = 64
-#: Of a job's progress, what bringing its files is.
+#: Share of file downloads in a job's progress.
 _SHARE = 0.3
-#: Files that are fetched, and how long each may take.
+#: Maximum number of concurrent downloads, and maximum time of each.
 _AT_ONCE = 4
 _MAX_FETCH_S = 600.0
 
 
 class Input(NamedTuple):
-    """An input, read.
+    """A parsed input.
 
     Attributes:
-        request: In the operation's words, checked; files that lie elsewhere are empty ones.
-        told: As it was sent, long ``data:`` URLs cut off.
-        addresses: Name of a field to where its file lies, for those that are still to be brought.
+        request: The checked request; files to be downloaded are empty placeholders.
+        told: The input for the prediction's record, with truncated ``data:`` URLs.
+        addresses: Field name to the URL of a file to be downloaded.
     """
 
     request: CheckedRequest
@@ -156,28 +156,28 @@ class Input(NamedTuple):
 
 
 class Inputs:
-    """Reads inputs for a server."""
+    """Parses inputs of predictions."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        # Each takes a thread of those that all of the server shares, for as long as it takes.
+        # Each download occupies a thread of the shared pool.
         self._fetching = asyncio.Semaphore(_AT_ONCE)
 
     async def read(
         self, model: Model, sent: Mapping[str, Any], access: Access, files: ExitStack
     ) -> Input:
-        """Checks an input, and makes drafts of the files that are here.
+        """Check an input, and store its embedded files as drafts.
 
         Args:
-            model: What it is for.
-            sent: As it came.
-            access: Who asks: files of others are none.
+            model: The model of the prediction.
+            sent: The input as sent.
+            access: The client's access; other clients' files are not found.
             files: Discards the drafts.
 
         Raises:
-            UnprocessableEntityError: It does not keep the contract, or a file is none.
-            RequestTooLargeError: It is too long, or a file of it.
-            InternalServerError: There is no room for its files (code ``storage_full``).
+            UnprocessableEntityError: The input violates the contract, or a file is invalid.
+            RequestTooLargeError: The input or a file is too large.
+            InternalServerError: Not enough space for the files (code ``storage_full``).
         """
         max_bytes = self._state.settings.limits.json_bytes
         told = await asyncio.to_thread(_told, sent, max_bytes)
@@ -223,9 +223,9 @@ class Inputs:
     async def _file(
         self, model: Model, field: str, value: object, access: Access, files: ExitStack
     ) -> Upload | str:
-        """A file that is here now; or the address that it is to be brought from."""
+        """Return the file as a draft, or the URL from which it must be downloaded."""
         if not isinstance(value, str):
-            raise invalid_input(f"{field}: must be the address of a file, or a data: URL", field)
+            raise invalid_input(f"{field}: must be a file URL or a data: URL", field)
         longest = max_file_bytes(self._state, model.operation)
         if value[: len(_DATA)].lower() == _DATA:
             return await self._embedded(field, value, longest, files)
@@ -237,7 +237,7 @@ class Inputs:
         if value[:8].lower().startswith(("http://", "https://")):
             return value
         raise invalid_input(
-            f"{field}: must be an http(s) address, a file of this server, or a data: URL", field
+            f"{field}: must be an http(s) URL, a file of this server, or a data: URL", field
         )
 
     async def _embedded(self, field: str, value: str, max_bytes: int, files: ExitStack) -> Upload:
@@ -252,7 +252,7 @@ class Inputs:
         return Upload(draft.path, name, found.content_type, len(data))
 
     async def _kept(self, field: str, value: str, access: Access) -> StoredFile | None:
-        """The file of this server that an address names; None for addresses of others."""
+        """Return the stored file of a URL of this server; None for other URLs."""
         base = self._state.settings.base_url
         store = self._state.service.store
         path, _, query = value.removeprefix(base).partition("?")
@@ -261,12 +261,12 @@ class Inputs:
         name = path.removesuffix("/download").rpartition("/")[2]
         file = await store.run(store.media.find, name)
         given = dict(parse_qsl(query))
-        # A signed link is a key by itself.
+        # A signed link needs no API key.
         linked = path.startswith("/media/") and store.links.accepts(
             path, given.get("exp", ""), given.get("sig", "")
         )
         if file is None or not (linked or file.owner == access.caller.id):
-            raise invalid_input(f"{field}: there is no such file, or it has expired", field)
+            raise invalid_input(f"{field}: unknown or expired file", field)
         return file
 
     async def _copied(self, file: StoredFile, files: ExitStack) -> Upload:
@@ -277,12 +277,12 @@ class Inputs:
         return Upload(draft.path, file.file_name, file.content_type, file.size_bytes)
 
     def _pages(self) -> PageDownloader | None:
-        """What reads pages at the other addresses, if anything does."""
+        """Return the page downloader of the service, if there is one."""
         backends = self._state.service.backends.values()
         return next((one.pages for one in backends if isinstance(one, DownloadBackend)), None)
 
     def preparing(self, model: Model, addresses: Mapping[str, str]) -> Prepare | None:
-        """What brings the files that lie elsewhere, by the guard; None where there are none."""
+        """Return the step that downloads URL inputs with SSRF protection; None without any."""
         if not addresses:
             return None
         longest = max_file_bytes(self._state, model.operation)
@@ -315,7 +315,7 @@ class Inputs:
 async def _brought(
     url_fetcher: UrlFetcher, name: str, url: str, sink: ProgressSink, drafts: list[TempFile]
 ) -> Upload:
-    """A file; where it cannot be had, the field that names it is told."""
+    """Download a file; errors name the field of its URL."""
     try:
         return await url_fetcher.fetch(url, sink, drafts)
     except errors.APIStatusError as error:
@@ -325,42 +325,42 @@ async def _brought(
 
 
 def max_file_bytes(state: ServerState, operation: str) -> int:
-    """The longest file that an operation takes, as at its own address."""
+    """Return the maximum file size of an operation, as for its own endpoint."""
     return OperationEndpoint(state, contract.operation(operation)).max_form_bytes
 
 
 def _told(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
-    """The input as predictions keep it. Chats have no longer one than all else."""
+    """Return the input for the prediction's record; it has the size limit of other JSON bodies."""
     _check_depth(sent)
     told: dict[str, Any] = without_data(dict(sent))
     try:
         length = len(json.dumps(told, allow_nan=False))
     except ValueError:
-        raise invalid_input("input: holds a number that JSON does not have", "input") from None
+        raise invalid_input("input: contains a number that is invalid in JSON", "input") from None
     if length > max_bytes:
-        raise _too_long("input", "it", max_bytes, ", files not counted")
+        raise _too_long("input", "the JSON", max_bytes, " without files")
     return told
 
 
 def _too_long(field: str, what: str, max_bytes: int, more: str = "") -> errors.RequestTooLargeError:
     return status_error(
         errors.RequestTooLargeError,
-        f"{field}: {what} is over the {max_bytes} bytes that are taken{more}",
+        f"{field}: {what} is too large (allowed: {max_bytes} bytes{more})",
         param=field,
     )
 
 
 def _check_depth(value: Any, depth: int = 0) -> None:
-    """Raises where an input is nested too deeply for what is done with it."""
+    """Check the nesting depth of an input."""
     if depth > _DEEPEST:
-        raise invalid_input(f"input: is nested more than {_DEEPEST} deep", "input")
+        raise invalid_input(f"input: nested too deeply (allowed: {_DEEPEST} levels)", "input")
     if isinstance(value, (dict, list)):
         for one in value.values() if isinstance(value, dict) else value:
             _check_depth(one, depth + 1)
 
 
 def _elsewhere(url: str) -> Upload:
-    """Stands for a file until it is brought."""
+    """Return a placeholder for a file that is not downloaded yet."""
     with suppress(ValueError):
         name = display_name(unquote(urlsplit(url).path.rpartition("/")[2], errors="replace"))
         return Upload(Path(os.devnull), name[:200] or "file", "", 0)

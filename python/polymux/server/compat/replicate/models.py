@@ -1,4 +1,4 @@
-"""Operations as models: their names, their versions, and what there is of them now."""
+"""Operations as Replicate models: names, versions and availability."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 OWNER = "polymux"
 _VERSION = re.compile(r"[0-9a-f]{64}", re.ASCII)
-#: Chat models whose names can stand in an address.
+#: Chat models whose names are valid in a path.
 _CHAT_NAME = re.compile(r"(?:[\w.-]{1,100}/)?[\w.-]{1,100}", re.ASCII)
 _ANY_FILE = Upload(Path(os.devnull), "", "", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An operation, or one form of it, as a model.
+    """An operation, or one variant of it, as a model.
 
     Attributes:
-        owner: The first part of its name; ``"polymux"`` where the operation has no selector.
-        name: The second.
+        owner: First part of the name; ``"polymux"`` if the operation has no selector.
+        name: Second part of the name.
         operation: Name of the operation.
         variant: Id of the variant.
-        selector: The query parameter ``model``; empty if the operation has none.
+        selector: The query parameter ``model``; empty for operations without it.
         chat: The chat model; None if the input names it, and for other operations.
 
     Example:
@@ -65,7 +65,7 @@ class Model:
 
     @property
     def iterates(self) -> bool:
-        """Whether its output comes in pieces."""
+        """Whether its output is a list of pieces."""
         return self.operation in CHATS
 
     @property
@@ -84,13 +84,13 @@ class Model:
 
     @property
     def version(self) -> str:
-        """64 hexadecimal digits, a hash of the name and the schema."""
+        """64 hexadecimal digits: a hash of the name and the schema."""
         return _described(self)[1]
 
 
 @cache
 def documents() -> dict[str, dict[str, Any]]:
-    """OpenAPI documents of the models by full name, and ``chat`` for chat models of the service."""
+    """Return OpenAPI documents by model name; ``chat`` is that of the service's chat models."""
     found: dict[str, dict[str, Any]] = json.loads(
         Path(__file__).with_name("models.json").read_bytes()
     )
@@ -117,11 +117,11 @@ def models() -> dict[str, Model]:
 
 
 def all_models(service: Service) -> dict[str, Model]:
-    """The models of `models`, and each chat model of the service as a model.
+    """Return the models of `models`, and each chat model of the service as a model.
 
     Args:
-        service: Its chat models count. A name that is not valid in a URL, or is already taken,
-            is reachable only through the input of ``polymux/chat``.
+        service: A chat model whose name is not valid in a URL, or already used, is available only
+            through the input of ``polymux/chat``.
     """
     found = dict(models())
     for chat in service.routes.chat_models():
@@ -133,7 +133,7 @@ def all_models(service: Service) -> dict[str, Model]:
 
 
 def is_there(service: Service, model: Model) -> bool:
-    """Whether anything here can do it now."""
+    """Check whether a backend can run the model now."""
     values: dict[str, Any] = {
         one.name: _ANY_FILE if "file" in one.type else ""
         for one in model.shape.fields
@@ -146,11 +146,11 @@ def is_there(service: Service, model: Model) -> bool:
     try:
         return bool(service.backends_of(work))
     except errors.OverloadedError:
-        return True  # It is there, and has to wait.
+        return True  # Available, but busy.
     except errors.NoBackendError:
         return False
     except errors.BadRequestError as refused:
-        # The empty text above is refused, although a real one would not be.
+        # A backend may reject the empty text above although it would accept a real one.
         return refused.code != "model_not_found"
 
 
@@ -159,16 +159,16 @@ def named(service: Service, owner: str, name: str) -> Model:
     if found is None:
         full = shown(f"{owner}/{name}")
         raise status_error(
-            errors.NotFoundError, f"{full}: there is no such model; GET models tells which are"
+            errors.NotFoundError, f"model={full}: unknown model. GET models lists the models"
         )
     return found
 
 
 def of_version(service: Service, version: object) -> Model:
-    """The model that a request's ``version`` means.
+    """Return the model for a request's ``version``.
 
     Args:
-        service: Whose models count.
+        service: Provides the chat models.
         version: 64 hexadecimal digits, ``owner/name``, or ``owner/name:`` and the digits.
 
     Example:
@@ -188,15 +188,15 @@ def of_version(service: Service, version: object) -> Model:
             return there[full]
     raise status_error(
         errors.UnprocessableEntityError,
-        f"version={shown(version)}: there is none; it is 64 hexadecimal digits, as GET "
-        "models/OWNER/NAME/versions has them, or OWNER/NAME, or OWNER/NAME:VERSION",
+        f"version={shown(version)}: unknown version. Use the 64 hexadecimal digits from GET "
+        "models/OWNER/NAME/versions, or OWNER/NAME, or OWNER/NAME:VERSION",
         code="invalid_version",
         param="version",
     )
 
 
 def of_job(job: Job) -> Model:
-    """The model that a job of another door would be of."""
+    """Return the model for a job that was created through another API."""
     return next(
         one
         for one in models().values()
@@ -204,18 +204,18 @@ def of_job(job: Job) -> Model:
     )
 
 
-#: By which packages tell how a schema is to be read; of this one and later all is in it.
+#: Tells client packages how to read schemas; from this version on a schema is complete.
 _SCHEMAS_AS_OF = "0.9.0"
 
 
 class ModelEndpoint(ReplicateEndpoint):
-    """Models of those operations that the key may use."""
+    """Models of the operations that the API key allows."""
 
     name = "models"
 
     def __init__(self, state: ServerState) -> None:
         super().__init__(state)
-        # Nobody keeps when a model was made: since then it can be asked for here.
+        # The creation date of models is unknown: use the start of the server.
         self._created_at = moment(time.time())
 
     def version_of(self, model: Model) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class ModelEndpoint(ReplicateEndpoint):
         } | dict.fromkeys(nothing)
 
     def wanted(self, asked: RequestContext) -> Model:
-        """The model that the address names."""
+        """Return the model in the path."""
         names = asked.scope["path_params"]
         model = named(self.state.service, names["owner"], names["name"])
         self.require(asked.access, model.operation)
@@ -250,7 +250,7 @@ class ModelList(ModelEndpoint):
     """``GET models``."""
 
     async def handle(self, asked: RequestContext) -> Any:
-        """All that can be asked for now."""
+        """List all available models."""
         key, service = asked.access.key, self.state.service
         found = [
             self.described_model(one)
@@ -264,7 +264,7 @@ class ModelItem(ModelEndpoint):
     """``GET models/{owner}/{name}``."""
 
     async def handle(self, asked: RequestContext) -> Any:
-        """One, whether anything here can do it or not."""
+        """Describe one model, available or not."""
         return self.described_model(self.wanted(asked))
 
 
@@ -285,6 +285,6 @@ class VersionItem(ModelEndpoint):
         if wanted != model.version:
             raise status_error(
                 errors.NotFoundError,
-                f"{model.full_name} has no version {shown(wanted)}: GET its versions tells which",
+                f"{model.full_name}: unknown version {shown(wanted)}. GET its versions",
             )
         return self.version_of(model)

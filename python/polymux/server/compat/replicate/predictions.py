@@ -1,4 +1,4 @@
-"""``/replicate/v1/predictions``: begun, listed, looked at, cancelled."""
+"""``/replicate/v1/predictions``: create, list, get, cancel and stream predictions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from polymux.server.state import ServerState
     from polymux.service.job_table import Job
 
-#: What webhooks can be told of.
+#: Events of webhooks.
 EVENTS = ("start", "output", "logs", "completed")
 _MEMBERS = (
     "version",
@@ -50,14 +50,14 @@ _MIN_LIFETIME_S = 5
 
 
 class Creation(NamedTuple):
-    """A prediction that is wanted.
+    """A parsed request for a prediction.
 
     Attributes:
-        version: As it was given; None where there is none.
-        input: As it was given.
-        stream: Whether its output is to be read while it comes.
-        webhook: Address that is told of it; None for nobody.
-        events: Of `EVENTS`, what it is told of.
+        version: As in the request; None if missing.
+        input: As in the request.
+        stream: Whether the client will stream the output.
+        webhook: URL for events; None if missing.
+        events: Requested events, a subset of `EVENTS`.
     """
 
     version: Any
@@ -68,7 +68,7 @@ class Creation(NamedTuple):
 
 
 def creation(body: Mapping[str, Any]) -> Creation:
-    """The body of a creation.
+    """Parse the body of a request for a prediction.
 
     Example:
         >>> creation({"version": "riffusion/riffusion", "input": {"prompt_a": "waves"}}).events
@@ -77,8 +77,8 @@ def creation(body: Mapping[str, Any]) -> Creation:
     given = {name: value for name, value in body.items() if value is not None}
     for name in given.keys() - set(_MEMBERS):
         words = shortened(printable(name))
-        raise invalid_input(f"{words}: is nothing that a prediction has; what it is made of stands "
-                            "in input", words)  # fmt: skip
+        raise invalid_input(f"{words}: unknown field. Put the fields of the model into input",
+                            words)  # fmt: skip
     input_ = given.get("input", {})
     if not isinstance(input_, dict):
         raise invalid_input("input: must be an object", "input")
@@ -91,7 +91,7 @@ def creation(body: Mapping[str, Any]) -> Creation:
     if webhook is not None and not (
         isinstance(webhook, str) and len(webhook) <= _MAX_WEBHOOK_URL_CHARACTERS
     ):
-        raise invalid_input("webhook: must be an https address", "webhook")
+        raise invalid_input("webhook: must be an https URL", "webhook")
     if not isinstance(events, list) or any(one not in EVENTS for one in events):
         raise invalid_input(
             f"webhook_events_filter: must be an array of {', '.join(EVENTS)}",
@@ -102,11 +102,11 @@ def creation(body: Mapping[str, Any]) -> Creation:
 
 
 def wait_s(prefer: str, max_s: float) -> float | None:
-    """How long ``Prefer: wait`` asks to wait (RFC 7240); None where it asks for nothing.
+    """Return the wait time in ``Prefer: wait`` (RFC 7240), or None.
 
     Args:
         prefer: The header field, all its lines joined by commas.
-        max_s: Most that can be asked for, in seconds.
+        max_s: Maximum wait time in seconds.
 
     Example:
         >>> wait_s("wait", 60), wait_s("wait=5", 60), wait_s("wait=500", 60)
@@ -121,7 +121,7 @@ def wait_s(prefer: str, max_s: float) -> float | None:
 
 
 def span_s(cancel_after: str) -> float:
-    """How long ``Cancel-After`` lets a prediction live, in seconds.
+    """Return the lifetime of a prediction in ``Cancel-After``, in seconds.
 
     Args:
         cancel_after: The header field, such as ``"90s"``, ``"1m"``, ``"1h30m"``.
@@ -135,21 +135,21 @@ def span_s(cancel_after: str) -> float:
     total = 3600 * int(hours or 0) + 60 * int(minutes or 0) + int(seconds or 0)
     if total < _MIN_LIFETIME_S:
         raise invalid_input(
-            f"Cancel-After: {shown(cancel_after)} is no time from {_MIN_LIFETIME_S} s on, such as "
-            "90s, 1m or 1h30m",
+            f"Cancel-After: invalid value {shown(cancel_after)} (expected at least "
+            f"{_MIN_LIFETIME_S} s, such as 90s, 1m or 1h30m)",
             "Cancel-After",
         )
     return float(total)
 
 
 def prediction_of(state: ServerState, job: Job, *, unfinished: bool = False) -> dict[str, Any]:
-    """A job as JSON.
+    """Return a job as a prediction object for JSON.
 
     Args:
-        state: The server's.
-        job: The job, of this door or of another.
-        unfinished: Whether somebody waited for it in vain. Packages take every status but
-            ``starting`` for the end then, so it has that. Default: False.
+        state: The server's state.
+        job: The job, created through any API.
+        unfinished: The client waited without success. Client packages treat every status except
+            ``starting`` as the end in this case, so use that. Default: False.
     """
     asked = job.asked or {}
     plain = job_table.prediction(job, lambda name: link(state, job, name))
@@ -184,7 +184,7 @@ _CURSOR = re.compile(r"(older|newer) (\d{1,18})", re.ASCII)
 
 
 class CreatingEndpoint(ReplicateEndpoint):
-    """What begins predictions."""
+    """Base of endpoints that create predictions."""
 
     name = "predictions"
     begins_work = True
@@ -196,11 +196,11 @@ class CreatingEndpoint(ReplicateEndpoint):
         self._ending: set[asyncio.Future[Job]] = set()
 
     async def create(self, asked: RequestContext, model: Model | None = None) -> None:
-        """Begins one; it goes on without its caller.
+        """Create a prediction, which continues without its client.
 
         Args:
             asked: The request.
-            model: That the address names. Default: the one that the body's version means.
+            model: The model in the path. Default: that of the body's version.
         """
         access = asked.access
         if self.state.stopping.is_set():
@@ -211,7 +211,7 @@ class CreatingEndpoint(ReplicateEndpoint):
             model = of_version(self.state.service, wanted.version)
             self.require(access, model.operation)
         elif wanted.version is not None:
-            raise invalid_input("version: the address says it already", "version")
+            raise invalid_input("version: not allowed, the path contains the model", "version")
         life_s = None
         if b"cancel-after" in access.headers:
             life_s = span_s(access.headers[b"cancel-after"].decode("latin-1"))
@@ -243,11 +243,11 @@ class CreatingEndpoint(ReplicateEndpoint):
         except errors.BadRequestError as error:
             if error.code != "model_not_found":
                 raise
-            # It is a member of the input here, as all that is checked.
+            # In this API the chat model is a field of the input.
             raise invalid_input(str(error), "model") from None
         if new:
             service.jobs.keep(job)
-            # The files belong to the job now, which goes on when this answer is given.
+            # The job owns the files now, because it continues after this response.
             service.jobs.when_over(job, files.pop_all().close)
             self._webhooks.watch(job)
             if life_s is not None:
@@ -266,7 +266,7 @@ class CreatingEndpoint(ReplicateEndpoint):
         jobs.when_over(job, timer.cancel)
 
     async def _answer(self, asked: RequestContext, job: Job) -> None:
-        """201, whatever becomes of it; after its end, where that is wanted and comes in time."""
+        """Respond with 201; waits for the end first if requested."""
         prefer = asked.access.headers.get(b"prefer", b"").decode("latin-1")
         max_s = wait_s(prefer, self.state.settings.limits.wait_s)
         if max_s is not None:
@@ -298,7 +298,7 @@ class Predictions(CreatingEndpoint):
     def _page(
         self, owner: str, way: str, number: int | None
     ) -> tuple[list[Job], str | None, str | None]:
-        """Jobs, and the addresses of the pages on both sides. On the catalogue's thread."""
+        """Return jobs and the URLs of the next and previous page. Runs on the database thread."""
         jobs = self.state.service.store.jobs
         if way == "newer":
             page = jobs.newer(owner, after=number or 0, most=_ON_A_PAGE)
@@ -320,7 +320,7 @@ class ModelPredictions(CreatingEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> None:
-        """Begins one; who may not is told before the body is read."""
+        """Create a prediction; checks the scope before the body is read."""
         names = asked.scope["path_params"]
         model = named(self.state.service, names["owner"], names["name"])
         self.require(asked.access, model.operation)
@@ -328,7 +328,7 @@ class ModelPredictions(CreatingEndpoint):
 
 
 class PredictionEndpoint(ReplicateEndpoint):
-    """``predictions/{id}``, and what is beneath it."""
+    """Base of ``predictions/{id}`` and its subpaths."""
 
     name = "predictions"
     every_key = False
@@ -347,22 +347,22 @@ class PredictionCancel(PredictionEndpoint):
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> Any:
-        """It, as it is when it has stopped; one that has ended stays as it is."""
+        """Cancel the prediction and wait for its end; an ended one stays unchanged."""
         job = await self.state.service.jobs.cancel(await job_named(self.state, asked))
         return prediction_of(self.state, job)
 
 
-#: What ends a line of an event (WHATWG HTML, 9.2.6).
+#: Line ends of events (WHATWG HTML, 9.2.6).
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def event(name: str, number: int, text: str) -> bytes:
-    r"""One event of a prediction's stream.
+    r"""Encode one event of a prediction's stream.
 
     Args:
         name: ``"output"``, ``"logs"``, ``"error"`` or ``"done"``.
-        number: Of the event, from 1 on: readers leave out events that have none.
-        text: What it says.
+        number: Number of the event, starting at 1: clients skip events without an id.
+        text: The data.
 
     Example:
         >>> event("output", 1, "two\nlines")
@@ -402,7 +402,7 @@ class PredictionStream(PredictionEndpoint):
             found += [("output", _text(one)) for one in outputs if one is not None]
         reasons = {FAILED: "error", CANCELED: "canceled"}
         if job.status == FAILED:
-            message = "it failed" if job.error is None else job.error["message"]
+            message = "the prediction failed" if job.error is None else job.error["message"]
             found.append(("error", json.dumps({"detail": message})))
         reason = {"reason": reasons[job.status]} if job.status in reasons else {}
         return [*found, ("done", json.dumps(reason))]

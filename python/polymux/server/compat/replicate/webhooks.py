@@ -1,4 +1,4 @@
-"""Who is told of predictions: signed messages to addresses that strangers name."""
+"""Webhooks of predictions: signed messages to untrusted URLs."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ _log = logging.getLogger("polymux.server")
 _LOOK_UP = FetchLimits(connect_ms=5_000, total_ms=5_000)
 _DEADLINES = Timeout(10, connect=5, write=5, first_byte=10, idle=5, event=10)
 _ONCE = Retry(0)
-#: Of all answers of a server's life together: nobody reads them.
+#: No total limit for the proxy's lifetime; responses are ignored.
 _NO_LIMIT = 1 << 62
 
 
 class Delivery:
-    """Posts messages; its one way out is the guarded proxy. Belongs to one event loop.
+    """Posts messages through an SSRF-checking proxy. Belongs to one event loop.
 
-    Redirects are not followed, and no key of this server goes along.
+    Does not follow redirects and sends no API key of this server.
 
     Args:
-        policy: What may be reached beyond the public Internet.
+        policy: Allowed hosts beyond the public Internet.
     """
 
     def __init__(self, policy: FetchPolicy) -> None:
@@ -67,13 +67,13 @@ class Delivery:
         self._folder: Path | None = None
 
     async def post(self, url: str, body: bytes, lines: Sequence[str]) -> int:
-        """Posts JSON; gives the status that was answered.
+        """Post JSON; returns the response status.
 
         Raises:
-            URLRefusedError: It leads where it may not.
-            PolymuxError: Nobody has answered within 10 s.
+            URLRefusedError: The URL is not allowed.
+            PolymuxError: No response within 10 s.
         """
-        # The proxy judges the connection itself; this tells for good that there will be none.
+        # The proxy checks the connection too, but cannot report a rejection as such.
         await ajudged(url, policy=self._policy, limits=_LOOK_UP)
         session = await self._opened()
         fields = ["Content-Type: application/json", *lines]
@@ -96,7 +96,7 @@ class Delivery:
                     certificates="" if bundle is None else os.fsdecode(bundle),
                     verify=True,
                     http2=False,
-                    # One that is kept has a place at the proxy, which others' messages need.
+                    # An idle connection would occupy one of the proxy's connection slots.
                     reuse=False,
                 )
             return self._session
@@ -115,7 +115,7 @@ _PREFIX = "whsec_"
 
 
 class SigningSecret:
-    """A server's secret, in a file of mode 0600; each key has one of its own, made from it."""
+    """The server's webhook secret, in a file of mode 0600; derives a secret per API key."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -123,7 +123,7 @@ class SigningSecret:
         self._secret: bytes | None = None
 
     def of(self, owner: str) -> str:
-        """The secret of a key, as ``whsec_`` and base64. Blocks: on any thread.
+        """Return the secret of an API key, as ``whsec_`` and base64. Blocks; runs on any thread.
 
         Raises:
             InternalServerError: The disk is full (code ``storage_full``).
@@ -146,19 +146,19 @@ class SigningSecret:
     def _made(self) -> bytes:
         made = secrets.token_bytes(_SECRET_BYTES)
         name = display_name(self._path.as_posix())
-        with reported(f"the secret of webhooks cannot be kept in {name}"):
+        with reported(f"cannot store the webhook secret in {name}"):
             remove_private_drafts(self._path)
             write_private(self._path, f"{made.hex()}\n")
         return made
 
 
 def new_message_id() -> str:
-    """A name for a message, the same for all tries to deliver it."""
+    """Create the id of a message; retries of a message keep its id."""
     return f"msg_{secrets.token_hex(12)}"
 
 
 def signed(secret: str, message: str, body: bytes, now: float | None = None) -> list[str]:
-    """The header lines of a message.
+    """Return the header lines of a signed message.
 
     Example:
         >>> signed("whsec_c2VjcmV0", "msg_1", b"{}", 1700000000)[2]
@@ -174,20 +174,20 @@ def signed(secret: str, message: str, body: bytes, now: float | None = None) -> 
     ]
 
 
-#: Least time between two messages of output and logs.
+#: Minimum time between two messages about output and logs, in seconds.
 EVERY_S = 0.5
-#: Before each further try to tell of the end.
+#: Pauses before retries of the final message, in seconds.
 PAUSES_S = (1.0, 5.0, 25.0, 120.0)
-#: Messages on their way, of all keys and of one.
+#: Maximum number of concurrent messages: of all API keys, and of one key.
 _AT_ONCE, _AT_ONCE_OF_ONE = 16, 4
-#: Predictions whose webhooks run or are tried again; those of more are not told of.
+#: Maximum number of predictions with active webhooks; further ones send no messages.
 _MAX_WATCHED_PREDICTIONS = 2000
 
 
 class Webhooks:
-    """The webhooks of a server's predictions.
+    """Sends the webhooks of a server's predictions.
 
-    They never hold up a job, and end with the server: what was to be told then is not.
+    Webhooks never delay a job. When the server stops, pending messages are dropped.
     """
 
     def __init__(self, state: ServerState) -> None:
@@ -199,11 +199,11 @@ class Webhooks:
         self._delivery: Delivery | None = None
 
     async def secret_of(self, owner: str) -> str:
-        """What a key's messages are signed with, as ``whsec_`` and base64."""
+        """Return the signing secret of an API key, as ``whsec_`` and base64."""
         return await asyncio.to_thread(self._secret.of, owner)
 
     async def check(self, url: str) -> None:
-        """Judges an address before anything is begun; it is judged again for each message."""
+        """Check a URL before the prediction starts; each message checks it again."""
         policy = self._state.settings.fetch
         named: tuple[str, ...] = ()
         try:
@@ -211,21 +211,21 @@ class Webhooks:
         except errors.URLRefusedError as refused:
             raise invalid_input(f"webhook: {refused}", "webhook") from None
         except errors.TransportError:
-            pass  # Its name may be known by the time that it is needed.
+            pass  # DNS may resolve the name later.
         else:
             host = f"[{found.host}]" if ":" in found.host else found.host
             named = (host, f"{host}:{found.port}")
         allowed = {one.lower() for one in policy.allowed_hosts}
         if url[:8].lower() != "https://" and allowed.isdisjoint(named):
-            raise invalid_input("webhook: must be an https address", "webhook")
+            raise invalid_input("webhook: must be an https URL", "webhook")
 
     def watch(self, job: Job) -> None:
-        """Tells of a job that was begun just now, where its request wants that."""
+        """Send messages about a new job, if its request contains a webhook."""
         asked = job.asked or {}
         if not asked.get("webhook") or not asked.get("webhook_events_filter"):
             return
         if len(self._watching) >= _MAX_WATCHED_PREDICTIONS:
-            _log.warning("the webhook of prediction %s: too many are under way", job.id)
+            _log.warning("webhook of prediction %s skipped: too many active webhooks", job.id)
             return
         if self._delivery is None:
             self._delivery = Delivery(self._state.settings.fetch)
@@ -238,9 +238,9 @@ class Webhooks:
         try:
             await self._tell(job, frozenset((job.asked or {})["webhook_events_filter"]))
         except errors.PolymuxError as error:
-            _log.warning("the webhook of prediction %s: %s", job.id, error)
+            _log.warning("webhook of prediction %s: %s", job.id, error)
         except Exception:
-            _log.exception("the webhook of prediction %s failed unexpectedly", job.id)
+            _log.exception("webhook of prediction %s failed unexpectedly", job.id)
 
     async def _tell(self, job: Job, wanted: frozenset[str]) -> None:
         jobs = self._state.service.jobs
@@ -248,7 +248,7 @@ class Webhooks:
         async for now in jobs.events(job, 0):
             if now.status != STARTING:
                 if "start" in wanted and not now.ended:
-                    # Before it is sent: meanwhile there may be more.
+                    # Before sending: the job may progress during it.
                     told = _news(now, wanted)
                     await self._send(now)
                 break
@@ -271,30 +271,30 @@ class Webhooks:
             if await self._send(job, message):
                 return
             if pause_s is None:
-                _log.warning("the webhook of prediction %s was not told of its end", job.id)
+                _log.warning("webhook of prediction %s: final message not delivered", job.id)
                 return
             await asyncio.sleep(pause_s)
 
     async def _send(self, job: Job, message: str | None = None) -> bool:
-        """One message, tried once; whether it was taken."""
+        """Send one message without retries; returns whether the receiver accepted it."""
         assert self._delivery is not None  # noqa: S101 - made before anything is watched
         url: str = (job.asked or {})["webhook"]
         body = to_json(prediction_of(self._state, job))
         secret = await self.secret_of(job.owner)
-        # Whose receivers are silent hold up their own messages alone.
+        # Slow receivers delay only messages of the same API key.
         own = self._places_of.setdefault(job.owner, asyncio.Semaphore(_AT_ONCE_OF_ONE))
         async with own, self._places:
             lines = signed(secret, message or new_message_id(), body)
             try:
                 status = await self._delivery.post(url, body, lines)
             except errors.URLRefusedError:
-                raise  # It leads elsewhere by now: nothing more is sent there.
+                raise  # DNS changed to a forbidden address: send nothing more.
             except errors.PolymuxError as error:
-                # Its words might hold the address.
-                _log.info("the webhook of prediction %s: %s", job.id, type(error).__name__)
+                # The error's text could contain the URL.
+                _log.info("webhook of prediction %s: %s", job.id, type(error).__name__)
                 return False
         if not 200 <= status < 300:
-            _log.info("the webhook of prediction %s answered with status %d", job.id, status)
+            _log.info("webhook of prediction %s returned status %d", job.id, status)
         return 200 <= status < 300
 
     async def _close(self) -> None:
@@ -309,7 +309,7 @@ class Webhooks:
 
 
 def _news(job: Job, wanted: frozenset[str]) -> tuple[int, int]:
-    """What is told of while a job runs: how much there is of it."""
+    """Return the amount of logs and output, to detect changes."""
     output = job.output if "output" in wanted else None
     count = len(output) if isinstance(output, list) else int(output is not None)
     return (len(job.logs) if "logs" in wanted else 0), count
@@ -326,7 +326,7 @@ class WebhookSecret(ReplicateEndpoint):
         self._webhooks = webhooks
 
     async def handle(self, asked: RequestContext) -> None:
-        """The key's own secret: nobody else's messages can be made with it."""
+        """Return the API key's own secret, which cannot sign messages of other keys."""
         key = await self._webhooks.secret_of(asked.access.caller.id)
         fields = [(b"cache-control", b"no-store")]
         await asked.send_json(200, {"key": key}, fields)
