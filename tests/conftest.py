@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,10 @@ from support.corpus import Corpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+_INTEGRATION = Path(__file__).parent / "integration"
+RAY = _INTEGRATION / "ray"
+DIFFUSION = _INTEGRATION / "engines/diffusion"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +46,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the long tests out of the run, so that nothing that is run is ever skipped."""
+    # Each of these costs its process many seconds at its first test. pytest-xdist gives the first
+    # tests to one process, and moves only the last ones of a process to another.
+    items.sort(key=lambda item: not item.path.is_relative_to(RAY))
+    items.sort(key=lambda item: not item.path.is_relative_to(DIFFUSION))
     if config.getoption("long"):
         return
     long = [item for item in items if item.get_closest_marker("long")]
