@@ -53,7 +53,7 @@ def test_a_transcript_that_cannot_be_written_any_more_is_printed(folder: Path) -
 
 
 def test_a_transcript_to_standard_output(server: ReferenceServer, folder: Path) -> None:
-    """"-" means standard output, as in `convert-to-mp3 -o -`, and never a file name."""
+    """ "-" means standard output, as in `convert-to-mp3 -o -`, and never a file name."""
     words = ("transcribe", "talk.wav", "-o", "-", "--overwrite")
     assert call(*words, cwd=folder, server=server).stdout == b"This is a test.\n"
     assert os.listdir(folder) == ["talk.wav"]  # noqa: PTH208
