@@ -1,4 +1,6 @@
-"""The fetcher with SSRF protection against local servers: responses, redirects, credentials, TLS."""
+"""The fetcher with SSRF protection against local servers: responses, redirects,
+credentials, TLS.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Memory, file descriptors and threads stay constant over hundreds of conversions in one process."""
+"""Memory, file descriptors and threads stay constant over hundreds of
+conversions in one process.
+"""
 
 from __future__ import annotations
 

@@ -156,7 +156,9 @@ def test_endless_header_fields(server: MisbehavingServer, client: polymux.Client
 
 
 def test_an_endless_error(server: MisbehavingServer, client: polymux.Client) -> None:
-    """A 500 response with an endless body: the error has the status and the client stops reading."""
+    """A 500 response with an endless body: the error has the status and the
+    client stops reading.
+    """
     server.script(
         steps.head(500, [("Content-Type", "text/plain")]), steps.repeat_forever(b"nothing works ")
     )

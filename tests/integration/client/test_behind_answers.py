@@ -52,7 +52,9 @@ say(json.dumps([*outcomes, status("VmHWM") * 1024 - before]))
 def test_trailers_without_end_behind_a_stream(
     data: bytes, outcome: str, server: MisbehavingServer
 ) -> None:
-    """Trailers after the last event are ignored. In place of the last event, they exceed a limit."""
+    """Trailers after the last event are ignored. In place of the last event,
+    they exceed a limit.
+    """
     server.script(FINE)
     server.script(STREAM, steps.chunk(data), steps.send(b"0\r\n"), TRAILERS, times=None)
     *outcomes, growth = run_json(MEASURED, server.url)
@@ -83,7 +85,9 @@ def test_some_trailers_are_passed_over(server: MisbehavingServer, client: polymu
 
 
 def test_no_more_than_64_kib_is_drained(server: MisbehavingServer) -> None:
-    """A server that sends more loses the connection long before the drain time of one second ends."""
+    """A server that sends more loses the connection long before the drain time
+    of one second ends.
+    """
     server.script(
         steps.event_stream(), steps.send(END), steps.split(4096, 0.005),
         steps.repeat_forever(b": more\n\n" * 512),

@@ -1,4 +1,6 @@
-"""Connection reuse, and connections that the server closes (K26, C19 and K22 in docs/testing.md)."""
+"""Connection reuse, and connections that the server closes (K26, C19 and K22 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What servers see of connections whose sockets a forked child has inherited (K05 in
-docs/testing.md).
-"""
+"""Servers and connections whose sockets a forked child has inherited (K05 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ def linger():
 def end(pid):
     say("ended")
     signal.sigwait([signal.SIGUSR1])
-    # What the child holds keeps nobody busy here.
+    # A socket held by the child must not cause a busy loop here.
     before = time.process_time()
     time.sleep(0.5)
     assert time.process_time() - before < 0.2

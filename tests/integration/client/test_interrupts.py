@@ -234,7 +234,9 @@ say("started")
 
 
 def test_other_signals_do_not_end_a_call(server: MisbehavingServer) -> None:
-    """A signal handler runs immediately while the call continues. Its exception reaches the caller."""
+    """A signal handler runs immediately while the call continues. Its exception
+    reaches the caller.
+    """
     code = """
 client = polymux.Client(url, key, retry=0, timeout=60)
 def handle(number, frame):

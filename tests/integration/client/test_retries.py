@@ -203,7 +203,9 @@ def test_what_is_the_same_over_all_tries(server: MisbehavingServer) -> None:
 
 
 def test_a_body_that_can_be_read_once_is_sent_once(server: MisbehavingServer) -> None:
-    """Generators and non-seekable files are not sent again. A seekable file is sent again in full."""
+    """Generators and non-seekable files are not sent again. A seekable file is
+    sent again in full.
+    """
 
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:

@@ -135,7 +135,9 @@ except polymux.DecodeError:
 
 
 def test_how_long_an_event_may_be(server: MisbehavingServer) -> None:
-    """The client's limit applies. Another client that shares its connections may have a higher one."""
+    """The client's limit applies. Another client that shares its connections
+    may have a higher one.
+    """
     long = event("x" * 9000), event("", finish_reason="stop"), DONE
     with polymux.Client(server.url, KEY, retry=0, max_event_bytes=8000) as client:
         play = steps.event_stream(), HELLO, steps.send(long[0])

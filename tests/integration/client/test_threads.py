@@ -94,7 +94,9 @@ WAITS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("call", WAITS)
 def test_closing_under_a_call(call: str, server: MisbehavingServer) -> None:
-    """The other thread's call ends at once with an error that names the reason. Nothing is retried."""
+    """The other thread's call ends at once with an error that names the reason.
+    Nothing is retried.
+    """
     plays = {
         "another try": steps.answer(503, b"{}", [("Retry-After", "20")]),
         "the end of a job": steps.answer(200, b'{"id":"a","status":"processing"}'),

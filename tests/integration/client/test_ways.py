@@ -190,7 +190,9 @@ def test_verify_off_for_one_client_only(authority: Authority) -> None:
 
 
 def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
-    """The client uses https, but the server speaks http and either waits or responds with an error."""
+    """The client uses https, but the server speaks http and either waits or
+    responds with an error.
+    """
     url = server.url.replace("http:", "https:")
     with polymux.Client(url, KEY, retry=0) as client:
         with pytest.raises(errors.RequestTimeoutError) as caught:
