@@ -102,7 +102,7 @@ MANY: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", MANY)
 def test_pictures_of_many_frames_and_pages(server: ServedProcess, name: str) -> None:
-    """Of animations, the first frame is used. OCR rejects a TIFF with too many pages, and the
+    """Only the first frame of an animation is used. OCR rejects a TIFF with too many pages, and the
     upscaler uses one page (I04 and I05 in docs/testing.md).
     """
     reading, enlarging = tried(server, MANY[name](), GROWN)

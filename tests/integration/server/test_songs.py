@@ -78,7 +78,7 @@ def test_what_nobody_can_know(server: PolymuxServer, tmp_path: Path) -> None:
 
 
 def test_an_hour(server: PolymuxServer, tmp_path: Path, piece: Path) -> None:
-    """Of long audio, the loudest section of the beginning is used (V30 in docs/testing.md)."""
+    """Long audio is identified by the loudest section of its beginning (V30 in docs/testing.md)."""
     hour = tmp_path / "hour.flac"
     quiet = ("-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono:d=3600")
     joined = ("-filter_complex", "[0]aresample=8000[a];[a][1]concat=v=0:a=1")
