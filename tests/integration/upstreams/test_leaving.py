@@ -1,4 +1,4 @@
-"""When a client disconnects, the upstream's socket closes within a second, in every phase of the work."""
+"""Disconnected clients: the upstream's socket closes within a second in every phase of the work."""
 
 from __future__ import annotations
 
