@@ -90,7 +90,7 @@ def test_errors_are_those_of_a_client(tmp_path: Path, source: Path) -> None:
         with pytest.raises(polymux.APIStatusError) as refused:
             local.convert_to_mp3(text.read_bytes())
         assert refused.value.status == 415
-        # The input has no path of its own, so the message must not show the path of the temporary
+        # The input has no path, so the message must not show the path of the temporary
         # copy.
         assert "/drafts/" not in str(refused.value)
         assert refused.value.input_name in ("", "file")

@@ -16,7 +16,7 @@ import asyncio, multiprocessing, os, sys, threading, time, warnings
 import polymux
 from polymux.runtime.settings import EngineSettings
 from support import quick_engines
-warnings.simplefilter("ignore", DeprecationWarning)  # Of forking with threads, 3.12 on.
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks with threads.
 engines = {
     "media": EngineSettings("media"),
     "quick": EngineSettings(quick_engines.FAMILY, {}, operations=("chat",)),

@@ -26,7 +26,7 @@ function, left = getattr(place, name), int(left)
 def counted(*arguments, **named):
     global left
     left -= 1
-    is_it = left == 0  # Other threads go on counting.
+    is_it = left == 0  # Other threads may decrease it further.
     if is_it and moment == "before":
         os.kill(os.getpid(), signal.SIGKILL)
     result = function(*arguments, **named)

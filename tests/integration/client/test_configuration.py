@@ -93,7 +93,7 @@ def test_a_file_that_is_wrong(
 
 TOUCHING = """
 import polymux.client.sync_client, polymux.client.async_client
-from polymux.client.options import Retry, Timeout  # What is given is loaded before.
+from polymux.client.options import Retry, Timeout  # Imported before the audit starts.
 import polymux._util.redaction, polymux.errors
 import polymux.client.chat_stream, polymux.client.methods.results
 touched = []

@@ -130,7 +130,7 @@ numbers = itertools.count()
 whole = given_up = 0
 
 async def one(client, number):
-    # Read to its end, closed early, dropped, and cancelled while it is waited for.
+    # Read to its end, closed early, dropped, and canceled during a wait.
     global whole, given_up
     asked = f"{number} " + "word " * (number % 40)
     stream = await client.chat(asked, stream=True)
@@ -151,7 +151,7 @@ async def one(client, number):
         await asyncio.gather(reading, return_exceptions=True)
 
 async def main(count):
-    # So many streams, however long they take: on a machine that is busy the slope is of as many.
+    # The count is fixed, not the time: a busy machine must measure as many streams.
     samples, left, done = [], count, 0
 
     async def worker():

@@ -53,7 +53,7 @@ measured = []
 for number in range(200):
     if number % 2:
         asyncio.run(main())
-    else:  # Closed without what `asyncio.run` does before.
+    else:  # Without the cleanup of `asyncio.run`.
         loop = asyncio.new_event_loop()
         loop.run_until_complete(main())
         loop.close()

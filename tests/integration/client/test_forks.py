@@ -112,7 +112,7 @@ def busy(work):
     except BaseException as error:
         failures.append(error)
 works = [lambda: calls(client, "busy", 1), lambda: asyncio.run(async_calls(other, "busy", 4))]
-for work in works:  # What is loaded late is there then: locks of imports are Python's.
+for work in works:  # Completes lazy imports: import locks are Python's matter.
     work()
 threads = [threading.Thread(target=busy, daemon=True, args=(work,)) for work in works]
 for thread in threads:
@@ -139,10 +139,10 @@ def test_a_fork_while_a_thread_makes_the_first_call(reference: ReferenceServer) 
 client = polymux.Client(url, key)
 os.environ["POLYMUX_CONFIG"] = fifo = f"/tmp/polymux-{os.getpid()}.fifo"
 os.mkfifo(fifo)
-polymux.Client(url, key, chat_model="a").with_options().predictions  # Loads what is loaded late.
+polymux.Client(url, key, chat_model="a").with_options().predictions  # Completes lazy imports.
 first = threading.Thread(target=client.chat, args=("first",))
 first.start()
-time.sleep(0.5)  # It reads its configuration file.
+time.sleep(0.5)  # Until it reads its configuration file.
 def work():
     signal.alarm(10)
     os.environ["POLYMUX_CONFIG"] = "/dev/null"

@@ -22,7 +22,7 @@ def begun():
     return stream
 
 def after(work):
-    # Forks in the middle of it.
+    # Forks during the call.
     def call():
         try:
             work()

@@ -59,7 +59,7 @@ async def dropped():
 async def used_client():
     async with polymux.AsyncClient(url, key, retry=0) as one:
         await one.request("freellm", {"messages": "x"})
-    await polymux.AsyncClient(url, key, retry=0).free_chat("x")  # Not closed.
+    await polymux.AsyncClient(url, key, retry=0).free_chat("x")  # Deliberately not closed.
     polymux.Client(url, key, retry=0).free_chat("x")
 
 async def read_stream():
@@ -76,7 +76,7 @@ async def measured(work, count, awaited):
             del given
             gc.collect()
             await asyncio.sleep(0.1 if awaited else 0)
-            now = figures() if count >= 1000 else settled()  # Of these nothing ends later.
+            now = figures() if count >= 1000 else settled()  # Nothing is released later.
             figures_at.append(now | {"traced": tracemalloc.get_traced_memory()[0]})
     return figures_at
 """

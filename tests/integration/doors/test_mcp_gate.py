@@ -204,9 +204,7 @@ def answer_at_the_door(folder: Path, **settings: Any) -> Answer:
 def test_where_the_door_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On public URLs /mcp must be enabled in the settings. If the SDK is missing, the error says
-    so.
-    """
+    """With a public URL, /mcp must be enabled in the settings. The log reports a missing SDK."""
     public = {"public_url": "https://tools.example"}
     wanted = {"compat": CompatSettings(mcp=True)}
     assert answer_at_the_door(tmp_path / "1", compat=CompatSettings(mcp=False)).status == 404

@@ -86,7 +86,7 @@ def test_a_link_under_a_host_that_is_none_of_ours(
     """Although a link needs no key, it returns nothing to a page that uses DNS rebinding."""
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(), **settings) as server:
-        # Also tests the checks of the loopback server itself.
+        # The test server's own health check also needs an allowed host.
         server._host = lambda: ours[0]  # type: ignore[method-assign]
         told = server.convert(("Host", ours[0])).json()["response"]
         assert told.startswith(f"{server.url}/media/")

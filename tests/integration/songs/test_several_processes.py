@@ -128,11 +128,11 @@ def test_want_of_open_files_is_no_damage(filled: Path, snippets: list[Path]) -> 
 import os, resource, polymux
 with polymux.Catalogue({str(filled)!r}) as catalogue:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    from polymux._native import media  # its libraries are files too
+    from polymux._native import media  # Loading its libraries opens files, too.
     query = media.song_query(("path", {str(snippets[0])!r}.encode(), "a"), media.Limits())["query"]
     free = os.dup(0)
     os.close(free)
-    # One file may be opened: the manifest, and no segment beside it once it is mapped.
+    # One file may be open: the manifest. Segments are closed after they are mapped.
     resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
     try:
         catalogue.identify_query(query)
