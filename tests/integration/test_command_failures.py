@@ -167,7 +167,6 @@ def test_a_wrong_key_in_the_environment(server: ReferenceServer, tmp_path: Path)
 def test_a_traceback_only_when_it_is_asked_for(
     server: ReferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debug: str
 ) -> None:
-    """A bug in polymux is reported in one line, too."""
     monkeypatch.setattr(answers, "name_in", None)
     done = call(
         "generate-image", "x", "--output-dir", ".", cwd=tmp_path, server=server, code=1,

@@ -81,7 +81,6 @@ def test_what_makes_no_sense_with_it(tmp_path: Path, words: str, told: str) -> N
     ["free-chat x --local", "batch read-text a.png --output-dir out", "convert-to-mp3 a.wav"],
 )
 def test_options_that_need_a_server(words: str, tmp_path: Path) -> None:
-    """Options that only apply to a server are rejected, not ignored."""
     given = ["--ca-file a.pem", "--server-proxy http://127.0.0.1:1", "--retries 0"]
     if words.startswith("convert-to-mp3"):  # The other commands accept --timeout.
         given.append("--timeout 5")

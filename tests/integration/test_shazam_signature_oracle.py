@@ -96,7 +96,6 @@ def test_bytes_of_many_clips(corpus: Corpus) -> None:
 
 
 def test_a_difference_is_seen(tmp_path: Path) -> None:
-    """An inaudible change alters the signature."""
     samples = clip(0)
     path, other = tmp_path / "a.wav", tmp_path / "b.wav"
     path.write_bytes(recording(samples))

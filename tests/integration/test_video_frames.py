@@ -73,7 +73,6 @@ def test_what_cannot_be_written_is_refused(
 
 
 def test_frames_that_fail_and_a_token_end_the_writing(tmp_path: Path) -> None:
-    """Writing stops between two frames and leaves no file."""
     token = Token()
     given = []
 

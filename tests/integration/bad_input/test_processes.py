@@ -62,7 +62,6 @@ def interrupted_after_s(process: subprocess.Popen[str]) -> float:
 
 @pytest.mark.parametrize("options", ["{}", '{"bitrate": 128000, "threads": 1}'])
 def test_control_c_ends_a_conversion_at_once(options: str, long_wave: Path, tmp_path: Path) -> None:
-    """Ctrl-C must also stop all threads of a parallel conversion."""
     convert = "polymux.convert_to_mp3(*sys.argv[1:3], on_progress=say, **json.loads(sys.argv[3]))"
     delays: list[float] = []
     # Uses the best of three tries, because another program may occupy the core.

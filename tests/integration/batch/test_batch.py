@@ -224,7 +224,6 @@ def test_a_report_that_cannot_be_is_refused_before_the_work(
 
 
 def test_what_is_no_manifest_is_left_alone(tmp_path: Path, inputs: Path) -> None:
-    """Neither the file nor its folder changes."""
     path = tmp_path / "others" / "other.db"
     path.parent.mkdir()
 

@@ -164,7 +164,6 @@ def test_a_list_that_goes_on_keeps_nobody(folder: Path) -> None:
 
 
 def test_a_second_ctrl_c_ends_at_once(folder: Path) -> None:
-    """The server never answers."""
     with MisbehavingServer() as server:
         server.script(steps.stall(), times=None)
         words = ("batch", "convert-to-mp3", *TO_OUT, "--server", server.url)

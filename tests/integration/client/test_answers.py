@@ -56,13 +56,13 @@ OK = b"HTTP/1.1 200 OK\r\n"
      OK + b'content-length: 19\r\nContent-Length: 20\r\n\r\n{"response":"fine"} '],
 )  # fmt: skip
 def test_what_is_no_http(data: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
-    """Bytes that are not HTTP, and invalid HTTP."""
+    """Bytes that are not HTTP, and invalid HTTP (K14)."""
     lost(client, server, steps.send(data), steps.close())
 
 
 def test_an_answer_cut_in_its_body(server: MisbehavingServer, client: polymux.Client) -> None:
     """Content-Length is 1000 and the connection closes after 500 bytes. No partial result is
-    returned.
+    returned (K14 and C09).
     """
     play = steps.wrong_content_length(1000, b"[" * 500)
     error = refused(client, server, errors.ConnectionLostError, play, steps.close())
@@ -71,7 +71,7 @@ def test_an_answer_cut_in_its_body(server: MisbehavingServer, client: polymux.Cl
 
 
 def test_an_answer_longer_than_it_says(server: MisbehavingServer, client: polymux.Client) -> None:
-    """Bytes after the declared length belong neither to this response nor to the next one."""
+    """Bytes after the declared length belong neither to this response nor to the next one (K14)."""
     server.script(
         steps.wrong_content_length(2, b'{}{"response":"smuggled"}'), steps.send(b"HTTP/1.1 200 OK")
     )
@@ -86,7 +86,7 @@ def test_an_answer_longer_than_it_says(server: MisbehavingServer, client: polymu
     [b"zz\r\n{}\r\n0\r\n\r\n", b"ffffffffffffffffff\r\n{}", b"-2\r\n{}\r\n", b"5\r\n{}"],
 )
 def test_broken_chunks(rest: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
-    """HTTP chunks with wrong sizes or a missing end."""
+    """HTTP chunks with wrong sizes or a missing end (K14)."""
     lost(client, server, steps.chunked_head(), steps.send(rest), steps.close())
 
 
@@ -103,7 +103,7 @@ def test_broken_chunks(rest: bytes, server: MisbehavingServer, client: polymux.C
 def test_bodies_that_are_no_result(
     body: bytes, says: str, server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """200 with HTML, an empty body, null, truncated JSON or invalid members."""
+    """200 with HTML, an empty body, null, truncated JSON or invalid members (K14, C10 and C11)."""
     error = refused(client, server, errors.DecodeError, steps.answer(200, body))
     assert says.lower() in str(error).lower()
 
@@ -121,7 +121,7 @@ def test_statuses_with_bodies_of_all_kinds(
     server: MisbehavingServer,
     client: polymux.Client,
 ) -> None:
-    """The error contains the server's message, if any, and always the status."""
+    """The error contains the server's message, if any, and always the status (C01 and K14)."""
     for body in (b"", b"<html>no</html>", b"null", b'{"error":{"message":"why so"}}', b"\xff"):
         error = refused(client, server, kind, steps.answer(status, body))
         assert isinstance(error, errors.APIStatusError)
@@ -130,7 +130,7 @@ def test_statuses_with_bodies_of_all_kinds(
 
 
 def test_informational_answers(server: MisbehavingServer, client: polymux.Client) -> None:
-    """100, 102 and 103 before the response, and a thousand of them."""
+    """100, 102 and 103 before the response, and a thousand of them (C18)."""
     server.script(
         steps.informational(100), steps.informational(103, [("Link", "</a>")]),
         steps.informational(102), FINE,
@@ -141,23 +141,24 @@ def test_informational_answers(server: MisbehavingServer, client: polymux.Client
 
 
 def test_too_many_header_fields(server: MisbehavingServer, client: polymux.Client) -> None:
+    """K14 and C16 in docs/testing.md."""
     refused(client, server, errors.AnswerTooLargeError, steps.many_headers())
 
 
 def test_a_huge_header_field(server: MisbehavingServer, client: polymux.Client) -> None:
-    """A header field of 1 MiB raises an error and does not use up memory."""
+    """A header field of 1 MiB raises an error and does not use up memory (K14 and C16)."""
     refused(client, server, errors.AnswerTooLargeError, steps.huge_header(1 << 20), steps.close())
 
 
 def test_endless_header_fields(server: MisbehavingServer, client: polymux.Client) -> None:
-    """Headers that never end."""
+    """Headers that never end (K14)."""
     play = (steps.send(b"HTTP/1.1 200 OK\r\n"), steps.repeat_forever(b"X-Filler: yes\r\n"))
     refused(client, server, errors.AnswerTooLargeError, *play)
 
 
 def test_an_endless_error(server: MisbehavingServer, client: polymux.Client) -> None:
-    """A 500 response with an endless body: the error has the status and the
-    client stops reading.
+    """A 500 response with an endless body: the error has the status and the client stops reading
+    (K14).
     """
     server.script(
         steps.head(500, [("Content-Type", "text/plain")]), steps.repeat_forever(b"nothing works ")
@@ -169,7 +170,7 @@ def test_an_endless_error(server: MisbehavingServer, client: polymux.Client) -> 
 
 
 def test_encodings_in_a_chain(server: MisbehavingServer, client: polymux.Client) -> None:
-    """Twenty content encodings, and unknown ones."""
+    """Twenty content encodings, and unknown ones (C12)."""
     refused(client, server, errors.DecodeError, steps.gzip_bomb(1 << 20, layers=20))
     unknown = steps.answer(200, b"{}", [("Content-Encoding", "rot13")])
     refused(client, server, errors.DecodeError, unknown, steps.close())
@@ -203,7 +204,8 @@ say(json.dumps([kind, status("VmHWM") * 1024 - before, client.free_chat("hello")
 def test_memory_under_answers_without_end(
     name: str, play: list[Step], server: MisbehavingServer
 ) -> None:
-    """The client rejects endless responses with at most 64 MiB more memory and remains usable.
+    """The client rejects endless responses with at most 64 MiB more memory and remains usable (K14,
+    C11, C12 and C13).
 
     The limit includes pages that the interpreter and its allocator use meanwhile.
     """

@@ -52,8 +52,8 @@ say(json.dumps([*outcomes, status("VmHWM") * 1024 - before]))
 def test_trailers_without_end_behind_a_stream(
     data: bytes, outcome: str, server: MisbehavingServer
 ) -> None:
-    """Trailers after the last event are ignored. In place of the last event,
-    they exceed a limit.
+    """Trailers after the last event are ignored. In place of the last event, they exceed a limit
+    (K14 in docs/testing.md).
     """
     server.script(FINE)
     server.script(STREAM, steps.chunk(data), steps.send(b"0\r\n"), TRAILERS, times=None)
@@ -65,7 +65,7 @@ def test_trailers_without_end_behind_a_stream(
 
 
 def test_trailers_behind_an_error(server: MisbehavingServer, client: polymux.Client) -> None:
-    """The error has the status in spite of the trailers."""
+    """The error has the status in spite of the trailers (K14 in docs/testing.md)."""
     body = steps.chunk(b'{"error":"nothing works"}'), steps.send(b"0\r\n")
     server.script(steps.chunked_head(500), *body, TRAILERS)
     with pytest.raises(errors.InternalServerError, match="nothing works"):
@@ -85,8 +85,8 @@ def test_some_trailers_are_passed_over(server: MisbehavingServer, client: polymu
 
 
 def test_no_more_than_64_kib_is_drained(server: MisbehavingServer) -> None:
-    """A server that sends more loses the connection long before the drain time
-    of one second ends.
+    """A server that sends more loses the connection long before the drain time of one second ends
+    (C28 in docs/testing.md).
     """
     server.script(
         steps.event_stream(), steps.send(END), steps.split(4096, 0.005),

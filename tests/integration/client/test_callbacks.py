@@ -39,7 +39,7 @@ def raising(*_: object) -> None:
 def test_a_progress_callback_that_raises(
     kind: type, raised: type[BaseException], server: MisbehavingServer
 ) -> None:
-    """The exception reaches the caller unchanged with its traceback. The transfer stops."""
+    """The exception reaches the caller unchanged with its traceback. The transfer stops (K06)."""
 
     def on_upload(sent: int, total: int | None) -> None:
         raise raised("from a callback")
@@ -96,7 +96,7 @@ def test_a_source_that_raises(
     kind: type, source: Callable[[], Any], raised: type, server: MisbehavingServer
 ) -> None:
     """The exception of a file or generator reaches the caller unchanged. The server never gets a
-    complete body.
+    complete body (K06 and K16).
     """
     server.script(steps.read_slowly(64 << 20), FINE)
     with pytest.raises(raised) as caught:
@@ -111,7 +111,7 @@ def test_a_source_that_raises(
 
 
 def test_a_job_s_callback_that_raises(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """The job continues and the wait ends."""
+    """The job continues and the wait ends (K06)."""
     reference.predictions.job_s = 30
     job = ours.upscale_image(("a.png", b"x"), wait=False)
     for kind in KINDS:
@@ -122,7 +122,7 @@ def test_a_job_s_callback_that_raises(reference: ReferenceServer, ours: polymux.
 
 
 def test_a_callback_that_calls(server: MisbehavingServer, client: polymux.Client) -> None:
-    """A progress callback and a file's `read` may call the client."""
+    """A progress callback and a file's `read` may call the client (K07)."""
     server.script(steps.read_slowly(32 << 20), FINE, path="/api/v1/image2text", times=None)
     server.script(FINE, path="/api/v1/freellm", times=None)
     seen = []
@@ -144,7 +144,7 @@ def test_a_callback_that_calls(server: MisbehavingServer, client: polymux.Client
 
 
 def test_a_callback_that_closes(server: MisbehavingServer, client: polymux.Client) -> None:
-    """Closing the client ends the call with a clear error and without a deadlock."""
+    """Closing the client ends the call with a clear error and without a deadlock (K07)."""
 
     class Closing(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:

@@ -105,7 +105,7 @@ def files(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def test_a_client_that_shows_a_certificate(strict: MisbehavingServer, authority: Authority) -> None:
-    """The server responds only if the client has a certificate."""
+    """The server responds only if the client has a certificate (K13)."""
     shown = authority.of_a_client()
     for kind, given in zip(KINDS, (shown, str(shown)), strict=True):
 
@@ -132,7 +132,7 @@ def test_files_of_certificates(
     option: str, name: str, authority: Authority, files: dict[str, str], secure: MisbehavingServer
 ) -> None:
     """A missing or invalid file raises an error and nothing is sent. The client never asks for a
-    passphrase on the terminal.
+    passphrase on the terminal (K13).
     """
     options = {"verify": authority.ca, option: files[name]}
     with pytest.raises(errors.TLSError) as caught:
@@ -148,7 +148,7 @@ def test_the_configuration_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Paths are relative to the configuration file. They and the proxy apply only to the server in
-    that file.
+    that file (K13).
     """
     shown = authority.of_a_client()
     for name, source in (("authority.pem", authority.ca), ("shown.pem", shown)):
@@ -181,7 +181,7 @@ def test_the_configuration_file(
 def test_options_of_the_command_line(
     strict: MisbehavingServer, authority: Authority, tmp_path: Path
 ) -> None:
-    """Options and variables work alike. A missing file is reported as missing."""
+    """Options and variables work alike. A missing file is reported as missing (K13)."""
     ca_file, shown = str(authority.ca), str(authority.of_a_client())
     words = ("free-chat", "x", "--server", strict.url, "--retries", "0")
     files = ("--ca-file", ca_file, "--client-certificate", shown)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 def test_one_connection_for_a_hundred_calls_and_streams(
     reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """Sequential calls and streams, including errors, use one connection."""
     for number in range(100):
         assert ours.chat(f"{number}").text == f"You said: {number}"
         assert "".join(ours.chat(f"{number}", stream=True).texts()) == f"You said: {number}"
@@ -44,7 +43,7 @@ def test_one_connection_for_a_hundred_calls_and_streams(
 @pytest.mark.parametrize("pause_s", [0, 0.003])
 def test_the_rest_of_a_stream(pause_s: float, server: MisbehavingServer) -> None:
     """Data after [DONE], in the same packet or slightly later, is drained and the connection is
-    reused. A server that never stops loses the connection.
+    reused. A server that never stops loses the connection (C28).
     """
     head = steps.chunked_head(content_type="text/event-stream")
     rest = [steps.sleep(pause_s)] if pause_s else []
@@ -70,7 +69,7 @@ def has_ended(server: MisbehavingServer, connection: Connection) -> bool:
 def test_a_server_that_closes_idle_connections(
     end: Callable[[], Step], kind: type, server: MisbehavingServer
 ) -> None:
-    """The next call succeeds without an error and is sent once."""
+    """The next call succeeds without an error and is sent once (K26 and C19)."""
     server.script(FINE, steps.sleep(0.05), end(), times=6)
 
     async def work(client: Any) -> None:
@@ -90,7 +89,7 @@ def test_a_server_that_closes_idle_connections(
 
 
 def test_what_comes_unasked_over_an_idle_connection(server: MisbehavingServer) -> None:
-    """Bytes between two calls do not become the second response."""
+    """Bytes between two calls do not become the second response (K26)."""
     smuggled = steps.answer(200, b'{"response":"smuggled"}')
     with polymux.Client(server.url, KEY, retry=0) as client:
         for _ in range(5):

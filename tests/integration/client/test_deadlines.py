@@ -52,7 +52,7 @@ def ask(server: MisbehavingServer, timeout: float | Timeout) -> Any:
 
 
 def test_a_connection_that_is_never_accepted() -> None:
-    """The accept queue is full: `connect` applies, also over TLS and with a longer total."""
+    """The accept queue is full: `connect` applies, also over TLS and with a longer total (C07)."""
     with full_port() as port:
         for scheme in ("http", "https"):
             with polymux.Client(f"{scheme}://127.0.0.1:{port}", KEY, retry=0) as client:
@@ -63,13 +63,13 @@ def test_a_connection_that_is_never_accepted() -> None:
 
 
 def test_tls_that_never_begins() -> None:
-    """The kernel accepts the connection, but the server never starts the TLS handshake."""
+    """The kernel accepts the connection, but the server never starts the TLS handshake (C07)."""
     with silent_port() as port, polymux.Client(f"https://127.0.0.1:{port}", retry=0) as client:
         passed("connect", lambda: client.free_chat("x", timeout=Timeout(30, connect=SHORT_S)))
 
 
 def test_a_server_that_never_answers(server: MisbehavingServer) -> None:
-    """`total` applies, or `first_byte` if it is set. The connection is closed."""
+    """`total` applies, or `first_byte` if it is set. The connection is closed (C08)."""
     server.script(steps.stall(), times=None)
     passed("total", lambda: ask(server, SHORT_S))
     passed("first_byte", lambda: ask(server, Timeout(30, first_byte=SHORT_S)))
@@ -78,7 +78,7 @@ def test_a_server_that_never_answers(server: MisbehavingServer) -> None:
 
 
 def test_a_server_that_reads_nothing(server: MisbehavingServer, client: polymux.Client) -> None:
-    """The server does not read the upload: `write` applies."""
+    """The server does not read the upload: `write` applies (C08)."""
     server.script(steps.read_nothing(), steps.stall(), times=None)
     limits = Timeout(30, write=SHORT_S)
     with pytest.raises(errors.RequestTimeoutError) as caught:
@@ -90,14 +90,14 @@ def test_a_server_that_reads_nothing(server: MisbehavingServer, client: polymux.
 
 
 def test_silence_in_an_answer(server: MisbehavingServer) -> None:
-    """`idle` counts from the last byte."""
+    """`idle` counts from the last byte (C27)."""
     server.script(steps.head(200, [("Content-Length", 9)]), steps.stall(), times=None)
     passed("idle", lambda: ask(server, Timeout(30, idle=SHORT_S)))
     passed("total", lambda: ask(server, Timeout(SHORT_S, idle=30)))
 
 
 def test_a_byte_now_and_then(server: MisbehavingServer) -> None:
-    """One byte every 0.1 s: `idle` never expires, `total` does."""
+    """One byte every 0.1 s: `idle` never expires, `total` does (C14)."""
     server.script(steps.split(1, 0.1), steps.answer(200, b" " * 1000), times=3)
     passed("total", lambda: ask(server, Timeout(1, idle=5)), 1)
     server.forget(None)
@@ -119,7 +119,7 @@ def test_the_deadline_of_the_call_goes_first(server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, math.nan, "5", True])
 def test_what_is_no_deadline(wrong: Any, server: MisbehavingServer) -> None:
-    """Invalid deadlines raise an error in every place before anything is sent."""
+    """Invalid deadlines raise an error in every place before anything is sent (C38)."""
     kinds = (errors.InvalidRequestError, TypeError)
     with pytest.raises(kinds):
         polymux.Client(server.url, KEY, timeout=wrong)
@@ -133,7 +133,7 @@ def test_what_is_no_deadline(wrong: Any, server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("long", [math.inf, 10**400, 2**63 / 1000])
 def test_deadlines_that_never_come(long: float, server: MisbehavingServer) -> None:
-    """Very long deadlines do not overflow."""
+    """Very long deadlines do not overflow (C38)."""
     server.script(FINE, times=None)
     limits = Timeout(long, connect=long, write=long, first_byte=long, idle=long, event=long)
     assert ask(server, limits).text == "fine"
@@ -141,7 +141,7 @@ def test_deadlines_that_never_come(long: float, server: MisbehavingServer) -> No
 
 
 def test_the_server_s_own_deadline(server: MisbehavingServer) -> None:
-    """A 504 response is the server's error, not a client timeout."""
+    """A 504 response is the server's error, not a client timeout (C39)."""
     server.script(steps.answer(504, b'{"error":"the model took over 1 s"}'))
     with pytest.raises(errors.InternalServerError, match="took over"):
         ask(server, 30)
@@ -161,7 +161,7 @@ def test_a_job_that_goes_on(kind: type, reference: ReferenceServer, ours: polymu
 
 
 def test_a_slow_consumer_is_no_slow_server(server: MisbehavingServer) -> None:
-    """Only `total` counts the reader's own time."""
+    """Only `total` counts the reader's own time (C27)."""
     chunk = steps.send(CHUNK), steps.sleep(0.05)
     server.script(steps.event_stream(), *chunk, *chunk, steps.send(END))
     limits = Timeout(first_byte=5, idle=0.5, event=0.5)
@@ -171,7 +171,7 @@ def test_a_slow_consumer_is_no_slow_server(server: MisbehavingServer) -> None:
 
 
 def test_a_generator_that_takes_its_time(server: MisbehavingServer) -> None:
-    """The same for uploads from sync and async generators that yield slowly."""
+    """The same for uploads from sync and async generators that yield slowly (C27)."""
     server.script(FINE, times=None)
     limits = Timeout(30, write=0.5, first_byte=0.5)
 
@@ -225,7 +225,7 @@ say(json.dumps([timeouts, sorted(set(seen))]))
 
 @pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.long)])
 def test_ten_milliseconds_on_everything(count: int, server: MisbehavingServer) -> None:
-    """Calls of every kind end in time and leave nothing open."""
+    """Calls of every kind end in time and leave nothing open (K25)."""
     server.script(steps.stall(), times=None)
     lines = run(TEN_MILLISECONDS, server.url, count, timeout_s=240 + count / 20).splitlines()
     first, last, (timeouts, seen) = (json.loads(line) for line in lines)

@@ -31,7 +31,6 @@ async def answered(client: polymux.AsyncClient, text: str) -> None:
 
 
 def test_two_runs_in_a_row(reference: ReferenceServer) -> None:
-    """One client used in two loops and closed in a third."""
     client = polymux.AsyncClient(reference.url, KEY)
     for number in range(3):
         asyncio.run(answered(client, f"run {number}"))
@@ -42,7 +41,7 @@ def test_two_runs_in_a_row(reference: ReferenceServer) -> None:
 
 
 def test_a_hundred_loops_leave_nothing(reference: ReferenceServer) -> None:
-    """Each closed loop releases the object that connects it to the client's thread."""
+    """Each closed loop releases the object that connects it to the client's thread (N17)."""
     code = """
 client = polymux.AsyncClient(url, key)
 async def main():
@@ -143,7 +142,7 @@ CALLS: dict[str, Callable[[polymux.AsyncClient], Coroutine[Any, Any, Any]]] = {
     ("call", "how"), [*((call, "cancel") for call in CALLS), ("before the head", "timeout")]
 )
 def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer) -> None:
-    """The connection closes and the client remains usable."""
+    """The connection closes and the client remains usable (K05, C32, C33 and C34)."""
     if call == "in the middle of a stream":
         server.script(*SILENT_STREAM)
     else:
@@ -172,7 +171,9 @@ def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer
 
 
 def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
-    """Covers every moment from the first step. Nothing leaks and responses are never mixed up."""
+    """Covers every moment from the first step. Nothing leaks and responses are never mixed up
+    (K05).
+    """
     before = descriptors()
 
     async def main() -> None:
@@ -195,7 +196,7 @@ def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
 
 
 def test_streams_that_are_left(server: MisbehavingServer) -> None:
-    """Left by `break`, by the end of `async with`, and by dropping the reference."""
+    """Left by `break`, by the end of `async with`, and by dropping the reference (K08)."""
     server.script(*SILENT_STREAM, times=None)
 
     async def main() -> None:
@@ -231,7 +232,7 @@ def test_streams_that_are_left(server: MisbehavingServer) -> None:
 
 
 def test_streams_that_are_left_in_blocking_code(server: MisbehavingServer) -> None:
-    """The same in blocking code, with a half-read generator that is dropped."""
+    """The same in blocking code, with a half-read generator that is dropped (K08)."""
     server.script(*SILENT_STREAM, times=None)
     with polymux.Client(server.url, KEY, retry=0) as client:
         for _ in client.chat("x", stream=True):
@@ -249,7 +250,7 @@ def test_streams_that_are_left_in_blocking_code(server: MisbehavingServer) -> No
 
 
 def test_closing_the_client_under_tasks(server: MisbehavingServer) -> None:
-    """All tasks end with an error that names the reason."""
+    """All tasks end with an error that names the reason (K18)."""
     server.script(*SILENT_STREAM, times=30)
     server.script(steps.stall(), times=None)
 
@@ -268,7 +269,7 @@ def test_closing_the_client_under_tasks(server: MisbehavingServer) -> None:
 
 
 def test_many_exchanges_at_once(reference: ReferenceServer) -> None:
-    """300 streams and 300 calls at once, twice: more than the client keeps for reuse."""
+    """300 streams and 300 calls at once, twice: more than the client keeps for reuse (N17)."""
     code = """
 async def one(client, number):
     stream = await client.chat(f"{number}", stream=True)

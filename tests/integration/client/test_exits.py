@@ -63,7 +63,7 @@ def ends_well(child: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize(("state", "ending"), CASES)
 def test_an_interpreter_that_ends(state: str, ending: str, server: MisbehavingServer) -> None:
-    """No hang or crash in any state."""
+    """No hang or crash in any state (K09)."""
     server.script(steps.event_stream(), steps.send(CHUNK * 3), steps.stall(), times=None)
     busy = '\ntime.sleep(0.2)\nsay("busy")\n'
     child = start(CLIENTS + STATES[state] + busy + ENDINGS[ending], server.url, options=())
@@ -72,7 +72,7 @@ def test_an_interpreter_that_ends(state: str, ending: str, server: MisbehavingSe
 
 
 def test_exits_under_load(reference: ReferenceServer) -> None:
-    """Threads and a loop make calls at full speed when the main thread returns."""
+    """Threads and a loop make calls at full speed when the main thread returns (K09)."""
     code = """
 def work():
     while True:
@@ -96,7 +96,7 @@ time.sleep(0.3)
 
 
 def test_exit_in_the_middle_of_an_import() -> None:
-    """Another thread is importing the client."""
+    """Another thread is importing the client (K09)."""
     code = """
 def load():
     import polymux._native._core
@@ -136,12 +136,14 @@ gc.collect()
 
 @pytest.mark.parametrize("options", [("-X", "dev", "-W", "error", "-b", "-b"), ("-OO",)])
 def test_no_warning(options: tuple[str, ...], reference: ReferenceServer) -> None:
-    """No warning if the client is not closed, or with asserts and docstrings disabled (-OO)."""
+    """No warning if the client is not closed, or with asserts and docstrings
+    disabled (-OO) (K23).
+    """
     run(EVERYTHING, reference.url, options=options)
 
 
 def test_in_a_second_interpreter(reference: ReferenceServer) -> None:
-    """The import works or raises ImportError. The first interpreter is not affected."""
+    """The import works or raises ImportError. The first interpreter is not affected (K23)."""
     code = """
 try:
     import _xxsubinterpreters as interpreters

@@ -97,14 +97,14 @@ def check(rounds: list[dict[str, Any]], call: str) -> None:
 
 
 def test_the_first_calls_fail(library: Path, server: MisbehavingServer, tmp_path: Path) -> None:
-    """Fails only the first two system calls of each kind."""
+    """Fails only the first two system calls of each kind (N05)."""
     for call, rounds in found(library, server, tmp_path, 2).items():
         check(rounds, call)
 
 
 @pytest.mark.long
 def test_every_call_fails_once(library: Path, server: MisbehavingServer, tmp_path: Path) -> None:
-    """Fails each system call in turn."""
+    """Fails each system call in turn (N05)."""
     for call, rounds in found(library, server, tmp_path, 1000).items():
         check(rounds, call)
         assert [one["fired"] for one in rounds if one["n"] == 1000] == []
@@ -114,7 +114,7 @@ def test_every_call_fails_once(library: Path, server: MisbehavingServer, tmp_pat
 @pytest.mark.skipif(SANITIZED, reason="without a pipe UBSan takes every object for a broken one")
 @pytest.mark.parametrize("limit", [3, 15])
 def test_few_descriptors(limit: int, server: MisbehavingServer) -> None:
-    """Any file descriptor may be the one that fails. The client then works again."""
+    """Any file descriptor may be the one that fails. The client then works again (N05)."""
     code = """
 import resource
 import polymux._native._core, polymux.client.event_loop, polymux.errors
@@ -147,7 +147,7 @@ say(json.dumps(found))
 
 
 def test_little_memory(server: MisbehavingServer) -> None:
-    """With a full address space, the result is MemoryError or success, never a crash."""
+    """With a full address space, the result is MemoryError or success, never a crash (N05)."""
     code = """
 import resource
 client = polymux.Client(url, key, retry=0)

@@ -66,7 +66,7 @@ def answered_apart(server: ReferenceServer) -> None:
 
 
 def test_parent_and_children_call(reference: ReferenceServer) -> None:
-    """Both make calls without sharing a connection or mixing up responses."""
+    """Both make calls without sharing a connection or mixing up responses (K01)."""
     code = """
 client = polymux.Client(url, key)
 for generation in range(2):
@@ -83,7 +83,7 @@ client.close()
 
 
 def test_parent_and_children_call_from_event_loops(reference: ReferenceServer) -> None:
-    """The same with an async client, whose thread does not exist in the child."""
+    """The same with an async client, whose thread does not exist in the child (K01)."""
     code = """
 client = polymux.AsyncClient(url, key)
 for generation in range(2):
@@ -100,7 +100,7 @@ asyncio.run(client.aclose())
 
 
 def test_forks_in_the_middle_of_work(reference: ReferenceServer) -> None:
-    """Threads and a loop are busy while children are created, and all make calls at once."""
+    """Threads and a loop are busy while children are created, and all make calls at once (K01)."""
     code = """
 client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
 stop = threading.Event()
@@ -134,7 +134,7 @@ assert not failures, failures
 
 
 def test_a_fork_while_a_thread_makes_the_first_call(reference: ReferenceServer) -> None:
-    """The child must not wait for the first call of the parent's thread."""
+    """The child must not wait for the first call of the parent's thread (K01)."""
     code = """
 client = polymux.Client(url, key)
 os.environ["POLYMUX_CONFIG"] = fifo = f"/tmp/polymux-{os.getpid()}.fifo"
@@ -160,7 +160,7 @@ calls(client, "parent", 1)
 
 
 def test_a_stream_over_a_fork(server: MisbehavingServer) -> None:
-    """The child closes and drops the stream. The parent's stream continues."""
+    """The child closes and drops the stream. The parent's stream continues (K01)."""
     code = """
 import gc
 client = polymux.Client(url, key)
@@ -192,7 +192,9 @@ assert "".join(stream.texts()) == "x"
 
 
 def test_a_call_under_way_in_a_loop_over_a_fork(server: MisbehavingServer) -> None:
-    """A child that exits at once or collects inherited objects must not end the parent's calls."""
+    """A child that exits at once or collects inherited objects must not end the parent's calls
+    (K01).
+    """
     code = """
 import gc
 client = polymux.AsyncClient(url, key)
@@ -217,7 +219,7 @@ assert asyncio.run(main()) == ["fine"] * 5
 
 
 def test_programs_that_a_program_starts(reference: ReferenceServer) -> None:
-    """Started programs inherit no connection and no epoll descriptor."""
+    """Started programs inherit no connection and no epoll descriptor (K01)."""
     code = """
 client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
 client.chat("x")
@@ -248,7 +250,7 @@ def use(client):
 def test_multiprocessing_by_other_ways(
     method: str, reference: ReferenceServer, tmp_path: Path
 ) -> None:
-    """Passing a client raises a clear error. A client created in each process works."""
+    """Passing a client raises a clear error. A client created in each process works (K02)."""
     (tmp_path / "worker.py").write_text(WORKER)
     code = f"""
 sys.path.insert(0, {str(tmp_path)!r})

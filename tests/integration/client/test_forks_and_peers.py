@@ -96,7 +96,7 @@ pid = after(lambda: client.free_chat("x", timeout=1))
 
 
 def test_the_end_of_a_call_reaches_the_server() -> None:
-    """The server sees the end immediately, although the child has the socket open."""
+    """The server sees the end immediately, although the child has the socket open (K05)."""
     with contextlib.ExitStack() as stack:
         servers = {way: stack.enter_context(MisbehavingServer()) for way in WAYS}
         for server in servers.values():

@@ -53,7 +53,7 @@ def test_a_head_that_stalls(
     call: str, play: list[Step], limits: Timeout, limit: str, server: MisbehavingServer
 ) -> None:
     """After the first header byte, `idle` applies instead of `first_byte`. For streams,
-    `first_byte` also applies until the first chunk.
+    `first_byte` also applies until the first chunk (C27).
     """
     server.script(*play, steps.stall())
     begun = time.monotonic()

@@ -71,7 +71,7 @@ def interrupted(
 
 @pytest.mark.parametrize("call", CALLS)
 def test_control_c_in_every_call(call: str, server: MisbehavingServer) -> None:
-    """KeyboardInterrupt is raised within 200 ms and the connection closes."""
+    """KeyboardInterrupt is raised within 200 ms and the connection closes (K04)."""
     before = {
         "file": [steps.read_nothing()],
         "generator": [steps.read_nothing()],
@@ -85,7 +85,7 @@ def test_control_c_in_every_call(call: str, server: MisbehavingServer) -> None:
 
 
 def test_control_c_while_a_stream_is_read(server: MisbehavingServer) -> None:
-    """Between two chunks. The text received before remains available."""
+    """Between two chunks. The text received before remains available (K04)."""
     code = """
 client = polymux.Client(url, key, retry=0)
 stream = client.chat("x", stream=True)
@@ -113,7 +113,7 @@ else:
 def test_control_c_while_a_job_is_waited_for(
     reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """Between two polls of a job, and in the call that creates it."""
+    """Between two polls of a job, and in the call that creates it (K04)."""
     reference.predictions.job_s = 60
     job = ours.upscale_image(("a.png", b"x"), wait=False).id
     for call in (f'client.predictions.wait("{job}")', 'client.upscale_image(("a.png", b"x"))'):
@@ -121,20 +121,21 @@ def test_control_c_while_a_job_is_waited_for(
 
 
 def test_control_c_while_connecting() -> None:
-    """To a port that never answers, and with a TLS handshake that never starts."""
+    """To a port that never answers, and with a TLS handshake that never starts (K04)."""
     with full_port() as full, silent_port() as silent:
         for url in (f"http://127.0.0.1:{full}", f"https://127.0.0.1:{silent}"):
             interrupted(WAITING % CALLS["call"], url, None)
 
 
 def test_control_c_while_waiting_to_try_again(server: MisbehavingServer) -> None:
+    """K04 in docs/testing.md."""
     server.script(steps.answer(503, b"{}", [("Retry-After", "30")]), times=None)
     code = WAITING.replace("retry=0", "retry=3") % CALLS["call"]
     interrupted(code, server.url, server, kept=True)
 
 
 def test_control_c_under_asyncio(server: MisbehavingServer) -> None:
-    """asyncio cancels the task. The connection closes and nothing is printed."""
+    """asyncio cancels the task. The connection closes and nothing is printed (K04)."""
     code = """
 async def main():
     async with polymux.AsyncClient(url, key, retry=0) as client:
@@ -174,7 +175,9 @@ def in_a_silent_network(code: str, folder: Path, *arguments: object) -> subproce
 
 
 def test_control_c_while_a_name_is_looked_up(tmp_path: Path) -> None:
-    """The interrupt and `connect` do not wait for the thread that resolves the name."""
+    """The interrupt and `connect` do not wait for the thread that resolves the
+    name (K04 and C06).
+    """
     code = """
 client = polymux.Client(url, key, retry=0)
 begun = time.monotonic()
@@ -201,7 +204,7 @@ client.close()
 @pytest.mark.parametrize("kind", ["given up", "AsyncClient", "fetch"])
 def test_exit_while_a_name_is_looked_up(kind: str, tmp_path: Path) -> None:
     """Neither an abandoned call nor a daemon thread delays the exit, although the resolver waits
-    for 30 s.
+    for 30 s (K09).
     """
     code = """
 from polymux.fetch.fetcher import fetch
@@ -234,8 +237,8 @@ say("started")
 
 
 def test_other_signals_do_not_end_a_call(server: MisbehavingServer) -> None:
-    """A signal handler runs immediately while the call continues. Its exception
-    reaches the caller.
+    """A signal handler runs immediately while the call continues. Its exception reaches the caller
+    (K04).
     """
     code = """
 client = polymux.Client(url, key, retry=0, timeout=60)

@@ -166,7 +166,6 @@ def test_a_request_by_every_name(name: str, kind: type, everywhere: ReferenceSer
 
 
 def test_paths_of_what_is_no_operation() -> None:
-    """Unknown operations are rejected when the client is created."""
     for wrong in ("chatt", "Chat", "", "/api/v1/", "v1"):
         with pytest.raises(polymux.InvalidRequestError, match=repr(wrong)):
             polymux.Client("http://127.0.0.1:1", paths={wrong: "/elsewhere"})

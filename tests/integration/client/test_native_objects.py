@@ -117,7 +117,7 @@ ASYNC = {
 
 
 def test_every_native_class_is_made_a_thousand_times() -> None:
-    """Fails if a new native class is not tested here."""
+    """Fails if a new native class is not tested here (N17)."""
     words = {word for name in (*OBJECTS, *REQUESTS, *ASYNC) for word in re.findall(r"\w+", name)}
     classes = {
         name
@@ -151,7 +151,7 @@ for name, work in {{\n{named}}}.items():
 
 
 def test_a_thousand_times(server: MisbehavingServer) -> None:
-    """Objects that make no requests."""
+    """Objects that make no requests (N17)."""
     check(server, OBJECTS, 1000)
 
 
@@ -160,13 +160,13 @@ def test_hundreds_of_requests(server: MisbehavingServer) -> None:
 
 
 def test_a_thousand_times_in_a_loop(server: MisbehavingServer) -> None:
-    """The same for the work on the thread of an AsyncClient."""
+    """The same for the work on the thread of an AsyncClient (N17)."""
     check(server, ASYNC, 150, awaited=True)
     check(server, {"AsyncClient": "used_client()"}, 60, awaited=True)
 
 
 def test_half_made_copied_and_pickled(server: MisbehavingServer) -> None:
-    """Every native class raises TypeError and does not crash."""
+    """Every native class raises TypeError and does not crash (K19)."""
     server.script(FINE, times=None)
     code = """
 made = [options, client, core.LoopNotifier(core), client.open(*request(), "buffered"),

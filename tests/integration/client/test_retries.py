@@ -36,7 +36,6 @@ def client_of(
 
 
 def test_as_often_as_allowed(server: MisbehavingServer) -> None:
-    """The last error is raised after the last allowed try."""
     with client_of(server) as client:
         server.script(steps.answer(503, b'{"error":"first"}'), times=2)
         server.script(steps.answer(429, b'{"error":"last"}', [("X-Request-ID", "r-3")]))
@@ -57,7 +56,7 @@ def test_as_often_as_allowed(server: MisbehavingServer) -> None:
 def test_which_statuses_are_asked_again(
     status: int, always: bool, harmless: bool, server: MisbehavingServer
 ) -> None:
-    """Each status is retried always, only for safe requests, or never (501)."""
+    """Each status is retried always, only for safe requests, or never (501) (C03, C04 and K15)."""
     for repeatable, fields, again in (
         (False, [], always),
         (True, [], harmless),
@@ -92,7 +91,7 @@ EXPECTED: dict[str, tuple[float, float] | None] = {
 
 def test_retry_after_in_every_form(server: MisbehavingServer) -> None:
     """Reasonable values are followed, excessive ones end the call at once, and invalid ones are
-    ignored.
+    ignored (K15 and C03).
     """
     client = client_of(server, Retry(1, first_backoff_s=0.05, max_backoff_s=0.05))
 
@@ -124,7 +123,7 @@ def test_retry_after_in_every_form(server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize(("exact", "min_s"), [("300", 0.3), ("soon", 1.0)])
 def test_retry_after_in_milliseconds(exact: str, min_s: float, server: MisbehavingServer) -> None:
-    """Retry-After-Ms takes precedence. If it is invalid, Retry-After applies."""
+    """Retry-After-Ms takes precedence. If it is invalid, Retry-After applies (K15)."""
     fields = [("Retry-After", "1"), ("retry-after-ms", exact)]
     server.script(steps.answer(429, b"{}", fields))
     server.script(FINE)
@@ -147,7 +146,7 @@ def test_retry_after_in_milliseconds(exact: str, min_s: float, server: Misbehavi
 def test_longer_than_is_waited_for(
     retry: Retry, timeout: float, fields: list[tuple[str, str]], server: MisbehavingServer
 ) -> None:
-    """A wait over `max_retry_after_s` or past the deadline raises the error at once."""
+    """A wait over `max_retry_after_s` or past the deadline raises the error at once (K15)."""
     server.script(steps.answer(503, b"{}", fields), times=None)
     begun = time.monotonic()
     with client_of(server, retry, timeout) as client, pytest.raises(errors.OverloadedError):
@@ -157,7 +156,7 @@ def test_longer_than_is_waited_for(
 
 
 def test_the_deadline_over_all_tries(server: MisbehavingServer) -> None:
-    """`total` includes all tries and the waits between them."""
+    """`total` includes all tries and the waits between them (K15)."""
     server.script(steps.sleep(0.2), steps.answer(503), times=None)
     retry = Retry(100, first_backoff_s=0.15, max_backoff_s=0.15)
     with client_of(server, retry, timeout=1) as client:
@@ -169,7 +168,7 @@ def test_the_deadline_over_all_tries(server: MisbehavingServer) -> None:
 
 
 def test_jitter(server: MisbehavingServer) -> None:
-    """Waits are random within their bounds."""
+    """Waits are random within their bounds (K15)."""
     server.script(steps.answer(503), times=None)
     retry = Retry(20, first_backoff_s=0.1, max_backoff_s=0.1)
     with client_of(server, retry, timeout=60) as client, pytest.raises(errors.OverloadedError):
@@ -233,7 +232,6 @@ def test_a_body_that_can_be_read_once_is_sent_once(server: MisbehavingServer) ->
 
 
 def test_never_after_a_chunk(server: MisbehavingServer) -> None:
-    """A stream that has delivered a chunk is not restarted."""
     head = steps.event_stream(VERSION)
     with client_of(server, Retry(5, first_backoff_s=0.01, repeatable=True)) as client:
         for end in (steps.reset(), steps.close()):
@@ -275,7 +273,7 @@ def test_a_stream_says_whether_it_may_be_asked_for_again(
 
 
 def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:
-    """The server may have processed the request, so only safe requests are retried."""
+    """The server may have processed the request, so only safe requests are retried (C48)."""
     with client_of(server) as client:
         for end in (steps.reset(), steps.close()):
             server.script(steps.read_body(), end)
@@ -291,7 +289,7 @@ def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:
 
 
 def test_nobody_listens() -> None:
-    """After the allowed tries, the error names the address."""
+    """After the allowed tries, the error names the address (C05 and K15)."""
     with (
         refusing_port() as port,
         polymux.Client(f"http://127.0.0.1:{port}", KEY, retry=FAST) as client,
@@ -303,7 +301,7 @@ def test_nobody_listens() -> None:
 
 
 def test_a_server_that_comes_back() -> None:
-    """The network is down for a while and the call succeeds."""
+    """The network is down for a while and the call succeeds (K15)."""
     retry = Retry(50, first_backoff_s=0.1, max_backoff_s=0.1)
     with MisbehavingServer() as first:
         port = first.port
@@ -319,7 +317,7 @@ def test_a_server_that_comes_back() -> None:
 
 
 def test_a_name_that_leads_nowhere() -> None:
-    """The error names the host and is raised within 5 s."""
+    """The error names the host and is raised within 5 s (C06)."""
     with polymux.Client("http://nowhere.invalid", KEY, retry=0) as client:
         begun = time.monotonic()
         with pytest.raises((errors.ConnectError, errors.RequestTimeoutError)) as caught:

@@ -86,7 +86,9 @@ def streamed(client: Any) -> object:
 @pytest.mark.parametrize("status", [401, 500])
 @pytest.mark.parametrize("form", ESCAPES)
 def test_a_server_that_repeats_the_key(status: int, form: str, server: MisbehavingServer) -> None:
-    """The key appears in the message, the code, the headers and other parts of the error."""
+    """The key appears in the message, the code, the headers and other parts of the error (C02 and
+    K19).
+    """
     key = ESCAPES[form]
     value = (
         f'{{"error":{{"message":"no such key {key}","code":"{key}","type":"{key}",'
@@ -102,6 +104,7 @@ def test_a_server_that_repeats_the_key(status: int, form: str, server: Misbehavi
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", ESCAPES)
 def test_a_stream_that_repeats_the_key(form: str, kind: type, server: MisbehavingServer) -> None:
+    """C02 and K19 in docs/testing.md."""
     key = ESCAPES[form]
     for event in (
         f'{{"error":{{"message":"wrong {key}","code":"{key}","type":"{key}","param":"{key}"}}}}',
@@ -123,13 +126,15 @@ def test_a_stream_that_repeats_the_key(form: str, kind: type, server: Misbehavin
     ],
 )  # fmt: skip
 def test_an_answer_that_repeats_the_key(play: list[Step], server: MisbehavingServer) -> None:
-    """The response is invalid or the connection fails, and the key is in the received data."""
+    """The response is invalid or the connection fails, and the key is in the
+    received data (K19).
+    """
     server.script(*play)
     failed(polymux.Client, server.url, quick)
 
 
 def test_errors_of_the_way() -> None:
-    """The password of a proxy."""
+    """The password of a proxy (K19)."""
     password = OTHER.replace("/", "")
     with refusing_port() as port:
         proxy = f"http://user:{password}@127.0.0.1:{port}"
@@ -219,7 +224,7 @@ def parts_of(client: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_clients_show(kind: Any, server: MisbehavingServer) -> None:
-    """repr, str, format, copy and pickle of a client and its parts."""
+    """repr, str, format, copy and pickle of a client and its parts (K19)."""
     server.script(FINE, times=None)
     client = kind(server.url, SECRET, headers={"Authorization": f"Bearer {OTHER}"})
     if kind is polymux.Client:
@@ -241,7 +246,7 @@ def test_what_clients_show(kind: Any, server: MisbehavingServer) -> None:
 
 
 def test_what_is_logged(server: MisbehavingServer) -> None:
-    """With the debug logs of polymux, asyncio and libcurl enabled."""
+    """With the debug logs of polymux, asyncio and libcurl enabled (K19)."""
     code = """
 import logging, io
 stream = io.StringIO()
@@ -270,7 +275,7 @@ assert secret not in text, text
 @pytest.mark.parametrize("bad", ["\r\nX-Injected: 1", "\n", "\x00", " ", "ü", "\x7f", "\ud800"])
 def test_what_cannot_be_sent(bad: str, server: MisbehavingServer) -> None:
     """Invalid keys, URLs, headers and paths raise ValueError before anything is sent. The message
-    does not show the value.
+    does not show the value (K10).
     """
 
     def client_of(**options: Any) -> polymux.Client:
@@ -300,7 +305,9 @@ def test_what_cannot_be_sent(bad: str, server: MisbehavingServer) -> None:
 def test_keys_of_the_environment_and_the_file(
     server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The same for values from the environment and the file. The file's text is never shown."""
+    """The same for values from the environment and the file. The file's text is
+    never shown (K10).
+    """
     monkeypatch.setenv("POLYMUX_API_KEY", SECRET + "\n")
     with pytest.raises(ValueError) as caught:
         polymux.Client(server.url).free_chat("x")
@@ -324,7 +331,7 @@ def test_keys_of_the_environment_and_the_file(
      "http://127.0.0.1\\@192.0.2.1", "http://127.0.0.1/<x>", "http://127.0.0.1:80:80"],
 )  # fmt: skip
 def test_addresses_that_are_none(url: str) -> None:
-    """Invalid URLs are rejected when the client is created."""
+    """Invalid URLs are rejected when the client is created (K10)."""
     with pytest.raises(ValueError) as caught, polymux.Client(url, SECRET, retry=0) as client:
         client.free_chat("x", timeout=1)
     check(caught.value)
@@ -333,6 +340,6 @@ def test_addresses_that_are_none(url: str) -> None:
 
 @pytest.mark.parametrize("path", ["@127.0.0.1:1/x", ".example/x", "x", "", ":1/x", "//a/x#", "?x"])
 def test_paths_that_lead_elsewhere(path: str) -> None:
-    """The path of an operation must be on the client's server."""
+    """The path of an operation must be on the client's server (K10)."""
     with pytest.raises(ValueError):
         polymux.Client("http://127.0.0.1:1", SECRET, paths={"free_chat": path})

@@ -69,7 +69,7 @@ HELLO = steps.send(event("Hel") + event("lo"))
 
 
 def test_cut_between_chunks(server: MisbehavingServer, client: polymux.Client) -> None:
-    """Closed normally or reset before the end."""
+    """Closed normally or reset before the end (C20)."""
     end = errors.StreamInterruptedError
     assert broken(end, client, server, steps.event_stream(), HELLO, steps.close()).chunks == 2
     play = steps.event_stream(), HELLO, steps.half_close(), steps.stall()
@@ -97,7 +97,7 @@ FAILURE = b'data: {"error":{"message":"no cards","type":"server_error","code":"g
 def test_an_error_within(
     data: bytes, kind: Any, server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """As an error event, as a member of the data, or as an invalid chunk."""
+    """As an error event, as a member of the data, or as an invalid chunk (C22 and C23)."""
     play = steps.event_stream(), HELLO, steps.send(data), steps.stall()
     error = broken(kind, client, server, *play)
     if kind is errors.APIError:
@@ -108,7 +108,7 @@ def test_an_error_within(
 
 @pytest.mark.parametrize("rest", [b"", b"5\r\nda", b"zz\r\n"])
 def test_cut_in_http_chunks(rest: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
-    """The connection ends between two HTTP chunks or within one."""
+    """The connection ends between two HTTP chunks or within one (C20)."""
     hello = steps.chunk(event("Hel") + event("lo"))
     head = steps.chunked_head(content_type="text/event-stream")
     server.script(head, hello, steps.send(rest), steps.close())
@@ -118,7 +118,7 @@ def test_cut_in_http_chunks(rest: bytes, server: MisbehavingServer, client: poly
 
 
 def test_a_line_without_end(server: MisbehavingServer) -> None:
-    """16 MiB without a line end raise an error."""
+    """16 MiB without a line end raise an error (C26)."""
     code = """
 client = polymux.Client(url, key, retry=0)
 list(client.chat("hello", stream=True))
@@ -152,7 +152,7 @@ def test_how_long_an_event_may_be(server: MisbehavingServer) -> None:
 
 
 def test_silence(server: MisbehavingServer) -> None:
-    """Deadlines expire. Bytes that are not a chunk do not restart them."""
+    """Deadlines expire. Bytes that are not a chunk do not restart them (C27)."""
     deadlines = polymux.Timeout(first_byte=5, idle=0.5, event=20)
     with polymux.Client(server.url, KEY, retry=0, timeout=deadlines) as client:
         play = steps.event_stream(), HELLO, steps.stall()
@@ -165,7 +165,7 @@ def test_silence(server: MisbehavingServer) -> None:
 
 
 def test_plain_json_instead_of_a_stream(server: MisbehavingServer, client: polymux.Client) -> None:
-    """JSON is read as one chunk. HTML and an empty body raise an error."""
+    """JSON is read as one chunk. HTML and an empty body raise an error (C29)."""
     body = {"choices": [{"index": 0, "message": {"content": "Hello"}, "finish_reason": "stop"}]}
     server.script(steps.answer(200, json.dumps(body).encode()))
     assert "".join(client.chat("hello", stream=True).texts()) == "Hello"
@@ -176,14 +176,14 @@ def test_plain_json_instead_of_a_stream(server: MisbehavingServer, client: polym
 
 
 def test_a_stream_that_nobody_asked_for(server: MisbehavingServer, client: polymux.Client) -> None:
-    """A stream is an invalid response to a request without `stream`."""
+    """A stream is an invalid response to a request without `stream` (C30)."""
     server.script(steps.event_stream(), HELLO, steps.send(DONE), steps.close())
     with pytest.raises(errors.DecodeError):
         client.chat("hello")
 
 
 def test_statuses_instead_of_a_stream(server: MisbehavingServer, client: polymux.Client) -> None:
-    """The call itself raises the error, before there is a stream."""
+    """The call itself raises the error, before there is a stream (C01 and C22)."""
     server.script(steps.answer(429, b'{"error":"slower"}'))
     with pytest.raises(errors.RateLimitError, match="slower"):
         client.chat("hello", stream=True)

@@ -30,7 +30,7 @@ CLOSED = (errors.OperationCancelledError, errors.StreamInterruptedError)
 
 @pytest.mark.parametrize("calls", [320, pytest.param(10_000, marks=pytest.mark.long)])
 def test_64_threads_on_one_client(calls: int, reference: ReferenceServer) -> None:
-    """Every call, and a stream for some threads, gets its own response."""
+    """Every call, and a stream for some threads, gets its own response (K03)."""
 
     def work(thread: int) -> None:
         for number in range(calls // 64):
@@ -50,7 +50,7 @@ def test_64_threads_on_one_client(calls: int, reference: ReferenceServer) -> Non
 
 
 def test_the_first_call_of_64_threads_at_once(reference: ReferenceServer) -> None:
-    """The first thread creates the session, and there is only one."""
+    """The first thread creates the session, and there is only one (K03)."""
     client = polymux.Client(reference.url, KEY)
     barrier = threading.Barrier(64)
 
@@ -94,8 +94,8 @@ WAITS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("call", WAITS)
 def test_closing_under_a_call(call: str, server: MisbehavingServer) -> None:
-    """The other thread's call ends at once with an error that names the reason.
-    Nothing is retried.
+    """The other thread's call ends at once with an error that names the reason. Nothing is retried
+    (K18).
     """
     plays = {
         "another try": steps.answer(503, b"{}", [("Retry-After", "20")]),
@@ -119,7 +119,7 @@ def test_closing_under_a_call(call: str, server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("closed", ["stream", "client"])
 def test_closing_under_a_reader(closed: str, server: MisbehavingServer) -> None:
-    """The other thread's reader ends at once. Earlier text remains."""
+    """The other thread's reader ends at once. Earlier text remains (K18)."""
     for _ in range(3):
         server.script(steps.event_stream(), steps.send(CHUNK * 2), steps.stall())
         client = polymux.Client(server.url, KEY, retry=0, timeout=30)
@@ -136,7 +136,7 @@ def test_closing_under_a_reader(closed: str, server: MisbehavingServer) -> None:
 
 
 def test_closing_as_another_thread_begins_to_read(server: MisbehavingServer) -> None:
-    """The reader must notice at once, not at the next wakeup of its wait."""
+    """The reader must notice at once, not at the next wakeup of its wait (K18)."""
     server.script(*SILENT_STREAM, times=None)
     client = polymux.Client(server.url, KEY, retry=0, timeout=30)
     late = 0
@@ -155,7 +155,7 @@ def test_closing_as_another_thread_begins_to_read(server: MisbehavingServer) -> 
 @pytest.mark.parametrize("used", [False, True])
 def test_use_after_close(used: bool, server: MisbehavingServer) -> None:
     """Every use raises a clear error, however often the client was closed and whether or not it was
-    used.
+    used (K18).
     """
     server.script(FINE, times=None)
     client = polymux.Client(server.url, KEY)
@@ -228,7 +228,7 @@ os._exit(0)
 
 
 def test_another_thread_keeps_its_speed(server: MisbehavingServer) -> None:
-    """During silent calls, streams, job events and fetches, and a slow upload."""
+    """During silent calls, streams, job events and fetches, and a slow upload (N13)."""
     plays = {
         "/waits": (steps.stall(),),
         "/reads": SILENT_STREAM,

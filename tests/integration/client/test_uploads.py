@@ -61,7 +61,7 @@ def grows(path: Path) -> None:
 def test_a_file_that_changes_while_it_is_sent(
     kind: type, opens: bool, change: Callable[[Path], None], file: Path, server: MisbehavingServer
 ) -> None:
-    """The error names the file. The server never gets a complete body."""
+    """The error names the file. The server never gets a complete body (K16)."""
     server.script(steps.read_slowly(48 << 20), TEXT, times=None)
     changed: list[int] = []
 
@@ -120,7 +120,9 @@ say(json.dumps([status("VmHWM") * 1024 - before, told[-1], len(told)]))
 @pytest.mark.parametrize("way", ["blocking", "loop"])
 @pytest.mark.parametrize("size", [128 << 20, pytest.param(5 << 30, marks=pytest.mark.long)])
 def test_a_large_upload(size: int, way: str, tmp_path: Path, server: MisbehavingServer) -> None:
-    """A sparse file uses at most 32 MiB of memory. Progress is reported to the end."""
+    """A sparse file uses at most 32 MiB of memory. Progress is reported to the
+    end (K16 and K17).
+    """
     server.script(TEXT, times=None)
     path = tmp_path / "a.png"
     growth, (sent, total), told = run_json(SPARSE, server.url, path, size, way, timeout_s=240)
@@ -134,7 +136,7 @@ def test_a_large_upload(size: int, way: str, tmp_path: Path, server: Misbehaving
 def test_what_arrives_is_what_was_sent(
     kind: type, tmp_path: Path, reference: ReferenceServer
 ) -> None:
-    """3 MiB of noise arrive byte for byte in every way to upload."""
+    """3 MiB of noise arrive byte for byte in every way to upload (K17)."""
     noise = os.urandom(3 << 20)
     path = tmp_path / "a.png"
     path.write_bytes(noise)
@@ -153,7 +155,7 @@ def test_what_arrives_is_what_was_sent(
 def test_an_answer_before_the_body_is_sent(
     file: Path, server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """A 413 during the upload is the error that the caller gets."""
+    """A 413 during the upload is the error that the caller gets (K16)."""
     play = steps.respond_before_body(), steps.answer(413, b'{"error":"too large"}')
     for end in ((), (steps.sleep(0.3), steps.close())):
         server.script(*play, *end)
@@ -162,7 +164,7 @@ def test_an_answer_before_the_body_is_sent(
 
 
 def test_a_server_that_goes_while_a_body_is_sent(file: Path, server: MisbehavingServer) -> None:
-    """The error is a lost connection. A file is sent again only if that is safe."""
+    """The error is a lost connection. A file is sent again only if that is safe (K16)."""
     retry = polymux.Retry(2, first_backoff_s=0.01, repeatable=True)
     for end in (steps.reset(), steps.close()):
         server.script(steps.read_nothing(), steps.sleep(0.2), end)

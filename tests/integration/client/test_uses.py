@@ -158,7 +158,6 @@ def test_what_an_answer_tells_of_itself(reference: ReferenceServer, ours: polymu
 
 
 def test_pages_of_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """Each page is requested when the iteration reaches it."""
     made = [ours.generate_image("a boat", wait=False).id for _ in range(205)]
     jobs = ours.predictions.list()
     asked = len(reference.requests)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("status", [301, 303, 307])
 def test_redirects(status: int, server: MisbehavingServer) -> None:
-    """Redirects are never followed, not even to the same host."""
+    """Redirects are never followed, not even to the same host (K11 and C15)."""
     with MisbehavingServer() as decoy, MisbehavingServer(host_name="localhost") as named:
         decoy.script(FINE, times=None)
         named.script(FINE, times=None)
@@ -49,7 +49,7 @@ def test_redirects(status: int, server: MisbehavingServer) -> None:
 def test_netrc_and_proxies_of_the_environment(
     server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not used unless requested."""
+    """Not used unless requested (K12)."""
     with MisbehavingServer() as decoy:
         decoy.script(FINE, times=None)
         lines = "machine 127.0.0.1 login canary password canary\ndefault login a password b\n"
@@ -79,7 +79,7 @@ asyncio.run(main())
 def test_a_proxy_that_was_asked_for(
     server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Set by an argument, or by the environment with `trust_env`, but never by HTTP_PROXY."""
+    """Set by an argument, or by the environment with `trust_env`, but never by HTTP_PROXY (K12)."""
     with MisbehavingServer() as proxy:
         proxy.script(FINE, times=None)
         with polymux.Client("http://server.example", KEY, proxy=proxy.url) as client:
@@ -105,7 +105,7 @@ EVERY = ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")
 
 @pytest.mark.parametrize("name", ["https_proxy", "ALL_PROXY"])
 def test_the_environments_proxy_is_read_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client's first request reads the variables. Later changes apply to new clients."""
+    """The client's first request reads the variables. Later changes apply to new clients (K12)."""
     url = f"{'https' if name == 'https_proxy' else 'http'}://server.example"
 
     def refused(client: polymux.Client) -> None:
@@ -140,7 +140,7 @@ def test_the_environments_proxy_is_read_once(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("status", [403, 407])
 def test_a_tunnel_that_is_refused(status: int) -> None:
-    """The proxy refuses the tunnel. The API key is never sent to it."""
+    """The proxy refuses the tunnel. The API key is never sent to it (K12)."""
     with MisbehavingServer() as proxy:
         proxy.script(steps.answer(status, b"no"))
         with (
@@ -158,7 +158,9 @@ BAD: list[Flavour] = ["expired", "wrong_name", "self_signed", "tls_1_0", "bad_ci
 
 @pytest.mark.parametrize("flavour", BAD)
 def test_bad_certificates(flavour: Flavour, authority: Authority) -> None:
-    """Raises a TLS error and sends nothing. The client does not retry without verification."""
+    """Raises a TLS error and sends nothing. The client does not retry without verification (K13 and
+    C17).
+    """
     certificate = authority.certificate(flavour)
     with MisbehavingServer(tls=certificate.context()) as server:
         for kind, stream in itertools.product(KINDS, (False, True)):
@@ -172,7 +174,7 @@ def test_bad_certificates(flavour: Flavour, authority: Authority) -> None:
 
 
 def test_verify_off_for_one_client_only(authority: Authority) -> None:
-    """Other clients verify before, after and at the same time, with the same server."""
+    """Other clients verify before, after and at the same time, with the same server (K13)."""
     certificate = authority.certificate("self_signed")
     with MisbehavingServer(tls=certificate.context()) as server, contextlib.ExitStack() as stack:
         server.script(FINE, times=None)
@@ -190,8 +192,8 @@ def test_verify_off_for_one_client_only(authority: Authority) -> None:
 
 
 def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
-    """The client uses https, but the server speaks http and either waits or
-    responds with an error.
+    """The client uses https, but the server speaks http and either waits or responds with an error
+    (K13).
     """
     url = server.url.replace("http:", "https:")
     with polymux.Client(url, KEY, retry=0) as client:
@@ -247,7 +249,7 @@ def test_http_2(authority: Authority, tmp_path: Path) -> None:
 
 
 def test_faults_over_http_2(authority: Authority, tmp_path: Path) -> None:
-    """Cut, reset and canceled streams end individually. The others continue."""
+    """Cut, reset and canceled streams end individually. The others continue (C20, K05 and K14)."""
     with (
         MisbehavingServer() as server,
         nghttpx(server.port, authority.certificate(), tmp_path) as proxy,

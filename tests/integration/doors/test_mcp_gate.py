@@ -91,7 +91,6 @@ def test_the_rules_of_the_gate_hold(
 
 
 def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
-    """Also checks the response headers."""
     origin = ("Origin", ORIGIN)
     may = server.ask("OPTIONS", PATH, b"", [origin], key=None)
     assert may.status == 200

@@ -200,7 +200,6 @@ def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
 
 @pytest.mark.parametrize("end", ["input", "SIGTERM"])
 def test_it_ends_with_its_client(folder: Path, end: str) -> None:
-    """A running call is canceled and nothing remains."""
     (folder / "long.wav").write_bytes(wav(600.0))
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(

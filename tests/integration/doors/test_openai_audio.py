@@ -84,7 +84,6 @@ def test_asyncio_and_translation(server: PolymuxServer, backend: ScriptedDoor) -
 
 
 def test_what_is_no_recording(real: PolymuxServer, talk: Path) -> None:
-    """Errors of the media engine have OpenAI's format."""
     with of(real) as client:
         with pytest.raises(openai.APIStatusError) as refused:
             client.audio.transcriptions.create(file=("a.wav", b"no sound" * 9), model="whisper-1")

@@ -184,7 +184,6 @@ def test_what_the_model_cannot_do_names_its_field(
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], param: str) -> None:
-    """By the validation of the operation."""
     with of(server) as client, pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(**{**SCRIPTED, **given})
     assert refused.value.param == param
@@ -274,7 +273,6 @@ def test_the_packages_helper_reads_streams_of_tools(
 
 
 def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """With and without streaming."""
     backend.gate.clear()
     backend.chunks = [chunk_of({"content": "a"})]
     with of(server) as client:

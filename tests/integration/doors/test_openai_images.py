@@ -53,7 +53,6 @@ def test_pictures_by_their_links(client: openai.OpenAI, backend: ScriptedDoor) -
 
 
 def test_pictures_as_they_are(client: openai.OpenAI, backend: ScriptedDoor) -> None:
-    """A different model, with fields that only the operation has."""
     made = client.images.generate(
         prompt="a lighthouse",
         model=ASTRA,

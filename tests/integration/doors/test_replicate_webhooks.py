@@ -184,7 +184,6 @@ def test_the_end_is_tried_again(server: PolymuxServer, receiver: MisbehavingServ
 
 
 def test_tries_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
-    """A webhook that fails permanently does not affect the job."""
     receiver.script(steps.answer(503, b""), path="/gone", times=None)
     assert begun(server, f"{receiver.url}/gone", ALL, wait=True).status == "succeeded"
     until(lambda: [one["status"] for one in bodies(receiver)].count("succeeded") == 3)

@@ -100,8 +100,6 @@ def test_one_that_wants_more_than_a_browser(
 def test_a_browser_is_led_nowhere_else(
     site: Server, certificate: Path, tmp_path: Path, how: str
 ) -> None:
-    """The same SSRF checks apply: the decoy receives no connection."""
-
     async def leading(exchange: Exchange) -> None:
         if not is_browser(exchange):
             await exchange.answer(403, b"<html></html>", *_REFUSED)

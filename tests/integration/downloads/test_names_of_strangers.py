@@ -87,7 +87,6 @@ SCRIPT = showing(
     [("download_video", "/page"), ("convert_to_mp3", "/shows")],
 )
 def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
-    """No response contains the server's folders."""
     with Server(SCRIPT) as web, AddressedServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url(path))
         assert (status, code) == (415, "unsupported_media")

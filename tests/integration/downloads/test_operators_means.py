@@ -115,7 +115,6 @@ def test_by_the_operators_proxy(site: Server, out_of_reach: Server, tmp_path: Pa
 
 @pytest.mark.parametrize("redirected", [False, True])
 def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool) -> None:
-    """Neither the proxy nor the private host receives a request."""
     with (
         Server(answering(200, b"secret")) as decoy,
         Server(leading(decoy)) as proxy,

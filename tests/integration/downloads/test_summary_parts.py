@@ -45,7 +45,6 @@ def test_progress_grows_with_each_part(site: Server, tmp_path: Path) -> None:
 
 
 def test_left_in_the_middle(site: Server, tmp_path: Path) -> None:
-    """The running chat ends and no other one starts."""
     number = 3
     with Served(tmp_path, site, part_characters=500) as server:
         model = server.model

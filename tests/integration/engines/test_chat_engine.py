@@ -99,7 +99,6 @@ def test_models_have_names(chat_server: PolymuxServer, chat_client: polymux.Clie
 
 
 def test_freellm(chat_client: polymux.Client) -> None:
-    """All names of freellm lead to the local chat model."""
     for name in ("gpt-4o", "gpt-3.5-turbo", "gpt-4"):
         assert chat_client.free_chat("Say hello.", model=name).text
     ask = [{"role": "user", "content": "Say hello."}]

@@ -107,7 +107,6 @@ def test_arguments_keep_to_the_tool_s_schema(client: polymux.Client) -> None:
 
 
 def test_no_tool_is_called_where_none_is_to_be(client: polymux.Client) -> None:
-    """The text of a call remains plain text."""
     (found,) = asked(client, tools=[WEATHER], tool_choice="none")["choices"]
     assert found["finish_reason"] in ("stop", "length")
     assert not found["message"].get("tool_calls")
@@ -128,7 +127,6 @@ def test_a_call_in_pieces(client: polymux.Client) -> None:
 
 
 def test_what_a_tool_has_said_is_read(client: polymux.Client) -> None:
-    """The tool's result is part of the next prompt."""
     before = called("Paris", 7)
     said = {"role": "tool", "tool_call_id": "call_7", "content": "sunshine and 21 degrees"}
     without = tokens(asked(client, before[:1], tools=[WEATHER]))
@@ -141,7 +139,6 @@ NAMED = {"type": "function", "function": {"name": "weather_of"}}
 
 
 def test_the_tool_that_is_named_is_called(client: polymux.Client) -> None:
-    """The model would prefer another tool."""
     choice = {"type": "function", "function": {"name": "time_of"}}
     (found,) = asked(client, tools=[WEATHER, tool("time_of")], tool_choice=choice)["choices"]
     (call,) = found["message"]["tool_calls"]

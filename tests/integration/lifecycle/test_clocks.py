@@ -124,7 +124,6 @@ def check_is_fresh(clock: TimeOfDay, name: str) -> None:
 
 
 def test_the_clock_is_set_and_set_right_again(program: ServedProgram, clock: TimeOfDay) -> None:
-    """A year ahead and back."""
     asked = program.convert(sound(0.2, 1))
     assert asked.status == 200, asked.body
     link = path_of(asked.json()["response"])

@@ -146,8 +146,6 @@ def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path) -> Non
 
 
 def test_while_a_real_model_reads_the_prompt(tmp_path: Path) -> None:
-    """The model stays loaded: the same process answers the next request."""
-
     def make() -> list[EngineBackend]:
         # The engine checks for cancellation between batches. Small batches make that frequent on
         # slow machines.

@@ -217,7 +217,6 @@ def test_the_storage_is_judged_like_any_address(
 
 
 def test_pickles_are_converted(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
-    """They are converted to safetensors and deleted."""
     numbers = bytes(range(24))
     files = pipeline({"unet": "diffusion_pytorch_model.bin"})
     files["unet/diffusion_pytorch_model.bin"] = pickled({"w.x": (numbers, (2, 3))})

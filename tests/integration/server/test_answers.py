@@ -69,6 +69,7 @@ def test_bodies_that_are_too_long(tmp_path: Path) -> None:
      ("?model=../nightmareai/real-esrgan", 400), ("?model=nightmareai%2f..%2freal-esrgan", 400)],
 )  # fmt: skip
 def test_model_selectors(server: PolymuxServer, query: str, status: int) -> None:
+    """I14 in docs/testing.md."""
     body, headers = form(("image", ("a.png", b"x")), ("scale", "2"))
     path = f"/api/v1/modelhost/imageupscale{query}"
     assert server.ask("POST", path, body, headers).status == status
@@ -94,6 +95,7 @@ FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwa
 
 
 def test_facts(server: PolymuxServer) -> None:
+    """A17 in docs/testing.md."""
     ready = server.ask("GET", "/readyz", key=None).json()
     assert ready["status"] == "ready"
     assert ready["backends"] == {"scripted": {"state": "ready"}}
@@ -204,7 +206,9 @@ def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
 
 
 def test_a_stream_outlives_its_key(server: PolymuxServer, box: Box) -> None:
-    """A running stream continues after its key is revoked. New requests are rejected."""
+    """A running stream continues after its key is revoked. New requests are rejected (A19 in
+    docs/testing.md).
+    """
     key, _ = server.keys.add("going")
     box.backend.chunks = [{"choices": [{"delta": {"content": "Hi"}}]}]
     server.loop.call_soon_threadsafe(box.backend.gate.clear)
@@ -254,7 +258,7 @@ def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
 
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
     """Before the first chunk the error sets the status. After it, the stream ends with an error
-    event instead of [DONE].
+    event instead of [DONE] (C22 in docs/testing.md).
     """
     box.backend.failure = engine_failed("broke")
     assert server.json(CHAT, {**HELLO, "stream": True}).status == 500

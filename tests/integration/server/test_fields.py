@@ -84,6 +84,7 @@ def test_a_field_without_a_text_is_absent(server: PolymuxServer, box: Box) -> No
     [("True", True), ("on", True), ("FALSE", False), ("0", False), ("2", None), (" true", None)],
 )
 def test_booleans_in_a_form(server: PolymuxServer, box: Box, text: str, meant: bool | None) -> None:
+    """M23 in docs/testing.md."""
     body, headers = form(HILL, ("apply_watermark", text))
     answer = server.ask("POST", ASTRA, body, headers)
     if meant is None:

@@ -158,6 +158,7 @@ def test_fields_that_do_not_fit(
 
 
 def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
+    """M14 in docs/testing.md."""
     body, _ = form(("other", "x"), ("thing", ("a.bin", b"y" * 1000)), ("file", ("a.wav", b"x")))
     answer = send(server, body)
     assert answer.status == 200

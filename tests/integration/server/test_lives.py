@@ -111,6 +111,7 @@ def test_a_full_queue(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sent", [0.3, 0.9])
 def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, sent: float) -> None:
+    """M06 in docs/testing.md."""
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes()) as server:
         body, headers = form(("file", ("a.wav", b"x" * 3_000_000)))

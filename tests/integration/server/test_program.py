@@ -186,7 +186,9 @@ def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
 
 
 def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
-    """Without keys the server could not authenticate clients, so it does not start."""
+    """Without keys the server could not authenticate clients, so it does not start (P06 in
+    docs/testing.md).
+    """
     files = {
         name: tmp_path / name / "keys.json" for name in ("folder", "other", "garbage", "bytes")
     }

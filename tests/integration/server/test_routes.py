@@ -67,6 +67,7 @@ def test_methods_that_are_none(server: PolymuxServer, method: str) -> None:
 def test_methods_of_other_addresses(
     server: PolymuxServer, method: str, path: str, allowed: str
 ) -> None:
+    """A15 in docs/testing.md."""
     answer = server.ask(method, path)
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
@@ -135,6 +136,7 @@ def test_types_of_bodies(server: PolymuxServer, kind: str, coding: str, status: 
 
 @pytest.mark.parametrize("value", ["-1", "+5", "5, 5", "1" * 20, ""])
 def test_lengths_that_are_none(server: PolymuxServer, value: str) -> None:
+    """H03 in docs/testing.md."""
     headers = [("Content-Type", "application/json"), ("Content-Length", value)]
     assert server.ask("POST", CHAT, b"{}", headers).status in (400, 413)
 
@@ -185,6 +187,7 @@ def test_what_is_no_http(server: PolymuxServer, data: bytes, statuses: tuple[int
 
 
 def test_requests_in_a_row_are_answered_in_order(server: PolymuxServer) -> None:
+    """H15 in docs/testing.md."""
     one = "GET /nothing/{} HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: r{}\r\n\r\n"
     data = "".join(one.format(n, n) for n in range(100))
     with server.connect() as connection:

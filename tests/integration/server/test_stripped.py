@@ -32,7 +32,6 @@ OTHERS = ("tests/unit/server", "tests/unit/service", "tests/integration/lifecycl
     ids=["quick", "others"],
 )
 def test_the_server_without_assertions(paths: tuple[str, ...], tmp_path: Path) -> None:
-    """Runs the same tests with the package compiled without assertions."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "support.stripped", "-p",
                "no:cacheprovider", *paths]  # fmt: skip
     done = subprocess.run(

@@ -88,7 +88,6 @@ def test_the_caller_s_trace_goes_on(tmp_path: Path, spans: InMemorySpanExporter)
 
 
 def test_without_it_nothing_is_missing() -> None:
-    """Runs in a process that cannot import OpenTelemetry."""
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from polymux.server.observability.tracing import tracing\n"

@@ -164,6 +164,7 @@ def test_bytes_of_a_chunk_are_not_written_anew(
 
 
 def test_a_text_that_spells_events(server: PolymuxServer, groq: MisbehavingServer) -> None:
+    """C40 in docs/testing.md."""
     text = "\n\ndata: [DONE]\n\ndata: {}"
     groq.script(steps.event_stream(), steps.send(event(chunk(text)) + event("[DONE]")))
     got = events_of(chat(server, stream=True))

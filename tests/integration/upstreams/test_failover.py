@@ -213,7 +213,6 @@ def test_routes_choose_order_and_models(ports: list[int], servers: Servers, tmp_
 
 
 def test_chats_do_not_fail_over(server: PolymuxServer, servers: Servers) -> None:
-    """The client chose this model."""
     servers["one"].script(steps.answer(500, b"{}"))
     assert chat(server, model="one").status == 502
     assert servers["two"].requests == servers["three"].requests == []

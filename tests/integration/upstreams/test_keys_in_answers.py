@@ -85,7 +85,6 @@ def whole(said: str) -> dict[str, Any]:
 
 
 def test_in_a_chat(servers: dict[str, PolymuxServer], bad: MisbehavingServer) -> None:
-    """In its text and in unknown members."""
     server = servers["openai"]
     debug = {"request": {"authorization": f"Bearer {CANARY}", CANARY: [CANARY]}}
     bad.script(answers(whole(SAID) | {"x_debug": debug}))
@@ -145,7 +144,6 @@ def test_in_warnings_of_another_polymux(
 def test_in_a_job_of_another_polymux(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer
 ) -> None:
-    """In the live log and in the output."""
     begun = {"id": "job1", "status": "processing"}
     bad.script(steps.answer(202, json.dumps(begun).encode()), path=STT)
     output = {"text": SAID, "chunks": [{"text": SAID, "timestamp": [0, 1]}]}

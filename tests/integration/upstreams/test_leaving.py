@@ -217,7 +217,6 @@ def test_a_reader_who_does_not_read(
 
 
 def test_an_upload_on_its_way(tmp_path: Path) -> None:
-    """The upstream reads the upload slowly."""
     with MisbehavingServer(receive_buffer_bytes=4096) as other:
         other.script(steps.read_slowly(4e6), steps.stall())
         attic = upstream(tmp_path, other.url, kind="polymux")

@@ -153,7 +153,6 @@ def test_files_do_not_stay_there(
 
 
 def test_an_address_within_is_refused(server: PolymuxServer, service: ReplicateService) -> None:
-    """The request is never sent."""
     fields = ("prompt", "a boat"), ("replicate_weights", "http://169.254.169.254/latest")
     answer = posted(server, f"{IMAGES}?model={ASTRA}", *fields)
     told = answer.json()

@@ -146,7 +146,6 @@ def test_what_is_no_prediction(server: PolymuxServer, service: ReplicateService)
 
 @pytest.mark.parametrize("fault", ["422", "silent"])
 def test_when_a_file_is_sent(server: PolymuxServer, service: ReplicateService, fault: str) -> None:
-    """No prediction starts."""
     play, (status, code) = BEFORE[fault]
     service.script(*play, path=FILES)
     before = len(service.requests)

@@ -116,7 +116,6 @@ def test_a_prediction_that_takes_too_long(service: ReplicateService, tmp_path: P
 
 
 def test_a_server_that_stops(service: ReplicateService, tmp_path: Path) -> None:
-    """It cancels the predictions that it started."""
     upstreams = {"r": replicate(tmp_path, service, models=MODELS)}
     with gateway(tmp_path, upstreams, shutdown_timeout_s=0.2) as server, drawing(server):
         service.wait_request(f"{CREATE}/{NAME}")

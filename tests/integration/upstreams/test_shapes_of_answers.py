@@ -174,7 +174,6 @@ def test_half_a_letter(server: PolymuxServer, bad: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-5", f"{1 << 60}"])
 def test_counts_that_are_none(server: PolymuxServer, bad: MisbehavingServer, number: str) -> None:
-    """Invalid token counts are not added to the metrics."""
     before = tokens(server)
     body = json.dumps(WHOLE).replace('"prompt_tokens": 3', f'"prompt_tokens": {number}').encode()
     bad.script(steps.answer(200, body))

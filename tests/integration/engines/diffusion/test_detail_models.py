@@ -156,7 +156,6 @@ FOREIGN = {
 @pytest.mark.parametrize("field", FOREIGN)
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"junk" * 99, None])
 def test_what_is_no_weights(work: Work, tmp_path: Path, field: str, content: bytes | None) -> None:
-    """Or weights of a different kind."""
     path = tmp_path / "weights"
     if content is None:
         safetensors.save_file({FOREIGN[field]: torch.zeros(3, 3)}, path)

@@ -103,7 +103,6 @@ def test_each_of_several_has_a_seed_of_its_own(make: Make, sink: HeardSink) -> N
 
 
 def test_what_it_was_made_of_is_told_in_the_file(paint: Paint, make: Make, sink: HeardSink) -> None:
-    """Includes a generated seed and prompts in any language."""
     words = {"prompt": "ein Haus — 家", "negative_prompt": "nichts"}
     first = make(**words, seed=None)
     assert (pixels(first) == paint(**words, seed=sink.seed)).all()

@@ -85,7 +85,6 @@ def frames(render: Render) -> Frames:
 
 @pytest.mark.parametrize("model", ALL)
 def test_each_pipeline_makes_an_mp4(manager: PipelineManager, sink: HeardSink, model: str) -> None:
-    """The prompt is longer than the model's limit."""
     tokenizer = manager.parts(f"video:{model}")["tokenizer"]
     around = len(tokenizer("").input_ids)
     words = "x" * 2000
