@@ -141,7 +141,7 @@ def test_informational_answers(server: MisbehavingServer, client: polymux.Client
 
 
 def test_too_many_header_fields(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14 and C16 in docs/testing.md."""
+    """Cases K14 and C16."""
     refused(client, server, errors.AnswerTooLargeError, steps.many_headers())
 
 

@@ -1,4 +1,7 @@
-"""Data after the end of a response: trailers, and more events after the end of a stream."""
+"""Data after the end of a response: trailers, and more events after the end of a stream.
+
+Case IDs such as K14 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def test_trailers_without_end_behind_a_stream(
     data: bytes, outcome: str, server: MisbehavingServer
 ) -> None:
     """Trailers after the last event are ignored. In place of the last event, they exceed a limit
-    (K14 in docs/testing.md).
+    (K14).
     """
     server.script(FINE)
     server.script(STREAM, steps.chunk(data), steps.send(b"0\r\n"), TRAILERS, times=None)
@@ -65,7 +68,7 @@ def test_trailers_without_end_behind_a_stream(
 
 
 def test_trailers_behind_an_error(server: MisbehavingServer, client: polymux.Client) -> None:
-    """The error has the status in spite of the trailers (K14 in docs/testing.md)."""
+    """The error has the status in spite of the trailers (K14)."""
     body = steps.chunk(b'{"error":"nothing works"}'), steps.send(b"0\r\n")
     server.script(steps.chunked_head(500), *body, TRAILERS)
     with pytest.raises(errors.InternalServerError, match="nothing works"):
@@ -86,7 +89,7 @@ def test_some_trailers_are_passed_over(server: MisbehavingServer, client: polymu
 
 def test_no_more_than_64_kib_is_drained(server: MisbehavingServer) -> None:
     """A server that sends more loses the connection long before the drain time of one second ends
-    (C28 in docs/testing.md).
+    (C28).
     """
     server.script(
         steps.event_stream(), steps.send(END), steps.split(4096, 0.005),

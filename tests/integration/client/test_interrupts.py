@@ -128,7 +128,7 @@ def test_control_c_while_connecting() -> None:
 
 
 def test_control_c_while_waiting_to_try_again(server: MisbehavingServer) -> None:
-    """K04 in docs/testing.md."""
+    """Case K04."""
     server.script(steps.answer(503, b"{}", [("Retry-After", "30")]), times=None)
     code = WAITING.replace("retry=0", "retry=3") % CALLS["call"]
     interrupted(code, server.url, server, kept=True)

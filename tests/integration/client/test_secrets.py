@@ -104,7 +104,7 @@ def test_a_server_that_repeats_the_key(status: int, form: str, server: Misbehavi
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", ESCAPES)
 def test_a_stream_that_repeats_the_key(form: str, kind: type, server: MisbehavingServer) -> None:
-    """C02 and K19 in docs/testing.md."""
+    """Cases C02 and K19."""
     key = ESCAPES[form]
     for event in (
         f'{{"error":{{"message":"wrong {key}","code":"{key}","type":"{key}","param":"{key}"}}}}',

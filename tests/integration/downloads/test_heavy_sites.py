@@ -1,4 +1,7 @@
-"""Sites that send too much data, more than they declare or more after decompression."""
+"""Sites that send too much data, more than they declare or more after decompression.
+
+Case IDs such as U34 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def pouring(head: str, sent: list[int]) -> Script:
 def test_ten_gibibytes_are_refused_before_they_come(
     tmp_path: Path, sent: list[int], operation: str, kind: str
 ) -> None:
-    """U34 in docs/testing.md."""
+    """Case U34."""
     script = pouring(f"Content-Type: {kind}\r\nContent-Length: {10 << 30}", sent)
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         assert server.failure(operation, site.url("/a"))[:2] == (413, "too_large")
@@ -85,9 +88,7 @@ def test_ten_gibibytes_are_refused_before_they_come(
 
 
 def test_a_page_without_end(tmp_path: Path, sent: list[int]) -> None:
-    """Pages have no length limit, but all bytes of a download are counted (U33
-    in docs/testing.md).
-    """
+    """Pages have no length limit, but all bytes of a download are counted (U33)."""
     script = pouring(f"Content-Type: {PAGE}", sent)
     with Server(script) as site, AddressedServer(tmp_path, site) as server, Watched() as watched:
         status, code, words = server.failure("summarize_video", site.url("/page"))
@@ -107,7 +108,7 @@ def packed_page() -> bytes:
     ids=["gzip", "br"],
 )
 def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed: bytes) -> None:
-    """Decompression stops at the file size limit (U37 in docs/testing.md)."""
+    """Decompression stops at the file size limit (U37)."""
     fields = (f"Content-Encoding: {encoding}", f"Content-Type: {PAGE}")
     with Server(answering(200, packed, *fields)) as site, AddressedServer(tmp_path, site) as server:
         with Grown() as grown:
@@ -118,9 +119,7 @@ def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed
 
 
 def test_a_bomb_is_no_page(tmp_path: Path) -> None:
-    """The process stays within its memory limit (U37 in docs/testing.md). `test_imitated_browsers`
-    tests brotli.
-    """
+    """The process stays within its memory limit (U37). `test_imitated_browsers` tests brotli."""
     fields = ("Content-Encoding: gzip", f"Content-Type: {PAGE}")
     with (
         Server(answering(200, packed_page(), *fields)) as site,
@@ -198,9 +197,7 @@ def half_a_file(data: bytes) -> Script:
 def test_half_a_file(
     site_folder: Path, tmp_path: Path, total_s: float, asked: list[tuple[str, str]]
 ) -> None:
-    """The deadline ends it, the error names the cause, and no file remains (U36 in
-    docs/testing.md).
-    """
+    """The deadline ends it, the error names the cause, and no file remains (U36)."""
     script = half_a_file((site_folder / "low.mp4").read_bytes())
     with (
         Server(script) as site,
@@ -215,7 +212,7 @@ def test_half_a_file(
             assert any(one.target == path.removeprefix("/page") for one in site.requests)
 
 
-#: U32 in docs/testing.md, invalid UTF-8, and invalid percent-encoding.
+#: U32, invalid UTF-8, and invalid percent-encoding.
 NO_ADDRESSES = {
     "empty": "",
     "null": "null",
@@ -228,9 +225,7 @@ NO_ADDRESSES = {
 
 
 def test_what_is_no_address_costs_nothing(site: Server, tmp_path: Path) -> None:
-    """Every operation rejects it. The check takes less than 50 ms of CPU time (U32 in
-    docs/testing.md).
-    """
+    """Every operation rejects it. The check takes less than 50 ms of CPU time (U32)."""
     with AddressedServer(tmp_path, site) as server:
         for name, url in NO_ADDRESSES.items():
             for operation in OPERATIONS:
@@ -255,9 +250,7 @@ def test_a_downloader_that_says_too_much(
     caplog: pytest.LogCaptureFixture,
     family: str,
 ) -> None:
-    """Nothing blocks if the output is read slowly, and the log is limited (U54
-    in docs/testing.md).
-    """
+    """Nothing blocks if the output is read slowly, and the log is limited (U54)."""
     monkeypatch.setattr("polymux.downloads.downloader._FAMILY", family)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     caplog.set_level("INFO", "polymux.engines")

@@ -1,4 +1,7 @@
-"""Hostile sites: URLs in their pages, lists and names, and files planted in the environment."""
+"""Hostile sites: URLs in their pages, lists and names, and files planted in the environment.
+
+Case IDs such as U41 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +114,7 @@ def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path) ->
 
 
 def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> None:
-    """The first video is used (U41 in docs/testing.md)."""
+    """The first video is used (U41)."""
     videos = "".join(f'<video src="/low.mp4?{n}"></video>' for n in range(10_000))
     page = HTML, f"<html>{videos}</html>"
     with (
@@ -145,9 +148,7 @@ def test_what_is_planted_around_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Configuration, plugins, netrc, cookies, proxies and secrets of the machine (U48 and U49 in
-    docs/testing.md).
-    """
+    """Configuration, plugins, netrc, cookies, proxies and secrets of the machine (U48 and U49)."""
     caplog.set_level("DEBUG")
     home = tmp_path / "home"
     (home / ".config" / "yt-dlp").mkdir(parents=True)
@@ -192,7 +193,7 @@ def test_what_is_planted_around_is_not_read(
 def test_options_are_no_addresses(
     site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither as options nor as names of files that contain options (U31 in docs/testing.md)."""
+    """Neither as options nor as names of files that contain options (U31)."""
     home = tmp_path / "home"
     home.mkdir()
     canary = home / "canary"
@@ -216,9 +217,7 @@ def test_options_are_no_addresses(
 
 
 def test_cookies_of_one_download_are_not_anothers(site_folder: Path, tmp_path: Path) -> None:
-    """The operator's cookies are sent only to their sites, and their file does not change (U50 in
-    docs/testing.md).
-    """
+    """The operator's cookies are sent only to their sites, and their file does not change (U50)."""
     seen: list[dict[str, str]] = []
 
     async def script(exchange: Exchange) -> None:
@@ -264,7 +263,7 @@ def test_resolutions_that_are_none(site: Server, tmp_path: Path) -> None:
 
 
 def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
-    """The download fails with an error and leaves no files (U54 in docs/testing.md)."""
+    """The download fails with an error and leaves no files (U54)."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         body, headers = form(("url", site.url("/page/slow/high.mp4")))
         begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")]).json()
@@ -280,7 +279,7 @@ def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
 
 
 def test_the_servers_own_results_are_addresses_like_others(site: Server, tmp_path: Path) -> None:
-    """The server's own URL is a private address unless it is allowed (U55 in docs/testing.md)."""
+    """The server's own URL is a private address unless it is allowed (U55)."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         made = client.convert_to_mp3(url=site.url("/tone.wav"))
         with pytest.raises(errors.BadRequestError) as caught:

@@ -1,4 +1,7 @@
-"""Private videos, and videos over the duration limit."""
+"""Private videos, and videos over the duration limit.
+
+Case IDs such as U52 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def listed(duration_s: int) -> Script:
     [("download_video", described("PT10H")), ("convert_to_mp3", listed(36_000))],
 )  # fmt: skip
 def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
-    """A video over the limit is not downloaded at all (U52 in docs/testing.md)."""
+    """A video over the limit is not downloaded at all (U52)."""
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         status, code, words = server.failure(operation, site.url("/page"))
         assert (status, code) == (413, "too_large"), words
@@ -78,7 +81,7 @@ def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
 def test_videos_that_are_not_for_everybody(
     tmp_path: Path, operation: str, answer: int, status: int, code: str
 ) -> None:
-    """The page exists, but its video is private (U52 in docs/testing.md)."""
+    """The page exists, but its video is private (U52)."""
 
     async def script(exchange: Exchange) -> None:
         if exchange.target == "/page":

@@ -1,4 +1,7 @@
-"""Long redirect chains and redirects between protocols, for every operation that downloads."""
+"""Long redirect chains and redirects between protocols, for every operation that downloads.
+
+Case IDs such as U24 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ async def in_a_chain(exchange: Exchange) -> None:
     [("convert_to_mp3", in_a_ring), ("download_video", in_a_chain)],
 )  # fmt: skip
 def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
-    """The limit is five redirects, for files and pages (U24 in docs/testing.md)."""
+    """The limit is five redirects, for files and pages (U24)."""
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         status, code, words = server.failure(operation, site.url("/a"))
         assert (status, code) == (502, "upstream_failed"), words
@@ -49,7 +52,7 @@ def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
 
 
 def test_what_a_page_shows_may_lead_on_too(tmp_path: Path) -> None:
-    """The page loads, but its video has too many redirects (U24 in docs/testing.md)."""
+    """The page loads, but its video has too many redirects (U24)."""
 
     async def page(exchange: Exchange) -> None:
         if exchange.target == "/page":
@@ -81,7 +84,7 @@ def test_five_are_followed(tmp_path: Path) -> None:
 
 
 def test_https_leads_to_https_alone(tmp_path: Path, certificate: Path) -> None:
-    """A file requested with https is never downloaded without TLS (U26 in docs/testing.md)."""
+    """A file requested with https is never downloaded without TLS (U26)."""
     with (
         Server(answering(200, wav(1), "Content-Type: audio/wav")) as plain,
         Server(answering(), certificate=certificate.with_name("both.pem")) as safe,
@@ -100,9 +103,7 @@ def test_https_leads_to_https_alone(tmp_path: Path, certificate: Path) -> None:
 def test_a_page_over_tls_may_lead_to_one_without(
     tmp_path: Path, certificate: Path, site_folder: Path
 ) -> None:
-    """By a redirect or as the page's video. Every connection is checked (U26 in
-    docs/testing.md).
-    """
+    """By a redirect or as the page's video. Every connection is checked (U26)."""
 
     def redirect(to: Server) -> Script:
         return answering(302, b"", f"Location: {to.url('/a')}")
@@ -130,9 +131,7 @@ def test_a_page_over_tls_may_lead_to_one_without(
 
 
 def test_nobody_is_believed_whose_certificate_is_not(tmp_path: Path, certificate: Path) -> None:
-    """An untrusted certificate fails the download, which is not repeated without TLS (U26 in
-    docs/testing.md).
-    """
+    """An untrusted certificate fails the download, which is not repeated without TLS (U26)."""
     with (
         Server(
             answering(200, b"<html></html>"), certificate=certificate.with_name("both.pem")

@@ -1,4 +1,7 @@
-"""OCR and upscaling with real models through the media engine."""
+"""OCR and upscaling with real models through the media engine.
+
+Case IDs such as I10 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ OTHER_FORMATS = {
 
 @pytest.mark.parametrize("kind", OTHER_FORMATS)
 def test_formats_that_are_not_taken(kind: str, client: polymux.Client) -> None:
-    """Under any file name (I10 in docs/testing.md)."""
+    """Under any file name (I10)."""
     with pytest.raises(polymux.APIStatusError) as refused:
         client.read_text(("page.png", OTHER_FORMATS[kind]))
     assert (refused.value.status, refused.value.code) == (415, "unsupported_media"), kind
@@ -116,7 +119,7 @@ def upscaled(client: polymux.Client, picture: Any, scale: float = 2) -> Image.Im
 
 
 def test_a_bitmap_in_runs_is_a_bitmap(client: polymux.Client) -> None:
-    """Run-length encoded BMP is accepted: 64 rows of one white run (I10 in docs/testing.md)."""
+    """Run-length encoded BMP is accepted: 64 rows of one white run (I10)."""
     rows = (b"\x40\0" + b"\0\0") * 64 + b"\0\1"
     palette = b"\xff\xff\xff\0" * 256
     size = struct.pack("<IiiHHIIiiII", 40, 64, 64, 1, 8, 1, len(rows), 2835, 2835, 256, 0)
@@ -128,7 +131,7 @@ def test_a_bitmap_in_runs_is_a_bitmap(client: polymux.Client) -> None:
 
 
 def test_what_is_no_picture(client: polymux.Client) -> None:
-    """I01, I02 and I06 in docs/testing.md."""
+    """Cases I01, I02 and I06."""
     whole = encoded(page())[1]
     claimed = bytearray(whole)
     claimed[16:24] = (100_000).to_bytes(4, "big") * 2
@@ -248,7 +251,7 @@ def test_tiles_leave_no_trace() -> None:
 
 
 def test_what_upscaling_refuses(client: polymux.Client, server: PolymuxServer) -> None:
-    """I16 in docs/testing.md."""
+    """Case I16."""
     picture = encoded(page())
     with pytest.raises(polymux.NoBackendError, match="face_enhance"):
         client.upscale_image(picture, model=ESRGAN, scale=2, face_enhance=True).raise_for_status()

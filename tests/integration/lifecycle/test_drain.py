@@ -1,4 +1,7 @@
-"""SIGTERM and Ctrl-C during work: every client gets a response and the process ends in time."""
+"""SIGTERM and Ctrl-C during work: every client gets a response and the process ends in time.
+
+Case IDs such as P01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,7 @@ def streaming(
 
 def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     """Each stream ends with an event and each call with a response. The exit code is 0 by the
-    shutdown timeout (P01 in docs/testing.md).
+    shutdown timeout (P01).
 
     One engine ignores cancellation, and a conversion would take minutes.
     """
@@ -146,9 +149,7 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
-    """Ends at once, whatever is running, including engines that do not stop (P02 in
-    docs/testing.md).
-    """
+    """Ends at once, whatever is running, including engines that do not stop (P02)."""
     with started(tmp_path, 60) as program:
 
         def broken(call: Any, *arguments: Any) -> bool:
@@ -210,7 +211,7 @@ def test_uploads_under_way(tmp_path: Path) -> None:
 
 
 def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
-    """The client retries and sends the whole file (P13 in docs/testing.md)."""
+    """The client retries and sends the whole file (P13)."""
     # Large enough that half of it is reported before all of it is sent.
     data = sound(60, 3)
     source = tmp_path / "a.wav"

@@ -1,5 +1,7 @@
 """System calls on files fail at the n-th call, for every n: acknowledged data is never lost or
 partial.
+
+Case IDs such as D01 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -73,9 +75,7 @@ def check(one: dict[str, Any]) -> None:
     [("ENOSPC", "write", "once"), ("ENOSPC", "mkdir", "once"), ("EDQUOT", "write", "lasting")],
 )
 def test_no_room(library: Path, place: Path, error: str, call: str, lasting: str) -> None:
-    """Returns 507 for failed writes of files and of the database (D01 and D02
-    in docs/testing.md).
-    """
+    """Returns 507 for failed writes of files and of the database (D01 and D02)."""
     for one in rounds(library, place, call, error, lasting, "work"):
         check(one)
         for _, code, status, failed in one["steps"]:
@@ -90,7 +90,7 @@ def test_no_room(library: Path, place: Path, error: str, call: str, lasting: str
     [*(("EIO", call) for call in ("write", "fsync", "rename", "read")), ("EACCES", "open")],
 )
 def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> None:
-    """Data that was not synced is never acknowledged (D03 and D04 in docs/testing.md)."""
+    """Data that was not synced is never acknowledged (D03 and D04)."""
     for one in rounds(library, place, call, error, "once", "work"):
         check(one)
         for _, code, status, failed in one["steps"]:
@@ -100,8 +100,8 @@ def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> Non
 
 @pytest.mark.parametrize("call", ["write", "rename", "unlink"])
 def test_killed_at_any_call(library: Path, place: Path, call: str) -> None:
-    """Killed between any two changes on disk, such as a rename and its database row (D05 and D06 in
-    docs/testing.md).
+    """Killed between any two changes on disk, such as a rename and its database
+    row (D05 and D06).
     """
     for one in rounds(library, place, call, "SIGKILL", "once", "start"):
         check(one)
@@ -109,8 +109,8 @@ def test_killed_at_any_call(library: Path, place: Path, call: str) -> None:
 
 @pytest.mark.parametrize("call", ["write", "rename"])
 def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, call: str) -> None:
-    """An older store stays complete at every moment, and the next start finishes the migration (D08
-    in docs/testing.md).
+    """An older store stays complete at every moment, and the next start finishes the migration
+    (D08).
 
     A complete copy of the old tables exists at all times, and nothing partial.
     """
@@ -137,7 +137,7 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
     ],
 )
 def test_at_the_start(library: Path, place: Path, error: str, call: str) -> None:
-    """The error is one line and the next start succeeds (D04 in docs/testing.md)."""
+    """The error is one line and the next start succeeds (D04)."""
     said = set()
     for one in rounds(library, place, call, error, "lasting", "start"):
         check(one)

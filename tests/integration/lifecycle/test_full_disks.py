@@ -1,4 +1,7 @@
-"""A store on a small, broken or missing disk: the server reports it and continues."""
+"""A store on a small, broken or missing disk: the server reports it and continues.
+
+Case IDs such as D01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,8 @@ def seen(program: ServedProgram, path: Path) -> Path:
 
 @pytest.mark.parametrize("options", ["size=3m", "size=64m,nr_inodes=60"])
 def test_until_there_is_no_room(program: ServedProgram, options: str) -> None:
-    """Returns 507 and keeps existing results. After deletions there is room again (D01, D02 and D13
-    in docs/testing.md).
+    """Returns 507 and keeps existing results. After deletions there is room again (D01, D02 and
+    D13).
     """
     program.start(before=mounted(small(program.store, options)))
     data = sound(5, 1) if "size=3m" in options else sound(0.2, 1)
@@ -102,9 +105,7 @@ store.close()
 
 
 def test_what_has_expired_goes_from_a_full_disk(tmp_path: Path) -> None:
-    """Deleting also needs space for SQLite's journal, which the store frees first (D02 in
-    docs/testing.md).
-    """
+    """Deleting also needs space for SQLite's journal, which the store frees first (D02)."""
     command = [sys.executable, "-c", EXPIRED, str(tmp_path / "s")]
     mounts = mounted(small(tmp_path / "s", "size=3m"))
     done = subprocess.run([*mounts, *command], capture_output=True, text=True, check=False)
@@ -113,7 +114,7 @@ def test_what_has_expired_goes_from_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
-    """Returns 503 without a crash. The next server creates a new store (D14 in docs/testing.md)."""
+    """Returns 503 without a crash. The next server creates a new store (D14)."""
     program.start()
     link = path_of(program.convert(sound(0.1, 1)).json()["response"])
     key = program.key
@@ -134,7 +135,7 @@ def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
 
 
 def test_a_folder_of_files_on_another_disk(program: ServedProgram) -> None:
-    """The error names the mount. No file is copied or partial (D15 in docs/testing.md)."""
+    """The error names the mount. No file is copied or partial (D15)."""
     media = program.store / "media"
     program.start(before=mounted(small(media, "size=8m")))
     for _ in range(2):
@@ -149,7 +150,7 @@ def test_a_folder_of_files_on_another_disk(program: ServedProgram) -> None:
     "count", [2000, pytest.param(100_000, marks=[pytest.mark.long, pytest.mark.slow])]
 )
 def test_many_small_results(tmp_path: Path, count: int) -> None:
-    """Listing, sweeping and startup do not block requests (D12 in docs/testing.md)."""
+    """Listing, sweeping and startup do not block requests (D12)."""
     folder = tmp_path / "s"
     with PolymuxServer(folder, lambda: [Scripted()]) as server:
         owner, key = server.keys.keys()[0].id, server.key

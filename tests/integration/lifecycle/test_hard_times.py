@@ -1,4 +1,7 @@
-"""A server that is suspended, short of resources, or gets only invalid requests."""
+"""A server that is suspended, short of resources, or gets only invalid requests.
+
+Case IDs such as P04 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -65,9 +68,7 @@ def limited(pid: int, name: str, most: int) -> Iterator[None]:
 
 
 def test_stopped_for_a_while(shared: ServedProgram) -> None:
-    """Running work continues, engines are not considered dead, and deadlines have passed (P04 in
-    docs/testing.md).
-    """
+    """Running work continues, engines are not considered dead, and deadlines have passed (P04)."""
     engines = set(shared.family())
     with ThreadPoolExecutor(2) as pool:
         stream = pool.submit(shared.chat, "stream 20", stream=True)
@@ -103,7 +104,7 @@ def recovers(program: ServedProgram) -> None:
 
 def test_no_engine_can_be_started(program: ServedProgram) -> None:
     """All file descriptors are in use when an engine must start: the response is 503, which does
-    not count as a crash (P05 in docs/testing.md).
+    not count as a crash (P05).
     """
     program.start()
     assert program.chat("echo x").status == 200
@@ -119,7 +120,7 @@ def test_no_engine_can_be_started(program: ServedProgram) -> None:
 
 
 def test_few_threads(program: ServedProgram) -> None:
-    """No thread can be started. The limit counts all threads of a user (P05 in docs/testing.md)."""
+    """No thread can be started. The limit counts all threads of a user (P05)."""
     before: tuple[str, ...] = ()
     if os.geteuid() == 0:  # The limit does not apply to root.
         (program.folder / "state").mkdir()
@@ -135,7 +136,7 @@ def test_few_threads(program: ServedProgram) -> None:
 
 
 def test_little_memory(program: ServedProgram) -> None:
-    """512 MiB of address space for the server and for each engine (P05 in docs/testing.md)."""
+    """512 MiB of address space for the server and for each engine (P05)."""
     if "san.so" in os.environ.get("LD_PRELOAD", ""):
         return  # Sanitizers reserve terabytes of address space.
     program.start(before=(programs.find("prlimit"), "--as=536870912"))
@@ -152,7 +153,7 @@ def test_little_memory(program: ServedProgram) -> None:
 
 
 def test_many_failed_requests(shared: ServedProgram) -> None:
-    """One log line each, without slowdown or growth (P10 in docs/testing.md)."""
+    """One log line each, without slowdown or growth (P10)."""
     program = shared
     connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=30)
     chat = "/api/v1/fastllm/chatcompletion"
@@ -193,9 +194,7 @@ def test_many_failed_requests(shared: ServedProgram) -> None:
 
 @pytest.mark.parametrize("count", [10, pytest.param(1000, marks=pytest.mark.long)])
 def test_conversions_leave_no_process(shared: ServedProgram, count: int) -> None:
-    """Some are canceled. The number of processes, descriptors and threads stays constant (P11 in
-    docs/testing.md).
-    """
+    """Some are canceled. The number of processes, descriptors and threads stays constant (P11)."""
     program = shared
     long, short = silence(3.9), sound(0.1, 2)
     assert program.convert(short).status == 200

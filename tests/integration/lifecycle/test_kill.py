@@ -1,4 +1,7 @@
-"""SIGKILL at any moment: acknowledged data remains and nothing else."""
+"""SIGKILL at any moment: acknowledged data remains and nothing else.
+
+Case IDs such as D05 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from support.serving import ServedProgram
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_rounds_under_load(tmp_path: Path, count: int) -> None:
-    """D05 in docs/testing.md."""
+    """Case D05."""
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     rounds = KillRounds(tmp_path, seed)
@@ -33,7 +36,7 @@ def test_rounds_under_load(tmp_path: Path, count: int) -> None:
 
 
 def test_a_killed_server_in_the_middle_of_an_upload(program: ServedProgram) -> None:
-    """The partial upload is deleted when the server starts again (M30 in docs/testing.md)."""
+    """The partial upload is deleted when the server starts again (M30)."""
     program.start()
     drafts = program.store / "drafts"
     body, headers = form(("file", ("a.wav", bytes(3_000_000))))

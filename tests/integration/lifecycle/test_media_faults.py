@@ -1,5 +1,6 @@
-"""The process that opens untrusted files: crashes, hangs, memory growth and
-disconnected clients.
+"""The process that opens untrusted files: crashes, hangs, memory growth and disconnected clients.
+
+Case IDs such as V27 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def check_well(server: PolymuxServer) -> None:
     ],
 )
 def test_faults_of_the_process(server: PolymuxServer, fault: str, status: int, code: str) -> None:
-    """One request fails and the server is not affected (V27 in docs/testing.md)."""
+    """One request fails and the server is not affected (V27)."""
     answer = convert(server, fault)
     assert (answer.status, answer.json()["code"]) == (status, code), answer.body
     check_well(server)
@@ -101,9 +102,7 @@ def convert_hours(program: ServedProgram, data: bytes, *headers: tuple[str, str]
 
 
 def test_the_real_process_killed_in_mid_conversion(program: ServedProgram, hours: bytes) -> None:
-    """The first kill is retried. After the second one the request fails (V27 in
-    docs/testing.md).
-    """
+    """The first kill is retried. After the second one the request fails (V27)."""
     program.start()
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(convert_hours, program, hours)
@@ -131,8 +130,8 @@ def is_growing(drafts: Path) -> bool:
 def test_a_client_that_leaves_a_real_conversion(
     program: ServedProgram, hours: bytes, tmp_path: Path, how: str
 ) -> None:
-    """The conversion stops, nothing of it remains, and the same process handles the next one (V28
-    in docs/testing.md).
+    """The conversion stops, nothing of it remains, and the same process handles
+    the next one (V28).
     """
     program.start()
     assert program.convert(sound(0.1, 1)).status == 200

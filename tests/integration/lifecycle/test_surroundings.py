@@ -1,4 +1,7 @@
-"""Unusual environments of a server: no terminal, log, home, permissions or folder."""
+"""Unusual environments of a server: no terminal, log, home, permissions or folder.
+
+Case IDs such as P07 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def find(program: ServedProgram) -> None:
 
 
 def test_without_standard_streams(program: ServedProgram) -> None:
-    """Newly opened files must not become standard streams (P07 in docs/testing.md)."""
+    """Newly opened files must not become standard streams (P07)."""
     before = ("/bin/sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh")
     program.start(before=before, ready=False, stderr=None, stdout=None)
     find(program)
@@ -67,7 +70,7 @@ def test_without_standard_streams(program: ServedProgram) -> None:
 
 
 def test_a_log_that_nobody_reads(program: ServedProgram) -> None:
-    """Standard error is a full pipe (P07 in docs/testing.md)."""
+    """Standard error is a full pipe (P07)."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     try:
@@ -90,7 +93,7 @@ def plain(program: ServedProgram, **more: str) -> Mapping[str, str]:
 
 
 def test_a_plain_environment(program: ServedProgram) -> None:
-    """LANG=C, no HOME, and a deleted working directory (P08 in docs/testing.md)."""
+    """LANG=C, no HOME, and a deleted working directory (P08)."""
     folder = program.folder / "gone"
     folder.mkdir()
     state = str(program.folder / "state")
@@ -105,9 +108,7 @@ def test_a_plain_environment(program: ServedProgram) -> None:
 
 
 def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgram) -> None:
-    """Waiting clients get a response. When the store is reachable again, everything works (D04 in
-    docs/testing.md).
-    """
+    """Waiting clients get a response. When the store is reachable again, everything works (D04)."""
     state = program.folder / "state"
     state.mkdir()
     environment = plain(program, XDG_STATE_HOME=str(state))
@@ -143,9 +144,7 @@ def outcome(program: ServedProgram, **options: Any) -> str:
 
 
 def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No folder named ~ is created. Without root, the test calls the function directly (P08 in
-    docs/testing.md).
-    """
+    """No folder named ~ is created. Without root, the test calls the function directly (P08)."""
     folder = program.folder / "here"
     folder.mkdir()
     if os.geteuid() == 0:
@@ -162,7 +161,7 @@ def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_folders_that_may_not_be_written(program: ServedProgram) -> None:
-    """The startup fails with one line that names the store (D04 in docs/testing.md)."""
+    """The startup fails with one line that names the store (D04)."""
     state = program.folder / "state"
     state.mkdir()
     before = anybody(program.folder, NOBODY)
@@ -185,9 +184,7 @@ def read_only_root(folder: Path) -> tuple[str, ...]:
 
 
 def test_a_root_that_is_read_only(program: ServedProgram) -> None:
-    """Without the permission to mount, the program runs without write permission instead (P08 in
-    docs/testing.md).
-    """
+    """Without the permission to mount, the program runs without write permission instead (P08)."""
     before = read_only_root(program.folder)
     mounts = subprocess.run([*before, "true"], capture_output=True, check=False).returncode == 0
     state = str(program.folder / "state")

@@ -1,4 +1,7 @@
-"""Responses, errors, health, quotas, streams and jobs."""
+"""Responses, errors, health, quotas, streams and jobs.
+
+Case IDs such as J01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def test_a_chat_and_its_request_id(server: PolymuxServer, box: Box) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}"])
 def test_bodies_that_are_no_request(server: PolymuxServer, body: bytes) -> None:
-    """J01 to J03 and J17 in docs/testing.md. `test_contract_json.py` has more."""
+    """Cases J01 to J03 and J17. `test_contract_json.py` has more."""
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     answer = server.ask("POST", CHAT, body, headers)
     assert answer.status == 400
@@ -51,7 +54,7 @@ def test_bodies_that_are_no_request(server: PolymuxServer, body: bytes) -> None:
 
 
 def test_bodies_that_are_too_long(tmp_path: Path) -> None:
-    """J13 in docs/testing.md: the limit and one byte more, with Content-Length and in chunks."""
+    """Case J13: the limit and one byte more, with Content-Length and in chunks."""
     limits = Limits(chat_bytes=1000)
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server:
         for size, status in ((1000, 200), (1001, 413)):
@@ -69,7 +72,7 @@ def test_bodies_that_are_too_long(tmp_path: Path) -> None:
      ("?model=../nightmareai/real-esrgan", 400), ("?model=nightmareai%2f..%2freal-esrgan", 400)],
 )  # fmt: skip
 def test_model_selectors(server: PolymuxServer, query: str, status: int) -> None:
-    """I14 in docs/testing.md."""
+    """Case I14."""
     body, headers = form(("image", ("a.png", b"x")), ("scale", "2"))
     path = f"/api/v1/modelhost/imageupscale{query}"
     assert server.ask("POST", path, body, headers).status == status
@@ -95,7 +98,7 @@ FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwa
 
 
 def test_facts(server: PolymuxServer) -> None:
-    """A17 in docs/testing.md."""
+    """Case A17."""
     ready = server.ask("GET", "/readyz", key=None).json()
     assert ready["status"] == "ready"
     assert ready["backends"] == {"scripted": {"state": "ready"}}
@@ -197,7 +200,7 @@ def test_jobs_that_outlive_their_request_have_a_place(server: PolymuxServer, box
 
 
 def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
-    """A19 in docs/testing.md. `test_keys_command.py` tests changes of keys."""
+    """Case A19. `test_keys_command.py` tests changes of keys."""
     scoped, _ = server.keys.add("scoped", scopes=("transcribe",))
     answer = server.json(CHAT, HELLO, key=scoped)
     assert (answer.status, answer.json()["code"]) == (403, "forbidden")
@@ -206,9 +209,7 @@ def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
 
 
 def test_a_stream_outlives_its_key(server: PolymuxServer, box: Box) -> None:
-    """A running stream continues after its key is revoked. New requests are rejected (A19 in
-    docs/testing.md).
-    """
+    """A running stream continues after its key is revoked. New requests are rejected (A19)."""
     key, _ = server.keys.add("going")
     box.backend.chunks = [{"choices": [{"delta": {"content": "Hi"}}]}]
     server.loop.call_soon_threadsafe(box.backend.gate.clear)
@@ -258,7 +259,7 @@ def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
 
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
     """Before the first chunk the error sets the status. After it, the stream ends with an error
-    event instead of [DONE] (C22 in docs/testing.md).
+    event instead of [DONE] (C22).
     """
     box.backend.failure = engine_failed("broke")
     assert server.json(CHAT, {**HELLO, "stream": True}).status == 500

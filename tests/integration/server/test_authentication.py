@@ -1,4 +1,7 @@
-"""Authentication of the polymux server and of the router in another application."""
+"""Authentication of the polymux server and of the router in another application.
+
+Case IDs such as A03 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def server(
      'Bearer "KEY"', "Bearer KEYx", "Bearer SHORTER", "Bearer \xff\xfe", "KEY"],
 )  # fmt: skip
 def test_what_is_no_key(server: Either, value: str) -> None:
-    """A03 to A05, A08 and A09 in docs/testing.md."""
+    """Cases A03 to A05, A08 and A09."""
     shown = value.replace("KEY", server.key).replace("SHORTER", server.key[:-1])
     answer = server.json(CHAT, HELLO, [("Authorization", shown)])
     assert answer.status == 401
@@ -47,12 +50,12 @@ def test_what_is_no_key(server: Either, value: str) -> None:
 
 
 def test_the_scheme_s_case_does_not_matter(server: Either) -> None:
-    """A02 in docs/testing.md."""
+    """Case A02."""
     assert server.json(CHAT, HELLO, [("authorization", f"bearer {server.key}")]).status == 200
 
 
 def test_a_key_elsewhere_is_none(server: Either) -> None:
-    """A06 and A10 in docs/testing.md."""
+    """Cases A06 and A10."""
     assert server.json(f"{CHAT}?token={server.key}", HELLO, key=None).status == 401
     for name in ("key", "api_key", "Authorization"):
         body, headers = form((name, f"Bearer {server.key}"), ("file", ("a.wav", b"x")))
@@ -64,7 +67,7 @@ def test_a_key_elsewhere_is_none(server: Either) -> None:
 
 @pytest.mark.parametrize("key", ["\xff" * 60_000, " " * 60_000 + "x", "KEY" + "x" * 60_000])
 def test_a_key_of_60_kilobytes(server: Either, key: str) -> None:
-    """Rejected quickly, because no work is done per character (A07 in docs/testing.md)."""
+    """Rejected quickly, because no work is done per character (A07)."""
     shown = [("Authorization", f"Bearer {key.replace('KEY', server.key)}")]
     began = time.monotonic()
     for _ in range(5):
@@ -78,7 +81,7 @@ def test_a_key_of_60_kilobytes(server: Either, key: str) -> None:
     [("application/json", b"{"), ("multipart/form-data", b"x"), ("text/plain", b"x")],
 )
 def test_no_parser_is_entered_without_a_key(server: Either, kind: str, body: bytes) -> None:
-    """A12 in docs/testing.md."""
+    """Case A12."""
     assert server.ask("POST", CHAT, body, [("Content-Type", kind)], key=None).status == 401
 
 
@@ -89,7 +92,7 @@ def test_a_large_body_without_a_key_is_not_read(
     server: Either, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
 ) -> None:
     """The server answers after the headers. A client that continues to send can still read the
-    response (A11 and H21 in docs/testing.md).
+    response (A11 and H21).
     """
     read: list[int] = []
     plain = HttpToolsProtocol.data_received
@@ -123,9 +126,7 @@ def test_a_large_body_without_a_key_is_not_read(
      "/api/v1/freellm%00", "/API/v1/freellm"],
 )  # fmt: skip
 def test_other_spellings_lead_nowhere(server: Either, target: str) -> None:
-    """Another application may redirect or decode some of them, but still requires a key (A14 in
-    docs/testing.md).
-    """
+    """Another application may redirect or decode some of them, but still requires a key (A14)."""
     answer = server.json(target, HELLO, key=None)
     if server.is_hosted:
         assert answer.status in (307, 401, 404)
@@ -136,7 +137,7 @@ def test_other_spellings_lead_nowhere(server: Either, target: str) -> None:
 
 
 def test_a_proxy_s_target_is_refused(server: Either) -> None:
-    """An absolute URL as the target never bypasses the key (A14 in docs/testing.md)."""
+    """An absolute URL as the target never bypasses the key (A14)."""
     data = (
         f"POST http://evil.example{CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
     )
@@ -145,7 +146,7 @@ def test_a_proxy_s_target_is_refused(server: Either) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD", "TRACE", "OPTIONS"])
 def test_other_methods(server: Either, method: str) -> None:
-    """On every operation, with and without a key (A15 and A16 in docs/testing.md)."""
+    """On every operation, with and without a key (A15 and A16)."""
     for one in contract.operations():
         for key in ("", None):
             origins = ("null", "https://evil.example") if method == "OPTIONS" else ()
@@ -165,7 +166,7 @@ def test_other_methods(server: Either, method: str) -> None:
 
 
 def test_a_page_of_another_site_may_not_ask(server: Either) -> None:
-    """DNS rebinding does not help the other site either (A16 in docs/testing.md)."""
+    """DNS rebinding does not help the other site either (A16)."""
     for origin in ("https://evil.example", "null"):
         answer = server.json(CHAT, HELLO, [("Origin", origin)])
         assert answer.status == 403
@@ -176,12 +177,12 @@ def test_a_page_of_another_site_may_not_ask(server: Either) -> None:
 
 @pytest.mark.parametrize("host", ["a/b?c#d", "", "a b", "a\tb", "evil.example"])
 def test_what_is_no_host(server: Either, host: str) -> None:
-    """A DNS rebinding page sends its own host, which is also rejected (A13 in docs/testing.md)."""
+    """A DNS rebinding page sends its own host, which is also rejected (A13)."""
     assert server.json(CHAT, HELLO, [("Host", host)]).status in (400, 421)
 
 
 def test_100_continue_comes_to_those_who_may(server: Either) -> None:
-    """H14 in docs/testing.md."""
+    """Case H14."""
     body = json.dumps(HELLO).encode()
     fields = [("Content-Length", str(len(body))), ("Expect", "100-continue")]
     for key, first in ((server.key, b"HTTP/1.1 100"), ("wrong", b"HTTP/1.1 401")):

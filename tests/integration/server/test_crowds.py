@@ -1,4 +1,7 @@
-"""Many connections at once: slow, idle, and more than the file descriptor limit."""
+"""Many connections at once: slow, idle, and more than the file descriptor limit.
+
+Case IDs such as H09 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -97,8 +100,8 @@ def dripped(
 
 
 def test_200_headers_in_drips(tmp_path: Path) -> None:
-    """H09 in docs/testing.md: each client sends one byte per second. By the header deadline, the
-    server has answered or closed all of them.
+    """Case H09: each client sends one byte per second. By the header deadline, the server has
+    answered or closed all of them.
     """
     header_s = 1.5
     with ServedProcess(tmp_path / "s", limits={"header_s": header_s}, log="warning") as server:
@@ -116,8 +119,8 @@ def test_200_headers_in_drips(tmp_path: Path) -> None:
     ("keep_alive_s", "idle_s"), [(4.0, 1.0), pytest.param(90.0, 60.0, marks=LONG)]
 )
 def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s: float) -> None:
-    """H12 in docs/testing.md: they are closed after the idle timeout, use few resources and delay
-    no other request.
+    """Case H12: they are closed after the idle timeout, use few resources and delay no other
+    request.
     """
     limits = {"keep_alive_s": keep_alive_s, "header_s": 30.0}
     with ServedProcess(tmp_path / "s", limits=limits, log="warning") as server:
@@ -153,7 +156,7 @@ def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s
     ("count", "descriptors"), [(1200, 256), pytest.param(5000, 1024, marks=LONG)]
 )
 def test_more_connections_than_descriptors(tmp_path: Path, count: int, descriptors: int) -> None:
-    """H13 in docs/testing.md: excess connections get an error response. The others and later
+    """Case H13: excess connections get an error response. The others and later
     clients are served.
     """
     limits = {"header_s": 60.0}

@@ -1,4 +1,7 @@
-"""Invalid and hostile multipart forms are rejected quickly with bounded resources."""
+"""Invalid and hostile multipart forms are rejected quickly with bounded resources.
+
+Case IDs such as M01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -91,15 +94,13 @@ GOOD, _ = form(("file", ("a.wav", b"RIFF")))
      ("multipart/form-data; boundary=bbbb" + "; a=b" * 20, 400)],
 )  # fmt: skip
 def test_types_that_are_no_form_s(server: PolymuxServer, kind: str, status: int) -> None:
-    """M01 to M03 and M20 in docs/testing.md."""
+    """Cases M01 to M03 and M20."""
     assert send(server, GOOD, kind).status == status
 
 
 @pytest.mark.parametrize("boundary", ["b" * 70, "a b c", "a'()+_,-./:=?z", "--"])
 def test_boundaries_of_every_letter(server: PolymuxServer, box: HashingBox, boundary: str) -> None:
-    """All characters of RFC 2046, 5.1.1, in quotes, with at most 70 characters (M02 in
-    docs/testing.md).
-    """
+    """All characters of RFC 2046, 5.1.1, in quotes, with at most 70 characters (M02)."""
     body, _ = form(("file", ("a.wav", b"--\r\n" * 9)), boundary=boundary)
     assert send(server, body, f'multipart/form-data; boundary="{boundary}"').status == 200
     assert box.backend.hashes[-1] == hash_of(b"--\r\n" * 9)
@@ -107,9 +108,7 @@ def test_boundaries_of_every_letter(server: PolymuxServer, box: HashingBox, boun
 
 @pytest.mark.parametrize("cut", [0.02, 0.2, 0.99])
 def test_forms_that_are_cut(server: PolymuxServer, cut: float) -> None:
-    """The Content-Length is correct, but the form is incomplete (M04 and M05 in
-    docs/testing.md).
-    """
+    """The Content-Length is correct, but the form is incomplete (M04 and M05)."""
     body, _ = form(("vbr_quality", "3"), ("file", ("a.wav", b"x" * 2000)))
     assert send(server, body[: int(len(body) * cut)]).status == 400
     unended, _ = form(("file", ("a.wav", b"x" * 2000)), end=False)
@@ -117,7 +116,7 @@ def test_forms_that_are_cut(server: PolymuxServer, cut: float) -> None:
 
 
 def test_a_field_of_100_mebibytes(server: PolymuxServer) -> None:
-    """Returns 413 at the field's limit, long before its end (M12 in docs/testing.md)."""
+    """Returns 413 at the field's limit, long before its end (M12)."""
     start = b'--bbbb\r\nContent-Disposition: form-data; name="start"\r\n\r\n'
     fields = [("Content-Type", TYPE), ("Content-Length", str(len(start) + (100 << 20)))]
     sent = 0
@@ -150,7 +149,7 @@ def test_a_field_of_100_mebibytes(server: PolymuxServer) -> None:
 def test_fields_that_do_not_fit(
     server: PolymuxServer, fields: list[tuple[str, Any]], word: str
 ) -> None:
-    """M13, M15 and M29 in docs/testing.md."""
+    """Cases M13, M15 and M29."""
     body, _ = form(*fields)
     answer = send(server, body)
     assert answer.status == 400
@@ -158,7 +157,7 @@ def test_fields_that_do_not_fit(
 
 
 def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
-    """M14 in docs/testing.md."""
+    """Case M14."""
     body, _ = form(("other", "x"), ("thing", ("a.bin", b"y" * 1000)), ("file", ("a.wav", b"x")))
     answer = send(server, body)
     assert answer.status == 200
@@ -185,14 +184,14 @@ def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
      "form-data", 'form-data; name="\xff"; filename="a"', "x" * 100],
 )  # fmt: skip
 def test_dispositions_that_smuggle(server: PolymuxServer, disposition: str) -> None:
-    """Only simple Content-Disposition forms are accepted (M16 in docs/testing.md)."""
+    """Only simple Content-Disposition forms are accepted (M16)."""
     part = f"--bbbb\r\nContent-Disposition: {disposition}\r\n\r\nx\r\n--bbbb--\r\n"
     assert send(server, part.encode("latin-1")).status == 400
 
 
 def test_dispositions_that_are_plain(server: PolymuxServer, box: HashingBox) -> None:
-    """The forms that real clients send (M16 in docs/testing.md)."""
-    # The encoding header is ignored (M17 in docs/testing.md).
+    """The forms that real clients send (M16)."""
+    # The encoding header is ignored (M17).
     coded = "\r\nContent-Transfer-Encoding: base64"
     for disposition, name in (
         ('form-data; name="file"; filename="a;b.wav"', "a;b.wav"),
@@ -222,8 +221,8 @@ HOSTILE = [
 def test_bytes_that_look_like_boundaries(
     server: PolymuxServer, box: HashingBox, data: bytes
 ) -> None:
-    """The file arrives exactly, even if it is itself a form (M18 and M19 in docs/testing.md).
-    `test_hostile_bodies.py` tests the speed.
+    """The file arrives exactly, even if it is itself a form (M18 and M19). `test_hostile_bodies.py`
+    tests the speed.
     """
     body, _ = form(("file", ("a.wav", data)))
     assert send(server, body).status == 200
@@ -231,7 +230,7 @@ def test_bytes_that_look_like_boundaries(
 
 
 def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
-    """The result does not depend on how the form is split into reads (M18 in docs/testing.md)."""
+    """The result does not depend on how the form is split into reads (M18)."""
     data = b"\r\n--bbb\r\r\n--bbbX\n--bbbb-" * 3
     body, _ = form(("bitrate", "64k"), ("file", ("a.wav", data)), ("start", "1"))
     store = server.state.service.store.media
@@ -262,9 +261,7 @@ def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
 def test_texts_that_are_no_utf8(
     server: PolymuxServer, box: HashingBox, kind: str, text: bytes, status: int
 ) -> None:
-    """Texts of a form must be UTF-8, whatever charset the form declares (M21 in
-    docs/testing.md).
-    """
+    """Texts of a form must be UTF-8, whatever charset the form declares (M21)."""
     head = f"Content-Type: {kind}\r\n" if kind else ""
     part = (
         b'--bbbb\r\nContent-Disposition: form-data; name="start"\r\n%s\r\n' % head.encode() + text
@@ -292,9 +289,7 @@ def converting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServ
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_names(converting: PolymuxServer, name: str) -> None:
-    """The file is stored under a random name, and its original name cannot break a header (M27 in
-    docs/testing.md).
-    """
+    """The file is stored under a random name, and its original name cannot break a header (M27)."""
     here = {one.name for one in Path.cwd().iterdir()}
     folder = converting.settings.store.folder
     body, headers = form(("file", (name, wav(0.1))))
@@ -321,9 +316,7 @@ def test_names_are_names(converting: PolymuxServer, name: str) -> None:
 
 
 def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
-    """The error names the empty file (M29 in docs/testing.md). A file field without a selected file
-    is ignored.
-    """
+    """The error names the empty file (M29). A file field without a selected file is ignored."""
     before = len(box.backend.hashes)
     answer = send(server, form(("file", ("a.wav", b"")))[0])
     told = answer.json()
@@ -336,7 +329,7 @@ def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
 
 
 def test_files_at_every_edge(server: PolymuxServer, box: HashingBox) -> None:
-    """Boundaries at the end of every read (M18 in docs/testing.md)."""
+    """Boundaries at the end of every read (M18)."""
     for size in (1, 65_535, 65_536, 262_144, 262_145):
         data = b"z" * size
         body, _ = form(("file", ("a.wav", data)))

@@ -1,4 +1,7 @@
-"""Oversized headers and targets are rejected while they arrive and are not stored."""
+"""Oversized headers and targets are rejected while they arrive and are not stored.
+
+Case IDs such as H07 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,7 @@ def max_bytes(server: ServedProcess, name: str) -> int:
 
 @pytest.mark.parametrize("name", LARGE)
 def test_headers_that_are_too_much(server: ServedProcess, name: str) -> None:
-    """Returns the right status as JSON with at most 2 MiB of memory, repeatedly (H07 and H08 in
-    docs/testing.md).
+    """Returns the right status as JSON with at most 2 MiB of memory, repeatedly (H07 and H08).
 
     Uses the smaller of two measurements, because other work of the server affects the larger one.
     """
@@ -61,5 +63,5 @@ def test_headers_that_are_too_much(server: ServedProcess, name: str) -> None:
 
 @pytest.mark.parametrize(("length", "status"), [(8000, 404), (9000, 414), (20_000, 414)])
 def test_where_targets_end(server: ServedProcess, length: int, status: int) -> None:
-    """The limit for path and query is 8 KiB (H08 in docs/testing.md)."""
+    """The limit for path and query is 8 KiB (H08)."""
     assert server.ask("GET", "/" + "x" * length).status == status

@@ -1,4 +1,7 @@
-"""Expiry of file links over weeks, and rotation of the signing secrets."""
+"""Expiry of file links over weeks, and rotation of the signing secrets.
+
+Case IDs such as S01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +129,7 @@ def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: Clock) -> No
 
 def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
     """Unknown files, files of other keys, expired links, wrong signatures and path traversal get
-    equal responses (S01 to S03 and S10 in docs/testing.md).
+    equal responses (S01 to S03 and S10).
     """
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
         path = server.link()
@@ -163,7 +166,7 @@ def test_a_result_is_kept_as_long_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After `store.retention_s` from a settings file, the file, its link and its job are deleted
-    (S09 in docs/testing.md).
+    (S09).
     """
     from polymux.server.settings.settings import read_settings
     from polymux.service import service

@@ -1,4 +1,7 @@
-"""Unusual but valid requests, such as those sent with curl."""
+"""Unusual but valid requests, such as those sent with curl.
+
+Case IDs such as S05 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -138,9 +141,7 @@ def test_what_has_ended_stays_as_it_is(server: PolymuxServer) -> None:
      ("bytes=0-" + "9" * 60, 206, DATA), ("", 200, DATA)],
 )  # fmt: skip
 def test_ranges_of_many_kinds(server: PolymuxServer, wanted: str, status: int, body: bytes) -> None:
-    """Returns one part or the whole file, as in `test_ranges.py`. HEAD ignores Range (S05 in
-    docs/testing.md).
-    """
+    """Returns one part or the whole file, as in `test_ranges.py`. HEAD ignores Range (S05)."""
     link = server.link()
     answer = server.ask("GET", link, headers=[("Range", wanted)], key=None)
     assert answer.status == status
@@ -153,9 +154,7 @@ def test_ranges_of_many_kinds(server: PolymuxServer, wanted: str, status: int, b
 
 
 def test_files_that_the_caller_has_already(server: PolymuxServer) -> None:
-    """ETags in lists, in several lines, and weak ones (RFC 9110, 13.1.2; S06 in
-    docs/testing.md).
-    """
+    """ETags in lists, in several lines, and weak ones (RFC 9110, 13.1.2; S06)."""
     link = server.link()
     tag = server.ask("GET", link, key=None).headers["etag"]
     for lines in ([tag], [f"W/{tag}"], [f'"x", {tag}'], ['"x"', tag], [f'"x",W/{tag} ,"y"'], ["*"]):
@@ -206,7 +205,7 @@ def test_an_offer_of_another_protocol_hides_no_request(
     server: PolymuxServer, box: Box, coding: str, pieces: int, offer: str
 ) -> None:
     """Text in the body that looks like a request is part of the body. The next request is handled
-    normally (H01 in docs/testing.md).
+    normally (H01).
     """
     inner = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     body = json.dumps({**HELLO, "messages": [{"role": "user", "content": inner.decode()}]}).encode()

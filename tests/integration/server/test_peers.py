@@ -1,5 +1,7 @@
 """Clients that frame bodies wrongly, stop sending, disconnect during a response, or send control
 characters into logs.
+
+Case IDs such as H04 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ CHUNKS = {
 @pytest.mark.parametrize("name", CHUNKS)
 def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
     """The server rejects them and closes the connection. The following bytes are not a second
-    request (H04 in docs/testing.md).
+    request (H04).
     """
     before = server.memory_bytes()
     second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -83,8 +85,8 @@ def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
 
 @pytest.mark.parametrize("size", [b"FFFFFFFFFFFFFFFF", b"40000000"])
 def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
-    """Memory is allocated for received data, not for the announced size. The deadline applies (H04
-    in docs/testing.md).
+    """Memory is allocated for received data, not for the announced size. The deadline applies
+    (H04).
     """
     before = server.memory_bytes()
     answer = server.json(CHAT, size + b"\r\n{", [CHUNKED])
@@ -99,7 +101,7 @@ def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
 def test_a_client_that_sends_no_more(
     server: ServedProcess, text: str, stream: bool, late_s: float
 ) -> None:
-    """It gets the full response, then the connection closes (H19 in docs/testing.md)."""
+    """It gets the full response, then the connection closes (H19)."""
     with server.connect() as connection:
         connection.sendall(asked(server, text, stream=stream))
         time.sleep(late_s)
@@ -117,7 +119,7 @@ def test_a_client_that_sends_no_more(
 
 
 def test_a_client_that_resets_while_it_is_answered(server: ServedProcess) -> None:
-    """Causes no error or warning, and the concurrency slot is free (H20 in docs/testing.md)."""
+    """Causes no error or warning, and the concurrency slot is free (H20)."""
     told = len(server.log())
     body, headers = form(("file", ("a.wav", b"x" * 100)))
     for number in range(20):
@@ -150,7 +152,7 @@ WORDS = [
 @pytest.mark.parametrize("number", range(len(WORDS)))
 def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
     """Control characters are escaped in the log, one line per request. Invalid request IDs are
-    ignored (H22 in docs/testing.md).
+    ignored (H22).
     """
     told = len(server.log())
     answer = server.raw(WORDS[number] + b"Connection: close\r\n\r\n")
@@ -163,7 +165,7 @@ def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
 
 
 def test_what_programs_and_forms_call_themselves(server: ServedProcess) -> None:
-    """File names in errors and job logs are escaped, too (H22 in docs/testing.md)."""
+    """File names in errors and job logs are escaped, too (H22)."""
     name = "\u202e\x1b[2J\x9b31m.wav"
     body, headers = form(("file", (name, b"no sound")), ("other\x1b[2J", "x"))
     answer = server.ask("POST", CONVERT, body, headers)

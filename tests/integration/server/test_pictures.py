@@ -2,6 +2,8 @@
 
 The media engine is the real one in its sandboxed process. A test engine behind it reports the
 received data.
+
+Case IDs such as I02 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def jpeg(mode: str = "RGB", **options: Any) -> bytes:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_pictures_that_are_too_large(server: ServedProcess, name: str) -> None:
-    """Rejected by the declared size before decoding (I02 to I05 and I09 in docs/testing.md)."""
+    """Rejected by the declared size before decoding (I02 to I05 and I09)."""
     for answer in tried(server, BOMBS[name](), GROWN):
         assert answer.status == 413, answer.body
         assert answer.json()["code"] == "too_large"
@@ -103,7 +105,7 @@ MANY: dict[str, Callable[[], bytes]] = {
 @pytest.mark.parametrize("name", MANY)
 def test_pictures_of_many_frames_and_pages(server: ServedProcess, name: str) -> None:
     """Only the first frame of an animation is used. OCR rejects a TIFF with too many pages, and the
-    upscaler uses one page (I04 and I05 in docs/testing.md).
+    upscaler uses one page (I04 and I05).
     """
     reading, enlarging = tried(server, MANY[name](), GROWN)
     if name == "TIFF":
@@ -141,7 +143,7 @@ def text(kind: bytes, head: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_pictures(server: ServedProcess, name: str) -> None:
-    """I05 and I07 to I09 in docs/testing.md."""
+    """Cases I05 and I07 to I09."""
     make, statuses = ODD[name]
     for answer in tried(server, make(), 2 * GROWN):
         assert answer.status in statuses, answer.body
@@ -164,16 +166,14 @@ SVG = (
 
 @pytest.mark.parametrize("inner", SVG[1:])
 def test_svg_is_no_picture(server: ServedProcess, inner: str) -> None:
-    """Rejected under any name and type (I06 in docs/testing.md)."""
+    """Rejected under any name and type (I06)."""
     for start, kind in (("", "image/svg+xml"), ('<?xml version="1.0"?>', "image/png")):
         answer = read(server, (start + SVG[0].format(inner)).encode(), "a.svg", kind)
         assert (answer.status, answer.json()["code"]) == (415, "unsupported_media")
 
 
 def test_nothing_of_where_a_picture_was_taken_is_kept(tmp_path: Path) -> None:
-    """The result has only pixels: no Exif, location, text or color profile (I07 in
-    docs/testing.md).
-    """
+    """The result has only pixels: no Exif, location, text or color profile (I07)."""
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010F] = "secret-camera"
@@ -199,7 +199,7 @@ def noise(side: int) -> bytes:
 
 def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
     """64 megapixels are rejected. 25 megapixels take minutes, and the work ends when the client
-    disconnects (I17 in docs/testing.md).
+    disconnects (I17).
     """
     engines = {
         "media": EngineSettings("media", threads=1),

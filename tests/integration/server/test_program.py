@@ -1,4 +1,7 @@
-"""`polymux serve` in a separate process: start, stop, kill, and the files that remain."""
+"""`polymux serve` in a separate process: start, stop, kill, and the files that remain.
+
+Case IDs such as P09 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def address_of(process: subprocess.Popen[str]) -> str:
 
 def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
     """A key is created and clients of the account find it. SIGTERM ends with success. Also runs
-    without assertions (P09 in docs/testing.md).
+    without assertions (P09).
     """
     with serving_process(tmp_path, PYTHONOPTIMIZE="2") as (process, url, key):
         assert key_path(tmp_path).stat().st_mode & 0o777 == 0o600
@@ -107,7 +110,7 @@ REFUSED = [
 
 
 def test_the_program_that_cannot_start(tmp_path: Path) -> None:
-    """Prints one line without a traceback (A18 and P06 in docs/testing.md)."""
+    """Prints one line without a traceback (A18 and P06)."""
     for arguments, words in REFUSED:
         check_refused(*commands.serve(*arguments, cwd=tmp_path), words)
 
@@ -155,9 +158,7 @@ BAD_SETTINGS = [
 
 
 def test_settings_that_are_none(tmp_path: Path) -> None:
-    """The error has the problem and its place, but not the value of a key next to it (P06 in
-    docs/testing.md).
-    """
+    """The error has the problem and its place, but not the value of a key next to it (P06)."""
     path = tmp_path / "polymux.toml"
     for text, words in BAD_SETTINGS:
         path.write_text(text)
@@ -167,7 +168,7 @@ def test_settings_that_are_none(tmp_path: Path) -> None:
 
 
 def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
-    """The server keeps its old settings and logs the error (P06 in docs/testing.md)."""
+    """The server keeps its old settings and logs the error (P06)."""
     with serving.ServedProgram(tmp_path).start() as program:
         key = program.key
         gone = f"keys = '{tmp_path / 'nothing.json'}'", "nothing.json"
@@ -186,9 +187,7 @@ def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
 
 
 def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
-    """Without keys the server could not authenticate clients, so it does not start (P06 in
-    docs/testing.md).
-    """
+    """Without keys the server could not authenticate clients, so it does not start (P06)."""
     files = {
         name: tmp_path / name / "keys.json" for name in ("folder", "other", "garbage", "bytes")
     }
@@ -205,9 +204,7 @@ def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
-    """The second server fails to start without affecting the clients of the first one (D07 in
-    docs/testing.md).
-    """
+    """The second server fails to start without affecting the clients of the first one (D07)."""
     with serving_process(tmp_path) as (_, url, key):
         done: dict[str, int] = {}
         over = threading.Event()

@@ -1,4 +1,7 @@
-"""Many concurrent downloads of a file, very slow clients, and a file that is deleted meanwhile."""
+"""Many concurrent downloads of a file, very slow clients, and a file that is deleted meanwhile.
+
+Case IDs such as S06 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def connections(server: PolymuxServer) -> int:
 
 
 def test_two_hundred_readers(server: PolymuxServer, link: str, data: bytes) -> None:
-    """Each client gets its own range, all at the same time (S06 in docs/testing.md)."""
+    """Each client gets its own range, all at the same time (S06)."""
     part = SIZE_BYTES // 200
     together = threading.Barrier(200)
 
@@ -96,9 +99,7 @@ def test_two_hundred_readers(server: PolymuxServer, link: str, data: bytes) -> N
 
 
 def test_who_hardly_reads_is_dropped(server: PolymuxServer, link: str, data: bytes) -> None:
-    """A client that rarely reads a byte is dropped, too. The file remains available (S06 in
-    docs/testing.md).
-    """
+    """A client that rarely reads a byte is dropped, too. The file remains available (S06)."""
     with reading(server, link), reading(server, link) as dripping:
 
         def both_are_gone() -> bool:
@@ -111,8 +112,8 @@ def test_who_hardly_reads_is_dropped(server: PolymuxServer, link: str, data: byt
 
 
 def test_who_reads_slowly_gets_it_all(server: PolymuxServer, link: str, data: bytes) -> None:
-    """The deadline applies only to clients that stop reading, however long the others take (S06 in
-    docs/testing.md).
+    """The deadline applies only to clients that stop reading, however long the
+    others take (S06).
     """
     with reading(server, link) as connection:
         pieces = []
@@ -151,7 +152,7 @@ def test_a_file_that_goes_while_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
     go: Callable[[PolymuxServer, Clock], None],
 ) -> None:
-    """A running download completes. New requests return 404 (S07 in docs/testing.md)."""
+    """A running download completes. New requests return 404 (S07)."""
     # The client pauses in this test.
     monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", 60.0)
     with reading(server, link) as early, reading(server, link) as late:

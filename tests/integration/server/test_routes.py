@@ -1,4 +1,7 @@
-"""The routes: authentication, errors before the body is read, and response headers."""
+"""The routes: authentication, errors before the body is read, and response headers.
+
+Case IDs such as A22 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def paths() -> list[tuple[str, str]]:
 
 
 def test_every_route_is_in_the_list_and_wants_a_key(server: PolymuxServer) -> None:
-    """The routes are enumerated from the application (A22 in docs/testing.md)."""
+    """The routes are enumerated from the application (A22)."""
     from polymux.server.app import create_app
 
     listed = {path.replace("/x", "/{id}").replace("NAME", "{name}") for _, path in paths()}
@@ -52,7 +55,7 @@ def test_every_route_is_in_the_list_and_wants_a_key(server: PolymuxServer) -> No
 
 @pytest.mark.parametrize("method", ["post", "PO ST", "BREW", "\xff"])
 def test_methods_that_are_none(server: PolymuxServer, method: str) -> None:
-    """Invalid methods return an error in the usual format (A15 in docs/testing.md)."""
+    """Invalid methods return an error in the usual format (A15)."""
     answer = server.ask(method, CHAT)
     assert answer.status in (400, 405)
     assert answer.json()["code"] in ("invalid_request", "wrong_method")
@@ -67,14 +70,14 @@ def test_methods_that_are_none(server: PolymuxServer, method: str) -> None:
 def test_methods_of_other_addresses(
     server: PolymuxServer, method: str, path: str, allowed: str
 ) -> None:
-    """A15 in docs/testing.md."""
+    """Case A15."""
     answer = server.ask(method, path)
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
 def test_http_1_0(server: PolymuxServer, box: Box) -> None:
     """Without a Host and with a wrong one. The response is never chunked and the connection closes
-    (H18 in docs/testing.md).
+    (H18).
     """
     assert server.raw(b"GET /healthz HTTP/1.0\r\n\r\n").status == 200
     assert server.raw(b"GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n").status == 421
@@ -125,7 +128,7 @@ def test_an_allowed_origin(tmp_path: Path) -> None:
      ("multipart/form-data; boundary=x", "", 415)],
 )  # fmt: skip
 def test_types_of_bodies(server: PolymuxServer, kind: str, coding: str, status: int) -> None:
-    """J18, J19 and H16 in docs/testing.md."""
+    """Cases J18, J19 and H16."""
     fields = [("Content-Type", kind), ("Content-Encoding", coding)]
     given = [one for one in fields if one[1]]
     answer = server.ask("POST", CHAT, json.dumps(HELLO).encode(), given)
@@ -136,7 +139,7 @@ def test_types_of_bodies(server: PolymuxServer, kind: str, coding: str, status: 
 
 @pytest.mark.parametrize("value", ["-1", "+5", "5, 5", "1" * 20, ""])
 def test_lengths_that_are_none(server: PolymuxServer, value: str) -> None:
-    """H03 in docs/testing.md."""
+    """Case H03."""
     headers = [("Content-Type", "application/json"), ("Content-Length", value)]
     assert server.ask("POST", CHAT, b"{}", headers).status in (400, 413)
 
@@ -152,7 +155,7 @@ def test_framing_that_two_servers_would_read_differently(
     server: PolymuxServer, fields: str
 ) -> None:
     """The server rejects them and closes the connection. The following bytes are not a second
-    request (H01, H02, H05 and H06 in docs/testing.md).
+    request (H01, H02, H05 and H06).
     """
     head = (
         f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
@@ -182,12 +185,12 @@ def test_framing_that_two_servers_would_read_differently(
     ],
 )
 def test_what_is_no_http(server: PolymuxServer, data: bytes, statuses: tuple[int, ...]) -> None:
-    """H17 in docs/testing.md."""
+    """Case H17."""
     assert server.raw(data, half_close=True).status in statuses
 
 
 def test_requests_in_a_row_are_answered_in_order(server: PolymuxServer) -> None:
-    """H15 in docs/testing.md."""
+    """Case H15."""
     one = "GET /nothing/{} HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: r{}\r\n\r\n"
     data = "".join(one.format(n, n) for n in range(100))
     with server.connect() as connection:

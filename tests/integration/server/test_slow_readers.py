@@ -1,4 +1,7 @@
-"""Streams to slow or stopped readers, and streams in very small chunks."""
+"""Streams to slow or stopped readers, and streams in very small chunks.
+
+Case IDs such as C35 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def server(
     indirect=["server"],
 )
 def test_a_reader_of_few_kib_a_second(server: ServedProcess, seconds: float) -> None:
-    """The engine pauses until there is room. Nothing is buffered or lost (C35 in docs/testing.md).
+    """The engine pauses until there is room. Nothing is buffered or lost (C35).
 
     The stream takes over twice the write timeout, which does not apply to a client that reads.
     """
@@ -104,7 +107,7 @@ def test_a_reader_of_few_kib_a_second(server: ServedProcess, seconds: float) -> 
     indirect=["server"],
 )
 def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: int) -> None:
-    """Little is buffered per client, and the write timeout drops them (C36 in docs/testing.md)."""
+    """Little is buffered per client, and the write timeout drops them (C36)."""
     before = server.memory_bytes()
     with ExitStack() as connections:
         for _ in range(count):
@@ -125,7 +128,7 @@ def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: i
 @pytest.mark.parametrize("server", [(None, 4)], indirect=True)
 def test_who_leaves_while_the_engine_waits_for_room(server: ServedProcess) -> None:
     """An engine that waits for a client ends long before the timeout when the client disconnects
-    (C33 in docs/testing.md).
+    (C33).
     """
     pids = server.tree()
     connection = stream(server, "flood")
@@ -144,7 +147,7 @@ def test_who_leaves_while_the_engine_waits_for_room(server: ServedProcess) -> No
     indirect=["server"],
 )
 def test_very_many_pieces_of_one_letter(server: ServedProcess, count: int) -> None:
-    """All arrive, and the time grows linearly (C46 in docs/testing.md).
+    """All arrive, and the time grows linearly (C46).
 
     100,000 chunks took 5 to 8 s on an idle machine. The limit allows for slower ones.
     """

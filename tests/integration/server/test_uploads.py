@@ -1,4 +1,7 @@
-"""Uploads: many at once, files with wrong types, and results that are served."""
+"""Uploads: many at once, files with wrong types, and results that are served.
+
+Case IDs such as M28 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +45,7 @@ def convert(server: Asked, data: bytes, name: str = "a.wav", kind: str = "audio/
 
 @pytest.mark.parametrize("kind", ["text/html", "a/b\tc"])
 def test_sound_by_any_type(server: ServedProcess, kind: str) -> None:
-    """The declared type of a part affects neither the input nor the result (M28 in
-    docs/testing.md).
-    """
+    """The declared type of a part affects neither the input nor the result (M28)."""
     answer = convert(server, TONE, kind=kind)
     assert answer.status == 200, answer.body
     got = server.ask("GET", answer.json()["response"].removeprefix(server.url), key=None)
@@ -52,7 +53,7 @@ def test_sound_by_any_type(server: ServedProcess, kind: str) -> None:
 
 
 def test_pages_and_texts_by_any_type(server: ServedProcess) -> None:
-    """A page, an image and audio are recognized by their content (M28 in docs/testing.md)."""
+    """A page, an image and audio are recognized by their content (M28)."""
     picture = made.encoded(made.plain(), "PNG")
     for path, name, kind, data in (
         (CONVERT, "file", "audio/mpeg", PAGE),
@@ -78,9 +79,7 @@ def wave_and_page() -> bytes:
 
 @pytest.mark.parametrize("name", ["pwn.html", "../../pwn.svg", "pwn.html\0"])
 def test_sound_that_is_a_page_as_well(server: ServedProcess, name: str) -> None:
-    """The result has a generated name with its real extension, and browsers do not run it (V32 in
-    docs/testing.md).
-    """
+    """The result has a generated name with its real extension, and browsers do not run it (V32)."""
     answer = convert(server, wave_and_page(), name, "text/html")
     assert answer.status == 200, answer.body
     link = answer.json()["response"]
@@ -163,9 +162,7 @@ def upload_together(server: Asked, data: bytes, count: int) -> list[Answer]:
     ("count", "size_bytes"), [(20, 1 << 20), pytest.param(50, 64 << 20, marks=LONG)]
 )
 def test_uploads_of_the_cap_at_once(tmp_path: Path, count: int, size_bytes: int) -> None:
-    """Concurrent uploads of the maximum size are stored on disk, not in memory (M26 in
-    docs/testing.md).
-    """
+    """Concurrent uploads of the maximum size are stored on disk, not in memory (M26)."""
     empty, _ = form(("file", ("a.wav", b"", "audio/wav")))
     data = TONE.ljust(size_bytes - len(empty), b"\0")
     limits = {"upload_bytes": size_bytes, "queue": 10, "body_first_s": 300.0}

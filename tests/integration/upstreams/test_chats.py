@@ -1,4 +1,7 @@
-"""Chats with an upstream that has the OpenAI API: requests to it and responses to clients."""
+"""Chats with an upstream that has the OpenAI API: requests to it and responses to clients.
+
+Case IDs such as C41 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,7 @@ def test_what_the_caller_gave_goes_on_and_nothing_else(
 
 
 def test_models_that_are_not_there(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """Clients cannot use the upstream's own model names (C41 in docs/testing.md)."""
+    """Clients cannot use the upstream's own model names (C41)."""
     before = len(groq.requests)
     for name in ("their-model", "other", "../x"):
         answer = chat(server, model=name)
@@ -119,9 +122,7 @@ def test_models_that_are_not_there(server: PolymuxServer, groq: MisbehavingServe
 def test_fields_that_steer_are_refused(
     server: PolymuxServer, groq: MisbehavingServer, name: str
 ) -> None:
-    """Fields that configure the server are rejected before a request to the upstream (C47 in
-    docs/testing.md).
-    """
+    """Fields that configure the server are rejected before a request to the upstream (C47)."""
     before = len(groq.requests)
     assert chat(server, **{name: "http://127.0.0.1:1"}).status == 400
     assert len(groq.requests) == before
@@ -129,7 +130,7 @@ def test_fields_that_steer_are_refused(
 
 def test_chunks_go_on_as_they_came(server: PolymuxServer, groq: MisbehavingServer) -> None:
     """All members, empty choices and token counts are kept. The order and IDs are the upstream's
-    (C31 in docs/testing.md).
+    (C31).
     """
     sent = [
         chunk("", role="assistant", x_groq={"id": "req_01j"}),
@@ -164,7 +165,7 @@ def test_bytes_of_a_chunk_are_not_written_anew(
 
 
 def test_a_text_that_spells_events(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """C40 in docs/testing.md."""
+    """Case C40."""
     text = "\n\ndata: [DONE]\n\ndata: {}"
     groq.script(steps.event_stream(), steps.send(event(chunk(text)) + event("[DONE]")))
     got = events_of(chat(server, stream=True))
@@ -174,7 +175,7 @@ def test_a_text_that_spells_events(server: PolymuxServer, groq: MisbehavingServe
 def test_a_whole_answer_to_who_wanted_pieces(
     server: PolymuxServer, groq: MisbehavingServer
 ) -> None:
-    """The client gets the complete response as one chunk (C29 in docs/testing.md)."""
+    """The client gets the complete response as one chunk (C29)."""
     groq.script(whole())
     first, *rest = events_of(chat(server, stream=True))
     assert first["object"] == "chat.completion.chunk"
@@ -234,7 +235,7 @@ def test_freellm_s_picture_belongs_to_the_user_s_last_message(
 def test_pictures_that_are_refused(
     server: PolymuxServer, groq: MisbehavingServer, pictures: MisbehavingServer, url: str
 ) -> None:
-    """No request reaches the upstream (C43 in docs/testing.md)."""
+    """No request reaches the upstream (C43)."""
     before = len(groq.requests)
     parts = [{"type": "image_url", "image_url": {"url": url}}]
     assert chat(server, messages=[{"role": "user", "content": parts}]).status == 400

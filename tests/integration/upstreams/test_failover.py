@@ -1,4 +1,7 @@
-"""freellm with several upstreams: fixed and random order, and one error if all fail."""
+"""freellm with several upstreams: fixed and random order, and one error if all fail.
+
+Case IDs such as C44 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -75,9 +78,7 @@ def free(server: PolymuxServer, **more: Any) -> Answer:
 
 
 def test_the_next_answers_in_order(server: PolymuxServer, servers: Servers) -> None:
-    """An upstream that fails before its first chunk is skipped without a retry (C44 in
-    docs/testing.md).
-    """
+    """An upstream that fails before its first chunk is skipped without a retry (C44)."""
     for name in NAMES:
         servers[name].script(answers(name), times=None)
     assert free(server).json() == {"response": "I am one"}
@@ -93,7 +94,7 @@ def test_the_next_answers_in_order(server: PolymuxServer, servers: Servers) -> N
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_when_all_have_failed(server: PolymuxServer, servers: Servers, streamed: bool) -> None:
-    """One error lists each upstream's reason. Each is tried once (C44 in docs/testing.md)."""
+    """One error lists each upstream's reason. Each is tried once (C44)."""
     servers["one"].script(steps.answer(500, CANARY.encode()), times=None)
     servers["two"].script(steps.answer(429, b"{}"), times=None)
     servers["three"].script(steps.answer(200, b"<html>"), times=None)
@@ -219,7 +220,7 @@ def test_chats_do_not_fail_over(server: PolymuxServer, servers: Servers) -> None
 
 
 def test_the_deadline_is_that_of_all_together(server: PolymuxServer, servers: Servers) -> None:
-    """The deadline applies to all tries together (C39 in docs/testing.md)."""
+    """The deadline applies to all tries together (C39)."""
     for name in NAMES:
         servers[name].script(steps.stall(), times=None)
     for streamed in (False, True):

@@ -1,4 +1,7 @@
-"""Failing upstreams: errors and their timing, and secrets that clients must not see."""
+"""Failing upstreams: errors and their timing, and secrets that clients must not see.
+
+Case IDs such as C01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +173,7 @@ def test_before_the_answer(
     server: PolymuxServer, bad: MisbehavingServer, fault: str, streamed: bool
 ) -> None:
     """Each fault has its own status, arrives in time and is not retried (C01 to C04, C08, C15 and
-    C16 in docs/testing.md).
+    C16).
     """
     play, (status, code) = BEFORE[fault]
     before = len(bad.requests)
@@ -186,7 +189,7 @@ def test_before_the_answer(
 
 
 def test_words_about_the_request_are_told(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """The client sees what is wrong with its request and nothing else (C01 in docs/testing.md)."""
+    """The client sees what is wrong with its request and nothing else (C01)."""
     bad.script(steps.answer(400, error(f"tools[0] is odd, see {SECRETS}", param="tools")))
     answer = chat(server)
     assert "tools[0] is odd, see" in answer.json()["error"]
@@ -204,7 +207,7 @@ def test_what_is_no_message_is_not_quoted(server: PolymuxServer, bad: Misbehavin
 
 @pytest.mark.parametrize("fault", BODIES)
 def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) -> None:
-    """A partial response is never returned (C09 to C14 and C30 in docs/testing.md)."""
+    """A partial response is never returned (C09 to C14 and C30)."""
     play, (status, code) = BODIES[fault]
     bad.script(*play)
     began = time.monotonic()
@@ -223,8 +226,8 @@ def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) 
 def test_in_a_stream(
     request: pytest.FixtureRequest, bad: MisbehavingServer, fault: str, kind: str, path: str
 ) -> None:
-    """The client gets the received chunks and an error, but never [DONE] (C20 to C23, C26 and C27
-    in docs/testing.md).
+    """The client gets the received chunks and an error, but never [DONE] (C20
+    to C23, C26 and C27).
     """
     server: PolymuxServer = request.getfixturevalue(kind)
     play, code = STREAMS[fault]
@@ -245,7 +248,7 @@ def test_in_a_stream(
 
 
 def test_words_within_a_stream(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """The upstream's message is kept if it has no private data (C22 in docs/testing.md)."""
+    """The upstream's message is kept if it has no private data (C22)."""
     bad.script(
         steps.event_stream(),
         steps.send(event(chunk("a")) + event({"error": {"message": "out of luck"}})),
@@ -254,7 +257,7 @@ def test_words_within_a_stream(server: PolymuxServer, bad: MisbehavingServer) ->
 
 
 def test_what_comes_behind_the_end(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """C28 in docs/testing.md."""
+    """Case C28."""
     bad.script(
         steps.event_stream(),
         steps.send(event(chunk("a", "stop")) + event("[DONE]") + event(chunk("b"))),
@@ -265,7 +268,7 @@ def test_what_comes_behind_the_end(server: PolymuxServer, bad: MisbehavingServer
 
 
 def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """C18 in docs/testing.md."""
+    """Case C18."""
     bad.script(steps.informational(103), steps.answer(200, GOOD))
     assert chat(server).status == 200
 
@@ -282,7 +285,7 @@ def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
 def test_after_how_long_to_come_again(
     server: PolymuxServer, bad: MisbehavingServer, field: str, value: str, told: str
 ) -> None:
-    """C03 in docs/testing.md."""
+    """Case C03."""
     bad.script(steps.answer(429, error(), [(field, value)]))
     assert chat(server).headers["retry-after"] == told
 
@@ -290,7 +293,7 @@ def test_after_how_long_to_come_again(
 def test_a_connection_that_was_closed_meanwhile(
     server: PolymuxServer, bad: MisbehavingServer
 ) -> None:
-    """The request is silently sent once more (C19 in docs/testing.md)."""
+    """The request is silently sent once more (C19)."""
     bad.script(steps.answer(200, GOOD), steps.close())
     assert chat(server).status == 200
     time.sleep(0.05)
@@ -301,7 +304,7 @@ def test_a_connection_that_was_closed_meanwhile(
 def test_a_request_that_may_be_worked_on_is_not_sent_again(
     server: PolymuxServer, bad: MisbehavingServer
 ) -> None:
-    """This includes requests over a reused connection (C48 in docs/testing.md)."""
+    """This includes requests over a reused connection (C48)."""
     bad.script(steps.answer(200, GOOD))
     assert chat(server).status == 200
     before = len(bad.requests)
@@ -311,9 +314,7 @@ def test_a_request_that_may_be_worked_on_is_not_sent_again(
 
 
 def test_ports_where_nobody_answers(tmp_path: Path) -> None:
-    """A refused connection fails at once, a silent one by the deadline (C05 to C07 in
-    docs/testing.md).
-    """
+    """A refused connection fails at once, a silent one by the deadline (C05 to C07)."""
     with listeners.refusing_port() as refusing, listeners.full_port() as full:
         names = {"refusing": f"http://127.0.0.1:{refusing}", "full": f"http://127.0.0.1:{full}",
                  "nameless": "http://no-such-name.invalid"}  # fmt: skip
@@ -333,7 +334,7 @@ def test_ports_where_nobody_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("requests", [30, pytest.param(1000, marks=[pytest.mark.long])])
 def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) -> None:
     """Clients get an error at once while few requests probe the upstream. It is used again within
-    seconds (C45 in docs/testing.md).
+    seconds (C45).
     """
     with listeners.refusing_port() as port:
         pass
@@ -360,7 +361,7 @@ def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) 
 
 def test_certificates_are_looked_at(tmp_path: Path) -> None:
     """An untrusted certificate is rejected before the API key is sent. The operator's CA file is
-    trusted (C17 in docs/testing.md).
+    trusted (C17).
     """
     good = certificates.Authority(tmp_path).certificate("good")
     with MisbehavingServer(tls=good.context()) as secure:
@@ -380,7 +381,7 @@ def test_certificates_are_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize("flavour", ["expired", "wrong_name", "self_signed", "tls_1_0"])
 def test_certificates_that_are_wrong(tmp_path: Path, flavour: certificates.Flavour) -> None:
     """The certificates are invalid, although a trusted CA signed them. Nothing is sent and
-    verification is never skipped (C17 in docs/testing.md).
+    verification is never skipped (C17).
     """
     wrong = certificates.Authority(tmp_path).certificate(flavour)
     with MisbehavingServer(tls=wrong.context()) as secure:

@@ -1,4 +1,7 @@
-"""Disconnected clients: the upstream's socket closes within a second in every phase of the work."""
+"""Disconnected clients: the upstream's socket closes within a second in every phase of the work.
+
+Case IDs such as C32 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def assert_let_go(
 def test_chats(
     servers: dict[str, PolymuxServer], slow: MisbehavingServer, phase: str, kind: str, path: str
 ) -> None:
-    """C32 to C34 in docs/testing.md."""
+    """Cases C32 to C34."""
     server, before = servers[kind], len(slow.requests)
     texts = kind == "polymux" and path == FREE
     said = event({"response": "Hel"} if texts else chunk("Hel"))
@@ -190,9 +193,7 @@ def test_a_job_of_another_polymux_is_cancelled_there(tmp_path: Path) -> None:
 def test_a_reader_who_does_not_read(
     servers: dict[str, PolymuxServer], slow: MisbehavingServer
 ) -> None:
-    """The gateway stops reading from the upstream and buffers a limited amount (C35 in
-    docs/testing.md).
-    """
+    """The gateway stops reading from the upstream and buffers a limited amount (C35)."""
     sent_bytes = 0
     block = event(chunk("x" * 1000)) * 64
 

@@ -1,6 +1,8 @@
 """Upstreams whose responses are longer than declared, have a wrong type or never end.
 
 Clients get the requested result or an error. Data of one response never appears in another.
+
+Case IDs such as C11 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -183,7 +185,7 @@ models = {{ fast = "m" }}
 
 
 def test_memory_under_answers_without_end(bad: MisbehavingServer, tmp_path: Path) -> None:
-    """Aborted at 32 MiB, after which the memory is free again (C11 to C13 in docs/testing.md)."""
+    """Aborted at 32 MiB, after which the memory is free again (C11 to C13)."""
     case = "openai chat"
     path = CASES[case]
 
@@ -218,7 +220,7 @@ def test_very_many_pieces_of_one_byte(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer, kind: str, pieces: str, count: int
 ) -> None:
     """Single-character events and single-byte HTTP chunks. The time must not grow quadratically
-    (C46 in docs/testing.md).
+    (C46).
     """
     path = CASES[f"{kind} chat"]
 

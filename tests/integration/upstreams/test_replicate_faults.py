@@ -1,4 +1,7 @@
-"""A service with the Replicate API that fails in every way and in every phase of a prediction."""
+"""A service with the Replicate API that fails in every way and in every phase of a prediction.
+
+Case IDs such as O06 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -224,9 +227,7 @@ FAILED_THERE: dict[str, Any] = {"status": "failed", "error": "on second thoughts
 
 
 def test_one_that_fails_at_last(server: PolymuxServer, service: ReplicateService) -> None:
-    """No output is stored. The prediction's own error message is reported (O06
-    in docs/testing.md).
-    """
+    """No output is stored. The prediction's own error message is reported (O06)."""
     service.stages = [NEARLY, FAILED_THERE]
     answer = drawn(server)
     assert_good_failure(server, service, answer, 502, "upstream_failed")
@@ -249,7 +250,7 @@ def test_one_that_ends_twice(
     server: PolymuxServer, service: ReplicateService, second: dict[str, Any]
 ) -> None:
     """The first final status counts. Nothing is polled or downloaded again and there is one result
-    (O06 in docs/testing.md).
+    (O06).
     """
     service.stages = [{"status": "starting"}, MADE_ONE, second]
     before = len(service.asked)

@@ -1,4 +1,7 @@
-"""`search_music` with song catalogs on this machine and all their responses."""
+"""`search_music` with song catalogs on this machine and all their responses.
+
+Case IDs such as O01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ def test_nothing_found_is_an_empty_list(tmp_path: Path, catalogues: SongCatalogu
     assert [one.catalogue for one in catalogues.asked] == ["itunes", "musicbrainz", "shazam"]
 
 
-#: O01 and O02 in docs/testing.md.
+#: O01 and O02.
 LIMITS = ["-1", "0", "abc", "1e3", "1_0", "\u0665", "", "10000000000", 51, 0.5]
 TEXTS = ["", " ", "\x00", "x" * 301, "x" * 900_000]
 
@@ -113,7 +116,7 @@ def test_texts_and_limits_that_are_none(tmp_path: Path, catalogues: SongCatalogu
     ['"; DROP TABLE x;--', "a&limit=1#?", "Ü 🎵", "a\x00b"],
 )
 def test_texts_that_mean_something_elsewhere(catalogues: SongCatalogues, song: str) -> None:
-    """O02 in docs/testing.md."""
+    """Case O02."""
     with local(catalogues.settings("musicbrainz")) as here:
         assert len(here.search_music(song, limit=2)) == 2
     (asked,) = catalogues.asked
@@ -209,9 +212,7 @@ def test_what_a_caller_is_told(tmp_path: Path, catalogues: SongCatalogues, failu
 
 
 def test_a_song_of_a_strangers_answer(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    """HTML is plain data. Control characters and URLs of other schemes are removed (O03 in
-    docs/testing.md).
-    """
+    """HTML is plain data. Control characters and URLs of other schemes are removed (O03)."""
     hostile = {
         "trackName": "<script>alert(1)</script>\x1b]0;x\x07 " + "x" * 5000,
         "artistName": "\u202egnortS\r\nSet-Cookie: a=b",

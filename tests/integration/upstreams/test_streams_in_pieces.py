@@ -1,4 +1,7 @@
-"""Streams of upstreams that arrive in odd pieces or take long."""
+"""Streams of upstreams that arrive in odd pieces or take long.
+
+Case IDs such as C24 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def told(server: PolymuxServer, path: str) -> list[object]:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_every_split(server: PolymuxServer, other: MisbehavingServer, end: str) -> None:
-    """Splits at every byte, including within line ends and characters (C24 in docs/testing.md)."""
+    """Splits at every byte, including within line ends and characters (C24)."""
     data = STREAM.replace(b"\n", ENDS[end])
     for at in range(1, len(data), 9 if end == "LF" else 23):
         pieces = steps.send(data[:at]), steps.sleep(0.001), steps.send(data[at:])
@@ -73,7 +76,7 @@ def test_every_split(server: PolymuxServer, other: MisbehavingServer, end: str) 
 def test_pieces_of_one_length(
     server: PolymuxServer, other: MisbehavingServer, path: str, size_bytes: int
 ) -> None:
-    """Pieces of a few bytes, which also split characters (C24 in docs/testing.md)."""
+    """Pieces of a few bytes, which also split characters (C24)."""
     other.script(steps.event_stream(), steps.split(size_bytes, 0.0005), steps.send(STREAM))
     found = told(server, path)
     if path == CHAT:
@@ -83,7 +86,7 @@ def test_pieces_of_one_length(
 
 
 def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, other: MisbehavingServer) -> None:
-    """A stream may last as long as data continues to arrive (C37 in docs/testing.md)."""
+    """A stream may last as long as data continues to arrive (C37)."""
     pieces = [chunk(f"{number} ") for number in range(4)]
     play = [step for one in pieces for step in (steps.sleep(IDLE_S / 2), steps.send(event(one)))]
     other.script(steps.event_stream(), *play, steps.send(event("[DONE]")))
